@@ -1,0 +1,5 @@
+"""Decode fMRI and find the voxels that matter."""
+
+from ._version import __version__
+
+__all__ = ["__version__"]

@@ -1,0 +1,184 @@
+"""One GAMP iteration (the paper's Algorithm 1) as pure functions: state in, state out.
+
+Symbols are the paper's: w, tau_w weights; z = X w scores; p, tau_p their leave-one-out (cavity)
+predictions; s, tau_s slopes of the output side; r, tau_r pseudo-data of the weights. Arrays with N
+rows have the precision of X, everything with M rows is float64.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .design import Design
+from .moments import Array, Moments
+from .settings import SolverSettings
+
+_TAU_P_FLOOR = 1e-12  # an all-zero iterate has tau_p = 0; scores are of order one, so this is "nothing"
+_FLAT = 1e12  # pseudo-variance of a weight about which the data say nothing yet
+_CURVATURE_FLOOR = 1e-12  # smallest S' tau_s relative to its mean: caps tau_r of constant features
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that one iteration hands to the next, for B columns.
+
+    ``w_damped``, ``s``, ``tau_s``, ``tau_p`` carry the damping; ``w``, ``tau_w``, ``z``, ``tau_z`` do not.
+    """
+
+    w: Array  # (N, B)
+    tau_w: Array  # (N, B), or (1, B) with uniform variances
+    w_damped: Array  # (N, B)
+    r: Array  # (N, B)
+    tau_r: Array  # (N, B) or (1, B)
+    z: Array  # (M, B) X w, without the intercept
+    tau_z: Array  # (M, B) or (1, B) S tau_w
+    tau_p: Array  # (M, B) or (1, B)
+    s: Array  # (M, B)
+    tau_s: Array  # (M, B)
+    intercept: Array  # (B,)
+
+    def take(self, columns: Any) -> "State":
+        """Some of the columns."""
+        return State(**{name: value[..., columns] for name, value in vars(self).items()})
+
+
+class Output(NamedTuple):
+    """The output side of an iteration: cavity predictions, slopes and log-partition of each row."""
+
+    p: Array
+    tau_p: Array
+    s: Array
+    tau_s: Array
+    log_partition: Array
+
+
+def start(design: Design, y: Array, likelihood: Any, prior: Any, settings: SolverSettings) -> State:
+    """Begin at the prior: its mean and variance for every weight.
+
+    The slopes s begin at 0 and grow by damped steps, while their precisions tau_s begin at their
+    values there: the first steps are then small and almost linear in the labels.
+    """
+    n_rows, n_features, n_columns = design.shape
+    flat = np.full((n_features, n_columns), _FLAT, dtype=design.dtype, order="F")
+    r = np.zeros_like(flat)
+    w, tau_w = (np.array(part, dtype=design.dtype, order="F") for part in prior.posterior(r, flat))
+    return restart(design, y, likelihood, w, tau_w, r, flat, np.zeros(n_columns), settings)
+
+
+def restart(
+    design: Design,
+    y: Array,
+    likelihood: Any,
+    w: Array,
+    tau_w: Array,
+    r: Array,
+    tau_r: Array,
+    intercept: Array,
+    settings: SolverSettings,
+) -> State:
+    """Begin at given weights and variances, with slopes at 0."""
+    z, tau_z = forward(design, w, tau_w, settings)
+    zeros = np.zeros_like(z)
+    state = State(w, tau_w, w, r, tau_r, z, tau_z, tau_z, zeros, zeros, intercept)
+    one = np.ones(z.shape[1])
+    tau_s = output_step(state, y, design.train, likelihood, one, settings.mode).tau_s
+    return replace(state, tau_s=tau_s)
+
+
+def forward(design: Design, w: Array, tau_w: Array, settings: SolverSettings) -> tuple[Array, Array]:
+    """Scores X w and their variances S tau_w (lines 2 and 3 of Algorithm 1)."""
+    z, tau_z = _zeros(design, settings)
+    for block in design.blocks():
+        z += block.forward(w[block.features])
+        if settings.variance == "full":
+            tau_z += block.forward_squares(tau_w[block.features])
+    if settings.variance == "uniform":
+        tau_z += _uniform_tau_z(design, tau_w)
+    return z, tau_z
+
+
+def output_step(state: State, y: Array, train: Array, likelihood: Any, step: Array, mode: str) -> Output:
+    """Lines 2 to 12: cavity predictions and slopes; a held-out row has a flat likelihood, so its slopes are 0."""
+    tau_p = np.maximum(step * state.tau_z + (1 - step) * state.tau_p, _TAU_P_FLOOR)
+    p = state.z + state.intercept - state.s * tau_p
+    if mode == "sum-product":
+        (s, tau_s), log_partition = likelihood.evaluate(y, p, tau_p)
+    else:
+        s, tau_s = likelihood.prox_score(y, p, tau_p)
+        log_partition = np.zeros_like(p)
+    # Robust likelihoods are not log-concave: where tau_s < 0 a row carries no precision.
+    tau_s = np.maximum(tau_s, 0.0)
+    return Output(p, tau_p, np.where(train, s, 0.0), np.where(train, tau_s, 0.0), log_partition)
+
+
+def input_step(
+    state: State, out: Output, design: Design, prior: Any, step: Array, settings: SolverSettings
+) -> tuple[State, dict[str, Array]]:
+    """Lines 13 to 19 and, on the same pass over X, the next iteration's products (lines 2 and 3).
+
+    Returns the next state and the summed EM statistics of the prior (empty in max-sum mode, plus
+    the penalty of the weights there).
+    """
+    s = step * out.s + (1 - step) * state.s
+    tau_s = step * out.tau_s + (1 - step) * state.tau_s
+    narrow_s, narrow_tau_s = s.astype(design.dtype), tau_s.astype(design.dtype)
+    mix = step.astype(design.dtype)
+    floor = _curvature_floor(design, tau_s)
+    z, tau_z = _zeros(design, settings)
+    w, tau_w, w_damped, r, tau_r = (np.empty_like(state.w, order="F") for _ in range(5))
+    uniform_tau_r = _uniform_tau_r(design, tau_s) if settings.variance == "uniform" else None
+    statistics: dict[str, Array] = {}
+    for block in design.blocks():
+        at = block.features
+        if uniform_tau_r is None:
+            tau_r[at] = 1 / np.maximum(block.adjoint_squares(narrow_tau_s), floor)  # line 13
+        else:
+            tau_r[at] = uniform_tau_r
+        w_damped[at] = mix * state.w[at] + (1 - mix) * state.w_damped[at]
+        r[at] = w_damped[at] + tau_r[at] * block.adjoint(narrow_s)  # line 14
+        (w[at], tau_w[at]), part = _weights(prior, r[at], tau_r[at], settings.mode)
+        for name, value in part.items():
+            statistics[name] = statistics[name] + value if name in statistics else value
+        z += block.forward(w[at])
+        if uniform_tau_r is None:
+            tau_z += block.forward_squares(tau_w[at])
+    if uniform_tau_r is not None:
+        tau_z += _uniform_tau_z(design, tau_w)
+    curvature = np.maximum(out.tau_s.sum(axis=0), _TAU_P_FLOOR)
+    shift = out.s.sum(axis=0) / curvature if settings.intercept else 0.0
+    intercept = state.intercept + step * shift  # Newton on the summed log-partition, damped
+    return State(w, tau_w, w_damped, r, tau_r, z, tau_z, out.tau_p, s, tau_s, intercept), statistics
+
+
+def _weights(prior: Any, r: Array, tau_r: Array, mode: str) -> tuple[Moments, dict[str, Array]]:
+    if mode == "sum-product":
+        return prior.expect(r, tau_r)
+    moments = prior.prox(r, tau_r)
+    return moments, {"penalty": np.asarray(prior.penalty(moments.mean).sum(axis=0, dtype=float))}
+
+
+def _zeros(design: Design, settings: SolverSettings) -> tuple[Array, Array]:
+    n_rows, _, n_columns = design.shape
+    z = np.zeros((n_rows, n_columns))
+    return z, (np.zeros_like(z) if settings.variance == "full" else np.zeros((1, n_columns)))
+
+
+def _curvature_floor(design: Design, tau_s: Array) -> Array:
+    mean = (design.row_energy() * tau_s).sum(axis=0) / design.shape[1]
+    tiny = np.finfo(design.dtype).tiny * 1e4
+    return np.maximum(_CURVATURE_FLOOR * mean, tiny).astype(design.dtype)
+
+
+def _uniform_tau_z(design: Design, tau_w: Array) -> Array:
+    """Mean training-row energy times the mean weight variance, (1, B)."""
+    energy = (design.row_energy() * design.train).sum(axis=0) / design.train.sum(axis=0)
+    return (energy * tau_w.mean(axis=0, dtype=float))[None]
+
+
+def _uniform_tau_r(design: Design, tau_s: Array) -> Array:
+    """One pseudo-variance per column: N / sum of row energies times their mean slope variance."""
+    n_train = design.train.sum(axis=0)
+    energy = (design.row_energy() * design.train).sum(axis=0)
+    mean = np.maximum(energy * tau_s.sum(axis=0) / n_train / design.shape[1], np.finfo(float).tiny * 1e4)
+    return (1 / mean)[None].astype(design.dtype)

@@ -1,0 +1,64 @@
+"""What the engine asks of a likelihood ("activation function") p(y|z), y in {-1, +1}."""
+
+from collections.abc import Iterable
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from mvpa_gamp.gamp.moments import Array, Moments, Slopes
+
+Self = TypeVar("Self", bound="Likelihood")
+
+
+@runtime_checkable
+class Likelihood(Protocol):
+    """A frozen dataclass of parameters, each a number or one value per column, and elementwise steps.
+
+    y, p and tau_p broadcast together, usually (M, B); N(z; p, tau_p) is the Gaussian a step works against
+    and C = integral of p(y|z) N(z; p, tau_p) dz. Rows that do not count are masked by the caller.
+    """
+
+    @property
+    def learnable(self) -> tuple[str, ...]:
+        """Names ``em_update`` can learn."""
+
+    @property
+    def default_learn(self) -> tuple[str, ...]:
+        """Names ``em_update`` learns unless told otherwise."""
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Margins y z at which the loss has a corner."""
+
+    def posterior(self, y: Any, p: Any, tau_p: Any) -> Moments:
+        """Mean and variance of p(y|z) N(z; p, tau_p) / C."""
+
+    def log_partition(self, y: Any, p: Any, tau_p: Any) -> Array:
+        """log C."""
+
+    def score(self, y: Any, p: Any, tau_p: Any) -> Slopes:
+        """s = d log C / dp and tau_s = -d^2 log C / dp^2."""
+
+    def evaluate(self, y: Any, p: Any, tau_p: Any) -> tuple[Slopes, Array]:
+        """``score`` and ``log_partition`` at the price of one."""
+
+    def prox(self, y: Any, p: Any, tau_p: Any) -> Moments:
+        """u = argmin loss(y, u) + (u - p)^2 / (2 tau_p), and tau_p du/dp."""
+
+    def prox_score(self, y: Any, p: Any, tau_p: Any) -> Slopes:
+        """s = (u - p) / tau_p = -loss'(u) and tau_s = loss''(u) / (1 + tau_p loss''(u))."""
+
+    def loss(self, y: Any, z: Any) -> Array:
+        """-log p(y|z)."""
+
+    def loss_slopes(self, y: Any, z: Any) -> Slopes:
+        """-d loss / dz and d^2 loss / dz^2; at a kink of the margin, those just below it."""
+
+    def margin_at_loss(self, level: Any) -> Array:
+        """The margin y z at which the loss equals ``level`` > 0."""
+
+    def predict_proba(self, z_mean: Any, z_var: Any) -> Array:
+        """P(y = +1) for z ~ N(z_mean, z_var)."""
+
+    def em_update(
+        self: Self, y: Any, p: Any, tau_p: Any, learn: Iterable[str] | None = None, weights: Any = None
+    ) -> Self:
+        """One M-step of the named parameters, a value per column; ``weights`` is 1 on training rows, else 0."""

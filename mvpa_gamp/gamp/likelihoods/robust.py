@@ -1,0 +1,196 @@
+"""Robust likelihood flip + (1 - 2 flip) p*(y|z): some training labels are wrong (the paper's eq. robust_model)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from mvpa_gamp.gamp.likelihoods.parameter_checks import require_known
+from mvpa_gamp.gamp.likelihoods.protocol import Likelihood
+from mvpa_gamp.gamp.likelihoods.robust_prox import global_minimum
+from mvpa_gamp.gamp.likelihoods.scale_tuning import Rows, training_rows
+from mvpa_gamp.gamp.moments import Array, Moments, Slopes
+
+FLIP_RANGE = (1e-6, 0.5 - 1e-6)  # learnt flip rates stay inside
+_SADDLE = 1e-10  # the proximal slope 1/(1 + tau_p loss'') is capped at 1e10, where two minima merge
+
+
+@dataclass(frozen=True)
+class Robust:
+    """p(y|z) = flip + (1 - 2 flip) p*(y|z), p* the likelihood ``base`` and 0 <= flip < 1/2.
+
+    For normalised p* this is a label flipped with probability ``flip``. Over the un-normalised hinge the same formula is the
+    definition, and p(+1|z) + p(-1|z) is not 1. The loss is bounded and not convex: tau_s may be negative.
+    """
+
+    base: Likelihood
+    flip: Any = 0.01
+
+    def __post_init__(self) -> None:
+        if (
+            isinstance(self.base, Robust)
+            or isinstance(self.base, type)
+            or not isinstance(self.base, Likelihood)
+        ):
+            raise ValueError(
+                f"Robust: base must be a plain likelihood such as Logistic(), got {self.base!r}. "
+                "Give the likelihood of the clean labels."
+            )
+        flip = np.asarray(self.flip, dtype=float)
+        if not np.all((flip >= 0) & (flip < 0.5)):
+            raise ValueError(
+                f"Robust: flip must lie in [0, 0.5), got {self.flip!r}. "
+                "Give the fraction of wrong labels, one number or one per column."
+            )
+
+    @property
+    def learnable(self) -> tuple[str, ...]:
+        """The flip rate, and what the base can learn as ``base.<name>``."""
+        return ("flip", *(f"base.{name}" for name in self.base.learnable))
+
+    @property
+    def default_learn(self) -> tuple[str, ...]:
+        """The flip rate."""
+        return ("flip",)
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Those of the base."""
+        return self.base.kinks
+
+    def posterior(self, y: Any, p: Any, tau_p: Any) -> Moments:
+        """The paper's robust table: with probability C_y the prior N(p, tau_p), else the base posterior."""
+        (s, _), log_c = self.base.evaluate(y, p, tau_p)
+        mean, var = self.base.posterior(y, p, tau_p)
+        prior, base = self._shares(log_c)
+        return Moments(
+            prior * np.asarray(p, dtype=float) + base * mean,
+            prior * tau_p + base * var + (prior * (tau_p * s)) * (base * (tau_p * s)),
+        )
+
+    def log_partition(self, y: Any, p: Any, tau_p: Any) -> Array:
+        """log(flip + (1 - 2 flip) C*)."""
+        return self._log_mix(self.base.log_partition(y, p, tau_p))
+
+    def score(self, y: Any, p: Any, tau_p: Any) -> Slopes:
+        """s = (1 - C_y) s* and tau_s = (1 - C_y) (tau_s* - C_y s*^2), which may be negative."""
+        return self.evaluate(y, p, tau_p)[0]
+
+    def evaluate(self, y: Any, p: Any, tau_p: Any) -> tuple[Slopes, Array]:
+        """``score`` and ``log_partition``."""
+        slopes, log_c = self.base.evaluate(y, p, tau_p)
+        return self._dilute(slopes, log_c), self._log_mix(log_c)
+
+    def prox(self, y: Any, p: Any, tau_p: Any) -> Moments:
+        """Global minimum u of loss(y, u) + (u - p)^2/(2 tau_p), and tau_p/(1 + tau_p loss''(u)), 0 at a kink."""
+        sign, u, at_kink, tau_p = self._minimum(y, p, tau_p)
+        curvature = self.loss_slopes(1.0, u).tau_s
+        return Moments(sign * u, np.where(at_kink, 0.0, tau_p / np.maximum(1.0 + tau_p * curvature, _SADDLE)))
+
+    def prox_score(self, y: Any, p: Any, tau_p: Any) -> Slopes:
+        """s = (u - p)/tau_p and tau_s = loss''/(1 + tau_p loss''), 1/tau_p at a kink."""
+        sign, u, at_kink, tau_p = self._minimum(y, p, tau_p)
+        s, curvature = self.loss_slopes(1.0, u)
+        s = np.where(at_kink, (u - sign * p) / tau_p, s)
+        smooth = curvature / np.maximum(1.0 + tau_p * curvature, _SADDLE)
+        return Slopes(sign * s, np.where(at_kink, 1.0 / tau_p, smooth))
+
+    def loss(self, y: Any, z: Any) -> Array:
+        """-log(flip + (1 - 2 flip) p*(y|z))."""
+        return -self._log_mix(-self.base.loss(y, z))
+
+    def loss_slopes(self, y: Any, z: Any) -> Slopes:
+        """-d loss / dz and d^2 loss / dz^2, the base's diluted by the share of p* in p."""
+        return self._dilute(self.base.loss_slopes(y, z), -self.base.loss(y, z))
+
+    def margin_at_loss(self, level: Any) -> Array:
+        """The margin y z at which the loss equals ``level``, for levels inside its range (-log(1 - flip), -log(flip))."""
+        flip = np.asarray(self.flip, dtype=float)
+        return self.base.margin_at_loss(
+            -np.log((np.exp(-np.asarray(level, dtype=float)) - flip) / (1.0 - 2.0 * flip))
+        )
+
+    def predict_proba(self, z_mean: Any, z_var: Any) -> Array:
+        """P(true label = +1), the base's: a new clean example is not flipped."""
+        return self.base.predict_proba(z_mean, z_var)
+
+    def em_update(
+        self, y: Any, p: Any, tau_p: Any, learn: Iterable[str] | None = None, weights: Any = None
+    ) -> "Robust":
+        """New flip rate (the paper's eq. gamma_em_update2) and base parameters, per column.
+
+        flip becomes the mean over training rows of p(label wrong | y) = flip (1 - C*)/(flip + (1 - 2 flip) C*), kept
+        within FLIP_RANGE. The base sees every row twice, as (y, right) and (-y, wrong), with these probabilities as weights.
+        """
+        names = require_known("Robust", self.default_learn if learn is None else learn, self.learnable)
+        if not names:
+            return self
+        rows = training_rows(y, p, tau_p, weights)
+        wrong = self._wrong(rows)
+        changes: dict[str, Any] = {}
+        if "flip" in names:
+            changes["flip"] = self._mean_wrong(rows, wrong)
+        base_names = [name.removeprefix("base.") for name in names if name.startswith("base.")]
+        if base_names:
+            changes["base"] = self._update_base(rows, wrong, base_names)
+        return replace(self, **changes)
+
+    def _mean_wrong(self, rows: Rows, wrong: Array) -> Any:
+        count = rows.weights.sum(axis=0)
+        mean = np.sum(rows.weights * wrong, axis=0) / np.maximum(count, 1e-300)
+        flip = np.where(count > 0, np.clip(mean, *FLIP_RANGE), self.flip)
+        return flip if flip.ndim else float(flip)
+
+    def _update_base(self, rows: Rows, wrong: Array, names: list[str]) -> Likelihood:
+        stacked = (
+            np.concatenate(pair) for pair in ((rows.y, -rows.y), (rows.p, rows.p), (rows.tau_p, rows.tau_p))
+        )
+        weights = np.concatenate([rows.weights * (1.0 - wrong), rows.weights * wrong])
+        return self.base.em_update(*stacked, learn=names, weights=weights)
+
+    def _wrong(self, rows: Rows) -> Array:
+        """p(label wrong | y) = (flip / C) (1 - C*); C_y = flip/C alone is only the weight of the prior."""
+        log_c = self.base.log_partition(rows.y, rows.p, rows.tau_p)
+        return self._shares(log_c)[0] * -np.expm1(np.minimum(log_c, 0.0))
+
+    def _log_odds(self) -> Array:
+        """log((1 - 2 flip)/flip), infinite for flip = 0."""
+        flip = np.asarray(self.flip, dtype=float)
+        with np.errstate(divide="ignore"):
+            return np.log1p(-2.0 * flip) - np.log(flip)
+
+    def _shares(self, log_base: Array) -> tuple[Array, Array]:
+        """Shares of the two terms flip and (1 - 2 flip) exp(log_base) in their sum; the first is the paper's C_y."""
+        odds = self._log_odds() + log_base
+        return np.asarray(expit(-odds)), np.asarray(expit(odds))
+
+    def _log_mix(self, log_base: Array) -> Array:
+        """log(flip + (1 - 2 flip) exp(log_base)), accurate near 0 and far below."""
+        flip = np.asarray(self.flip, dtype=float)
+        near = np.log1p((1.0 - 2.0 * flip) * np.expm1(np.maximum(log_base, -0.7)) - flip)
+        with np.errstate(divide="ignore"):
+            return np.where(
+                log_base > -0.7, near, np.logaddexp(np.log(flip), np.log1p(-2.0 * flip) + log_base)
+            )
+
+    def _dilute(self, slopes: Slopes, log_base: Array) -> Slopes:
+        """Slopes of log(flip + (1 - 2 flip) exp(log_base)) from those of log_base."""
+        prior, base = self._shares(log_base)
+        s = base * slopes.s
+        return Slopes(s, base * slopes.tau_s - (prior * slopes.s) * s)
+
+    def _minimum(self, y: Any, p: Any, tau_p: Any) -> tuple[Array, Array, Array, Array]:
+        """Label, margin of the global proximal minimum, whether it is a kink, and tau_p, with one shape."""
+        x = y * np.asarray(p, dtype=float)
+        shape = np.broadcast_shapes(np.shape(x), np.shape(tau_p), np.shape(self.flip))
+        high = self.base.prox(1.0, x, tau_p).mean
+        shape = np.broadcast_shapes(shape, high.shape)
+        sign, x, tau_p, high = (
+            np.broadcast_to(np.asarray(a, dtype=float), shape) for a in (y, x, tau_p, high)
+        )
+        # Below this margin the share of p* in p is under exp(-40): the loss is flat.
+        flat = self.base.margin_at_loss(40.0 + np.minimum(self._log_odds(), 600.0))
+        u, at_kink = global_minimum(self, x, tau_p, np.clip(flat, x, high), high)
+        return sign, u, at_kink, tau_p

@@ -1,0 +1,61 @@
+"""The paper's Algorithm 2, a variational bound for the logistic likelihood, and its scale equation."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mvpa_gamp.gamp.likelihoods.scale_tuning import Rows
+from mvpa_gamp.gamp.moments import Array, Moments, Slopes
+
+_MAX_STEPS = 500
+_TOLERANCE = 1e-12  # relative change of xi
+
+
+class VariationalFit(NamedTuple):
+    """Approximate posterior, the slopes it implies, and the variational parameter xi."""
+
+    moments: Moments
+    slopes: Slopes
+    xi: Array
+
+
+def fit(y: Any, p: Any, tau_p: Any, scale: Any) -> VariationalFit:
+    """Iterate lines 2-6 of Algorithm 2 until xi settles; all arguments broadcast.
+
+    lambda = scale/(2 xi) (sigma(scale xi) - 1/2), tau_z = tau_p / (1 + 2 tau_p lambda),
+    z = tau_z (p/tau_p + scale y/2), xi = sqrt(tau_z + z^2). The slopes are (z - p)/tau_p and
+    (1 - tau_z/tau_p)/tau_p with tau_p divided out.
+    """
+    y, p, tau_p, scale = np.broadcast_arrays(*(np.asarray(a, dtype=float) for a in (y, p, tau_p, scale)))
+    xi = np.hypot(np.sqrt(tau_p), p)
+    for _ in range(_MAX_STEPS):
+        shrink, z = _step(y, p, tau_p, scale, xi)
+        previous, xi = xi, np.hypot(np.sqrt(tau_p / shrink), z)
+        if np.all(np.abs(xi - previous) <= _TOLERANCE * xi):
+            break
+    tanh = np.tanh(0.5 * scale * xi)
+    shrink, z = _step(y, p, tau_p, scale, xi)
+    s = 0.5 * scale * (y - tanh * p / xi) / shrink
+    return VariationalFit(Moments(z, tau_p / shrink), Slopes(s, 0.5 * scale * tanh / xi / shrink), xi)
+
+
+def _step(y: Array, p: Array, tau_p: Array, scale: Array, xi: Array) -> tuple[Array, Array]:
+    """1 + 2 tau_p lambda and z, with 2 lambda = scale/(2 xi) tanh(scale xi/2)."""
+    shrink = 1.0 + tau_p * (0.5 * scale * np.tanh(0.5 * scale * xi) / xi)
+    return shrink, (p + 0.5 * tau_p * scale * y) / shrink
+
+
+def scale_slope(rows: Rows, scale: Any) -> Callable[[Array], tuple[Array, Array]]:
+    """The paper's eq. alpha_em_upd as a function of the scale, and minus its derivative, summed over rows.
+
+    (z y - xi)/2 + xi/(1 + exp(scale xi)) = (z y - xi tanh(scale xi/2))/2.
+    """
+    (z, _), _, xi = fit(rows.y, rows.p, rows.tau_p, scale)
+
+    def slope(candidate: Array) -> tuple[Array, Array]:
+        tanh = np.tanh(0.5 * candidate * xi)
+        first = np.sum(rows.weights * 0.5 * (z * rows.y - xi * tanh), axis=0)
+        return first, np.sum(rows.weights * 0.25 * np.square(xi) * (1.0 - tanh * tanh), axis=0)
+
+    return slope

@@ -1,0 +1,53 @@
+"""What a run is judged by, one number per column: MAP cost, Bethe free energy, cavity score."""
+
+from typing import Any
+
+import numpy as np
+
+from .design import Design
+from .iteration import Output, State
+from .moments import Array
+
+
+def cavity_score(out: Output, train: Array) -> Array:
+    """Mean leave-one-out log-likelihood of the training rows, (B,).
+
+    p and tau_p are the predictions of a row from all the others, so the log-partition of the row is
+    its leave-one-out predictive log-likelihood: a cross-validation that costs nothing.
+    """
+    return np.where(train, out.log_partition, 0.0).sum(axis=0) / train.sum(axis=0)
+
+
+def map_cost(state: State, y: Array, train: Array, likelihood: Any, penalty: Array) -> Array:
+    """Summed loss of the training rows plus the penalty of the weights (eq. reg_loss_min), (B,)."""
+    loss = likelihood.loss(y, state.z + state.intercept)
+    return np.where(train, loss, 0.0).sum(axis=0) + penalty
+
+
+def bethe_free_energy(state: State, y: Array, design: Design, likelihood: Any, prior: Any) -> Array:
+    """Bethe free energy of a sum-product state, (B,); GAMP's fixed points are its stationary points.
+
+    F = sum_n KL(q(w_n) || p(w_n)) - sum_m [log C(p_m, tau_p) + (z_m - p_m)^2 / (2 tau_p)], where q is the
+    posterior at (r, tau_r) and p_m is chosen so that the posterior mean at p_m is z_m = x_m' w.
+    """
+    tau_p = np.maximum(state.tau_z, 1e-12)
+    z = state.z + state.intercept
+    p = z - state.s * tau_p
+    for _ in range(_NEWTON_STEPS):
+        s, tau_s = likelihood.score(y, p, tau_p)
+        slope = np.maximum(1 - tau_p * tau_s, 1e-6)  # d posterior mean / d p
+        p = p + np.clip((z - p - tau_p * s) / slope, -3 * np.sqrt(tau_p) - 1, 3 * np.sqrt(tau_p) + 1)
+    rows = likelihood.log_partition(y, p, tau_p) + np.square(z - p) / (2 * tau_p)
+    return _divergence(state, prior) - np.where(design.train, rows, 0.0).sum(axis=0)
+
+
+# The correction starts at the running p, which is right at a fixed point: a few steps suffice.
+_NEWTON_STEPS = 4
+
+
+def _divergence(state: State, prior: Any) -> Array:
+    """sum_n KL(q(w_n) || p(w_n)) with q(w) = p(w) N(w; r, tau_r) / C."""
+    r, tau_r = state.r.astype(float), state.tau_r.astype(float)
+    second = np.square(state.w - r) + state.tau_w
+    log_density = -0.5 * (np.log(2 * np.pi * tau_r) + second / tau_r)
+    return (log_density - prior.log_partition(r, tau_r)).sum(axis=0)

@@ -1,0 +1,86 @@
+"""Parameters of likelihoods and priors as columns: name, expand, select and merge them.
+
+A model is a frozen dataclass whose fields are numbers, arrays with one value per column, other
+models (the slab of a Bernoulli prior, the base of a robust likelihood) or settings (strings, ints).
+A field declared with ``vector()`` holds one value per mixture component, (L,) or (L, B).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import Field, field, fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+Model = TypeVar("Model")
+_VECTOR = {"parameter_ndim": 1}
+
+
+def vector() -> Any:
+    """Declare a dataclass field that holds one value per mixture component."""
+    return field(metadata=_VECTOR)
+
+
+def parameters(model: Any, prefix: str = "") -> dict[str, Any]:
+    """Flat name -> value of every numeric parameter, nested ones as ``slab.var``."""
+    found: dict[str, Any] = {}
+    for item, value in _items(model):
+        if is_dataclass(value):
+            found.update(parameters(value, f"{prefix}{item.name}."))
+        elif _is_numeric(value):
+            found[prefix + item.name] = value
+    return found
+
+
+def expand(model: Model, n_columns: int) -> Model:
+    """Give every parameter one value per column: (B,), or (L, B) for mixture fields."""
+
+    def spread(value: Any, ndim: int) -> Any:
+        value = np.asarray(value, dtype=float)
+        if value.ndim > ndim:
+            if value.shape[-1] != n_columns:
+                raise ValueError(
+                    f"{type(model).__name__}: a parameter has {value.shape[-1]} columns, expected {n_columns}. "
+                    "Give one number, or one value per column."
+                )
+            return value.copy()
+        return np.repeat(value[..., None], n_columns, axis=-1)
+
+    return _map(model, spread)
+
+
+def take(model: Model, columns: Any) -> Model:
+    """Select columns of every parameter that has them."""
+    return _map(model, lambda value, ndim: value[..., columns] if np.ndim(value) > ndim else value)
+
+
+def put(model: Model, columns: Any, part: Model) -> Model:
+    """Write the columns of ``part`` into a copy of an expanded ``model``."""
+    changes: dict[str, Any] = {}
+    for item, value in _items(model):
+        other = getattr(part, item.name)
+        if is_dataclass(value):
+            changes[item.name] = put(value, columns, other)
+        elif _is_numeric(value):
+            changed = np.array(value, dtype=float)
+            changed[..., columns] = other
+            changes[item.name] = changed
+    return replace(model, **changes)  # type: ignore[type-var]
+
+
+def _map(model: Model, change: Callable[[Any, int], Any]) -> Model:
+    changes: dict[str, Any] = {}
+    for item, value in _items(model):
+        if is_dataclass(value):
+            changes[item.name] = _map(value, change)
+        elif _is_numeric(value):
+            changes[item.name] = change(value, item.metadata.get("parameter_ndim", 0))
+    return replace(model, **changes)  # type: ignore[type-var]
+
+
+def _items(model: Any) -> Iterator[tuple[Field, Any]]:
+    for item in fields(model):
+        yield item, getattr(model, item.name)
+
+
+def _is_numeric(value: Any) -> bool:
+    return not isinstance(value, (str, bool)) and np.issubdtype(np.asarray(value).dtype, np.number)

@@ -1,0 +1,129 @@
+"""Bernoulli prior: w is exactly zero, or drawn from a slab."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logit, xlog1py
+
+from mvpa_gamp.gamp.moments import Array, Moments
+from mvpa_gamp.gamp.priors.gaussian import Gaussian
+from mvpa_gamp.gamp.priors.prior import (
+    Parameter,
+    Prior,
+    ScalarPosterior,
+    Statistics,
+    channel,
+    check_parameter,
+    finite_or,
+    held_count,
+    learnt_names,
+    row_count,
+)
+
+_LOG_2PI = float(np.log(2 * np.pi))
+# Learning keeps the rate this far from 0 and 1, from where no data could bring it back.
+_RATE_MARGIN = 1e-10
+_SLAB = "slab."
+
+
+@dataclass(frozen=True)
+class Bernoulli(Prior):
+    """p(w) = (1 - rate) delta(w) + rate slab(w), with rate in (0, 1] the probability that w is not zero.
+
+    Given r, w is not zero with probability 1 / (1 + exp(-log-odds)), where the log-odds are those of the
+    rate plus the slab's log Bayes factor; the slab's posterior holds then. ``slab`` is any other prior.
+    The atom makes max-sum meaningless: its mode is always 0.
+    """
+
+    rate: Parameter = 0.1
+    slab: Prior = field(default_factory=Gaussian)
+
+    def __post_init__(self) -> None:
+        check_parameter(self, "rate", lambda rate: (rate > 0) & (rate <= 1), "in (0, 1]")
+        if not isinstance(self.slab, Prior):
+            raise ValueError(
+                f"Bernoulli: slab must be a prior, got {self.slab!r}. Give one, such as Gaussian()."
+            )
+        if isinstance(self.slab, Bernoulli):
+            raise ValueError(
+                "Bernoulli: slab must be a prior without an atom at zero, got another Bernoulli. "
+                "Multiply the two rates and use the inner slab."
+            )
+
+    @property
+    def learnable(self) -> tuple[str, ...]:
+        """The rate and the slab's parameters."""
+        return ("rate", *(_SLAB + name for name in self.slab.learnable))
+
+    @property
+    def default_learn(self) -> tuple[str, ...]:
+        """The rate and what the slab learns by default."""
+        return ("rate", *(_SLAB + name for name in self.slab.default_learn))
+
+    def condition(self, r: ArrayLike, tau_r: ArrayLike) -> "BernoulliPosterior":
+        """Posterior of w given r = w + N(0, tau_r)."""
+        given = self.slab.condition(r, tau_r)
+        return BernoulliPosterior(given, _probability(given.log_bayes_factor(), logit(self.rate)))
+
+    def inclusion(self, r: ArrayLike, tau_r: ArrayLike) -> Array:
+        """P(w != 0 | r), from log-odds: tiny probabilities keep their relative accuracy."""
+        return self.condition(r, tau_r).inclusion.astype(channel(r, tau_r)[0].dtype, copy=False)
+
+    def log_partition(self, r: ArrayLike, tau_r: ArrayLike) -> Array:
+        """log[(1 - rate) N(0; r, tau_r) + rate times the slab's integral]."""
+        r, tau_r = channel(r, tau_r)
+        atom = np.asarray(xlog1py(1.0, np.negative(self.rate)), r.dtype)  # -inf at rate 1, without a warning
+        zero = atom - 0.5 * (r * r / tau_r + np.log(tau_r) + _LOG_2PI)
+        slab = np.asarray(np.log(self.rate), r.dtype) + self.slab.log_partition(r, tau_r)
+        return np.asarray(np.logaddexp(zero, slab))
+
+    def maximize(self, statistics: Statistics, learn: Iterable[str] | None = None) -> "Bernoulli":
+        """rate = mean inclusion probability; the slab learns from rows weighted by theirs."""
+        names = learnt_names(self, learn)
+        of_slab = {key.removeprefix(_SLAB): statistics[key] for key in statistics if key.startswith(_SLAB)}
+        inner = [name.removeprefix(_SLAB) for name in names if name.startswith(_SLAB)]
+        slab = self.slab.maximize(of_slab, inner) if inner else self.slab
+        if "rate" not in names:
+            return replace(self, slab=slab)
+        rate = np.clip(of_slab["count"] / held_count(statistics["count"]), _RATE_MARGIN, 1 - _RATE_MARGIN)
+        return replace(self, rate=finite_or(rate, self.rate), slab=slab)
+
+
+class BernoulliPosterior:
+    """The slab's posterior and the probability ``inclusion`` that it applies."""
+
+    def __init__(self, slab: ScalarPosterior, inclusion: np.ndarray) -> None:
+        self.slab, self.inclusion = slab, inclusion
+
+    def moments(self) -> Moments:
+        """pi m and pi (v + (1 - pi) m^2), with m and v the slab's moments and pi the inclusion."""
+        slab = self.slab.moments()
+        mean = np.asarray(self.inclusion * slab.mean)
+        var = np.asarray(slab.mean - mean)
+        var *= slab.mean
+        var += slab.var
+        var *= self.inclusion
+        return Moments(mean, var)
+
+    def log_bayes_factor(self) -> Array:
+        """Not needed: a Bernoulli prior is never a slab."""
+        raise NotImplementedError
+
+    def statistics(self, weights: Array | None) -> Statistics:
+        """The slab's sums, each row weighted by its inclusion probability, under ``slab.`` names."""
+        inclusion = self.inclusion if weights is None else np.asarray(self.inclusion * weights)
+        sums = {_SLAB + name: value for name, value in self.slab.statistics(inclusion).items()}
+        return {"count": row_count(self.inclusion.shape, weights), **sums}
+
+
+def _probability(log_bayes_factor: np.ndarray, log_odds: Parameter) -> np.ndarray:
+    """1 / (1 + exp(-x)) with x the summed log-odds, in place; x is cut just above underflow."""
+    dtype = log_bayes_factor.dtype
+    x = np.asarray(log_bayes_factor + np.asarray(log_odds, dtype))
+    np.maximum(x, np.asarray(np.log(np.finfo(dtype).tiny) + 8, dtype), out=x)
+    np.negative(x, out=x)
+    np.exp(x, out=x)
+    x += np.asarray(1, dtype)
+    return np.reciprocal(x, out=x)

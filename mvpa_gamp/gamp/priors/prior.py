@@ -1,0 +1,213 @@
+"""What every prior shares: the steps that follow from its scalar posterior, and the checks of its parameters.
+
+A prior p(w) meets GAMP through the scalar channel r = w + N(0, tau_r). ``condition(r, tau_r)`` returns the
+posterior p(w | r) as a short-lived record with three readings: its moments, its evidence against w = 0, and
+the sums that expectation maximisation needs. A record lets a Bernoulli prior ask its slab for all three
+while the special functions are evaluated once.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mvpa_gamp.gamp.moments import Array, Moments
+
+Parameter = float | Array
+Statistics = dict[str, Array]
+P = TypeVar("P", bound="Prior")
+
+# Smallest variance that learning may reach. Weights of 1e-10 are nothing for features of any usual scale,
+# and their products with probabilities stay clear of the slow denormal numbers of float32.
+VARIANCE_FLOOR = 1e-20
+# Below this summed weight a column (or a mixture component) holds no data: its old parameters stay.
+EMPTY = 1e-8
+
+
+class ScalarPosterior(Protocol):
+    """p(w | r, tau_r) of all elements at once; arrays broadcast to the shape of r and tau_r."""
+
+    def moments(self) -> Moments:
+        """Posterior mean and variance."""
+        ...
+
+    def log_bayes_factor(self) -> Array:
+        """Log of the density of r under this prior over its density N(r; 0, tau_r) when w = 0."""
+        ...
+
+    def statistics(self, weights: Array | None) -> Statistics:
+        """Sums over rows, in float64, each row weighted by ``weights``; "count" is the sum of weights."""
+        ...
+
+
+class Prior:
+    """Steps that every prior derives from its ``condition``; r and tau_r broadcast, usually (N, B).
+
+    Results have the dtype of r. A subclass is a frozen dataclass of parameters, each a number or one
+    value per column (B,), with ``condition``, ``log_partition`` and ``maximize``, and ``prox`` and
+    ``penalty`` where max-sum GAMP is defined.
+    """
+
+    @property
+    def learnable(self) -> tuple[str, ...]:
+        """Names of the parameters that ``maximize`` can update."""
+        raise NotImplementedError
+
+    @property
+    def default_learn(self) -> tuple[str, ...]:
+        """Names of the parameters updated when the caller does not choose."""
+        raise NotImplementedError
+
+    def condition(self, r: ArrayLike, tau_r: ArrayLike) -> ScalarPosterior:
+        """Posterior of w given r = w + N(0, tau_r)."""
+        raise NotImplementedError
+
+    def log_partition(self, r: ArrayLike, tau_r: ArrayLike) -> Array:
+        """Log of the integral of p(w) N(w; r, tau_r) over w."""
+        raise NotImplementedError
+
+    def maximize(self: P, statistics: Statistics, learn: Iterable[str] | None = None) -> P:
+        """M-step: the prior that maximises the expected log-density given the sums of ``expect``."""
+        raise NotImplementedError
+
+    def posterior(self, r: ArrayLike, tau_r: ArrayLike) -> Moments:
+        """Mean and variance of p(w | r): the sum-product step, lines 15 and 16 of Algorithm 1."""
+        return _finished(self.condition(r, tau_r).moments(), r)
+
+    def expect(
+        self, r: ArrayLike, tau_r: ArrayLike, weights: Array | None = None
+    ) -> tuple[Moments, Statistics]:
+        """Posterior moments and, from the same pass, the sums over rows that ``maximize`` takes.
+
+        The sums, (B,) or (L, B), are float64 and additive: blocks of rows may be summed by the caller.
+        """
+        given = self.condition(r, tau_r)
+        return _finished(given.moments(), r), given.statistics(weights)
+
+    def em_update(
+        self: P,
+        r: ArrayLike,
+        tau_r: ArrayLike,
+        learn: Iterable[str] | None = None,
+        weights: Array | None = None,
+    ) -> P:
+        """One expectation-maximisation step (the paper's generic update in Online Parameter Tuning)."""
+        return self.maximize(self.condition(r, tau_r).statistics(weights), learn)
+
+    def inclusion(self, r: ArrayLike, tau_r: ArrayLike) -> Array:
+        """P(w != 0 | r), which is 1 for a prior without an atom at zero."""
+        r, tau_r = channel(r, tau_r)
+        return np.ones(np.broadcast_shapes(r.shape, tau_r.shape, *parameter_shapes(self)), dtype=r.dtype)
+
+    def prox(self, r: ArrayLike, tau_r: ArrayLike) -> Moments:
+        """Proximal point and tau_r times its slope: the max-sum step, lines 17 and 18 of Algorithm 1."""
+        raise ValueError(
+            f"A {type(self).__name__} prior has no max-sum step. Use mode='sum-product', or max-sum with "
+            "a Gaussian, Laplace or ElasticNet prior."
+        )
+
+    def penalty(self, w: ArrayLike) -> Array:
+        """-log p(w) up to a constant: the regulariser that max-sum GAMP minimises."""
+        raise ValueError(
+            f"A {type(self).__name__} prior has no penalty: its density is infinite at w = 0. "
+            "Use a Gaussian, Laplace or ElasticNet prior."
+        )
+
+
+def channel(r: ArrayLike, tau_r: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """R and tau_r as arrays of one floating dtype, that of r."""
+    r = np.asarray(r)
+    if r.dtype not in (np.float32, np.float64):
+        r = r.astype(np.float64)
+    return r, np.asarray(tau_r, dtype=r.dtype)
+
+
+def common_shape(one: Array, other: Array) -> tuple[int, ...]:
+    """Shape that two arrays broadcast to (NumPy's own function costs as much as a small block)."""
+    return one.shape if one.shape == other.shape else np.broadcast_shapes(one.shape, other.shape)
+
+
+def spread(values: Array, shape: tuple[int, ...]) -> Array:
+    """``values`` broadcast to ``shape``, read-only where that repeats them."""
+    return values if np.shape(values) == shape else np.broadcast_to(values, shape)
+
+
+def column_sum(shape: tuple[int, ...], values: Array, weights: Array | None = None) -> Array:
+    """Float64 sums over rows of values, times weights if given, both broadcast to ``shape``."""
+    if weights is None:
+        return np.asarray(spread(values, shape).sum(axis=0, dtype=np.float64))
+    return np.einsum("i...,i...->...", spread(values, shape), spread(weights, shape), dtype=np.float64)
+
+
+def row_count(shape: tuple[int, ...], weights: Array | None) -> Array:
+    """Sum of the weights of each column; the number of rows when there are none."""
+    return np.full(shape[1:], float(shape[0])) if weights is None else column_sum(shape, weights)
+
+
+def learnt_names(prior: Prior, learn: Iterable[str] | None) -> tuple[str, ...]:
+    """The names to learn, checked; None means the prior's default."""
+    if learn is None:
+        return prior.default_learn
+    names = (learn,) if isinstance(learn, str) else tuple(learn)
+    unknown = [name for name in names if name not in prior.learnable]
+    if unknown:
+        raise ValueError(
+            f"{type(prior).__name__} cannot learn {', '.join(map(repr, unknown))}. "
+            f"It can learn {', '.join(map(repr, prior.learnable))}."
+        )
+    return names
+
+
+def held_count(count: Array) -> Array:
+    """``count`` where it holds data and NaN elsewhere, which ``finite_or`` turns back into the old value."""
+    return np.where(count > EMPTY, count, np.nan)
+
+
+def finite_or(new: ArrayLike, old: Parameter) -> Array:
+    """``new`` where it is finite, ``old`` elsewhere: a column that failed keeps its parameters."""
+    new = np.asarray(new, dtype=float)
+    return np.where(np.isfinite(new), new, old)
+
+
+def check_parameter(
+    prior: Prior, name: str, valid: Callable[[np.ndarray], Any], expected: str, ndim: int = 0
+) -> None:
+    """Store a field as a float or an array of ``ndim`` or ``ndim`` + 1 axes, or say what is wrong."""
+    given = getattr(prior, name)
+    try:
+        value = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        value = np.array(np.nan)
+    shaped = ndim <= value.ndim <= ndim + 1 and value.size > 0
+    if not shaped or not np.all(np.isfinite(value) & valid(value)):
+        shape = "one value per component" if ndim else "one number"
+        raise ValueError(
+            f"{type(prior).__name__}: {name} must be {expected}, got {given!r}. "
+            f"Give {shape}, or {'(components, columns)' if ndim else 'one value per column'}."
+        )
+    object.__setattr__(prior, name, value if value.ndim else float(value))
+
+
+def parameter_shapes(prior: Prior) -> list[tuple[int, ...]]:
+    """Column shapes of a prior's parameters: () for a number, (B,) for one value per column."""
+    shapes: list[tuple[int, ...]] = []
+    for item in fields(prior):  # type: ignore[arg-type]
+        value = getattr(prior, item.name)
+        if isinstance(value, Prior):
+            shapes += parameter_shapes(value)
+        else:
+            shapes.append(np.shape(value)[item.metadata.get("parameter_ndim", 0) :])
+    return shapes
+
+
+def _finished(moments: Moments, r: ArrayLike) -> Moments:
+    """Moments as full writable arrays in the dtype of r."""
+    dtype = np.float32 if getattr(r, "dtype", None) == np.float32 else np.float64
+    shape = common_shape(*moments)
+    return Moments(*(_full(part, shape, np.dtype(dtype)) for part in moments))
+
+
+def _full(part: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    return spread(part, shape).astype(dtype, copy=part.shape != shape)

@@ -1,0 +1,61 @@
+"""What a solve returns: one column per fit, with a sentence about how it ended."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .moments import Array
+
+CAVITY = "Kept the iterate with the best leave-one-out score; it did not improve any more."
+FIXED_POINT = "Converged: weights and scores stand still."
+ITERATION_LIMIT = (
+    "Not converged: the iteration limit was reached. Raise max_iter, or lower damping if the weights swing."
+)
+NOT_FINITE = (
+    "Not converged: the iteration turned non-finite even with small steps; the last finite state was kept. "
+    "Standardise the features or lower damping."
+)
+_SUCCESS = (CAVITY, FIXED_POINT)
+
+
+@dataclass(frozen=True)
+class GampResult:
+    """The fits of B columns on M rows and N features.
+
+    ``coef`` and ``coef_var`` are posterior means and variances (sum-product) or the minimiser and its
+    local variances (max-sum). ``p``, ``tau_p`` are cavity predictions on training rows and plain
+    predictions on held-out rows, intercept included.
+    """
+
+    coef: Array  # (N, B)
+    coef_var: Array  # (N, B)
+    intercept: Array  # (B,)
+    p: Array  # (M, B)
+    tau_p: Array  # (M, B)
+    r: Array  # (N, B)
+    tau_r: Array  # (N, B)
+    n_iter: NDArray  # (B,) iterations done
+    kept_iter: NDArray  # (B,) iteration of the state returned
+    status: NDArray  # (B,) sentences
+    cavity_score: Array  # (B,) mean leave-one-out log-likelihood of the state returned; NaN in max-sum mode
+
+    @property
+    def converged(self) -> NDArray:
+        """Whether each column met its stopping rule, (B,) bool."""
+        return np.isin(self.status, _SUCCESS)
+
+
+@dataclass(frozen=True)
+class EmResult:
+    """A tuned fit: the result, the models it was computed with, and how each parameter moved.
+
+    ``history`` maps a parameter such as ``prior.slab.var`` to (n_iter, B), or (n_iter, L, B) for mixtures,
+    NaN after a column stopped.
+    """
+
+    result: GampResult
+    likelihood: Any
+    prior: Any
+    history: dict[str, Array]

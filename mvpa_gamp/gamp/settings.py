@@ -1,0 +1,74 @@
+"""How the solver runs: mode, stopping rule, damping, variances."""
+
+from dataclasses import dataclass, replace
+
+MODES = ("sum-product", "max-sum")
+STOPS = ("cavity", "fixed-point")
+VARIANCES = ("full", "uniform")
+
+
+@dataclass(frozen=True)
+class SolverSettings:
+    """Settings of one solve; every default has a reason.
+
+    mode : "sum-product" (posterior means) or "max-sum" (penalised loss minimisation).
+    stop : "cavity" keeps the iterate with the best leave-one-out predictive score and stops when it
+        has not improved for ``patience`` iterations; "fixed-point" runs until weights and scores
+        stand still. None: cavity for sum-product, fixed-point for max-sum.
+    max_iter : iterations at most.
+    tol : relative change of weights and of scores that counts as standing still.
+    damping : step in (0, 1]; 1 is undamped. None: 0.1 for cavity (small steps, fine choice of the
+        iterate), 0.5 for fixed-point.
+    adaptive : let each column shrink its step when its objective rises, and grow it back (fixed-point only;
+        a column that turns non-finite is always retried with smaller steps).
+    patience : iterations without a better cavity score. None: 3 / damping, because a damped run needs
+        about 1 / damping iterations to leave its start.
+    variance : "full" (one per feature and row) or "uniform" (one per column; cheaper).
+    intercept : learn an unpenalised offset of the scores.
+    """
+
+    mode: str = "sum-product"
+    stop: str | None = None
+    max_iter: int | None = None
+    tol: float = 1e-6
+    damping: float | None = None
+    adaptive: bool = True
+    patience: int | None = None
+    variance: str = "full"
+    intercept: bool = False
+
+    def __post_init__(self) -> None:
+        _one_of("mode", self.mode, MODES)
+        _one_of("variance", self.variance, VARIANCES)
+        if self.stop is not None:
+            _one_of("stop", self.stop, STOPS)
+        if self.stop == "cavity" and self.mode == "max-sum":
+            raise ValueError(
+                "stop='cavity' needs mode='sum-product': max-sum has no leave-one-out predictive density. "
+                "Use stop='fixed-point'."
+            )
+        if self.damping is not None and not 0 < self.damping <= 1:
+            raise ValueError(f"damping must be a step in (0, 1], got {self.damping}; 1 means undamped.")
+        for name in ("max_iter", "patience"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}.")
+        if not self.tol > 0:
+            raise ValueError(f"tol must be positive, got {self.tol}.")
+
+    def resolved(self) -> "SolverSettings":
+        """The same settings with every None replaced by its default."""
+        stop = self.stop or ("cavity" if self.mode == "sum-product" else "fixed-point")
+        damping = self.damping or (0.1 if stop == "cavity" else 0.5)
+        return replace(
+            self,
+            stop=stop,
+            damping=damping,
+            max_iter=self.max_iter or (200 if stop == "cavity" else 2000),
+            patience=self.patience or max(3, round(3 / damping)),
+        )
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")

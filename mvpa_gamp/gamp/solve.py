@@ -1,0 +1,329 @@
+"""The one loop: many columns, each with its own damping, stopping and status.
+
+Columns never see each other. A column that ends leaves the batch; the others go on with less work.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import objective
+from .design import Design
+from .iteration import Output, State, input_step, output_step, restart, start
+from .moments import Array
+from .parameters import expand, parameters, put, take
+from .result import CAVITY, FIXED_POINT, ITERATION_LIMIT, NOT_FINITE, GampResult
+from .settings import SolverSettings
+
+_MAX_RETRIES = 12  # halvings of the step before a non-finite column is given up
+_SMALLEST_STEP = 2e-3  # a rejected step shrinks to this at most; then the move is accepted
+_STEP_GROWTH, _STEP_SHRINK = 1.1, 0.5
+_WINDOW = 10  # accepted objectives that a new one may not exceed; non-monotone, as damped GAMP is
+
+
+class Progress(NamedTuple):
+    """What a callback sees after each iteration."""
+
+    iteration: int
+    n_active: int
+    n_columns: int
+    max_iter: int
+
+
+class Models(NamedTuple):
+    """Likelihood and prior of the columns at hand, every parameter one value per column."""
+
+    likelihood: Any
+    prior: Any
+
+    def take(self, columns: NDArray) -> "Models":
+        """Some of the columns."""
+        return Models(take(self.likelihood, columns), take(self.prior, columns))
+
+    def replaced(self, columns: NDArray, other: "Models", others: NDArray) -> "Models":
+        """A copy in which ``columns`` come from the columns ``others`` of ``other``."""
+        if not columns.size:
+            return self
+        part = other.take(others)
+        return Models(put(self.likelihood, columns, part.likelihood), put(self.prior, columns, part.prior))
+
+
+# (iteration, active column numbers, models in use, output, prior statistics, training rows, labels) -> models
+Tuner = Callable[[int, NDArray, Models, Output, dict[str, Array], NDArray, Array], Models]
+
+
+def solve(
+    design: Design,
+    y: Any,
+    likelihood: Any,
+    prior: Any,
+    settings: SolverSettings | None = None,
+    *,
+    warm: GampResult | None = None,
+    callback: Callable[[Progress], None] | None = None,
+) -> GampResult:
+    """Fit every column of ``design.train`` with GAMP at fixed parameters.
+
+    y is (M,) or (M, B) in -1/+1; labels of rows that a column does not train on are never read.
+    ``warm`` starts at an earlier result of the same shape.
+    """
+    return run(design, y, likelihood, prior, settings, warm=warm, callback=callback)[0]
+
+
+def run(
+    design: Design,
+    y: Any,
+    likelihood: Any,
+    prior: Any,
+    settings: SolverSettings | None = None,
+    *,
+    tuner: Tuner | None = None,
+    warm: GampResult | None = None,
+    callback: Callable[[Progress], None] | None = None,
+) -> tuple[GampResult, Models]:
+    """Solve, letting ``tuner`` change the models after each iteration; returns the models of the kept states."""
+    settings = (settings or SolverSettings()).resolved()
+    labels = checked_labels(y, design)
+    n_columns = design.shape[2]
+    models = Models(expand(likelihood, n_columns), expand(prior, n_columns))
+    if settings.mode == "max-sum":
+        prior.prox(np.zeros(1), np.ones(1))  # a prior without a max-sum step says so here
+    batch: _Batch | None = _Batch.begin(design, labels, models, settings, warm)
+    kept = _Kept(design, models, settings)
+    iteration = 0
+    while batch is not None:
+        iteration += 1
+        batch = _iterate(batch, kept, settings, iteration, tuner)
+        if callback is not None:
+            running = 0 if batch is None else batch.columns.size
+            callback(Progress(iteration, running, n_columns, settings.max_iter or 0))
+    return kept.result(), kept.models
+
+
+def checked_labels(y: Any, design: Design) -> Array:
+    """Labels as (M, B) floats, 1 on rows that a column does not train on."""
+    n_rows, _, n_columns = design.shape
+    y = np.asarray(y, dtype=float)
+    if y.shape not in ((n_rows,), (n_rows, n_columns)):
+        raise ValueError(f"y must have shape ({n_rows},) or ({n_rows}, {n_columns}), got {y.shape}.")
+    y = np.broadcast_to(y if y.ndim == 2 else y[:, None], (n_rows, n_columns))
+    y = np.where(design.train, y, 1.0)
+    wrong = ~np.isin(y, (-1.0, 1.0))
+    if wrong.any():
+        raise ValueError(
+            f"Labels must be -1 or +1 on training rows, got {np.unique(y[wrong])[:5].tolist()}. "
+            "Map your two classes to -1 and +1."
+        )
+    seen = [np.where(design.train, y == label, False).any(axis=0) for label in (-1, 1)]
+    alone = np.flatnonzero(~(seen[0] & seen[1]))
+    if alone.size:
+        raise ValueError(
+            f"Every column needs training rows of both classes, but columns {alone.tolist()} have one. "
+            "Drop these columns or give them more rows."
+        )
+    return y
+
+
+@dataclass
+class _Batch:
+    """The columns still running, and everything about them."""
+
+    columns: NDArray  # their numbers in the whole problem
+    design: Design
+    y: Array
+    models: Models  # for the next iteration
+    made_with: Models  # with which ``state`` was computed
+    state: State
+    step: Array  # (B,) damping
+    recent: Array  # (_WINDOW, B) accepted objectives
+    retries: NDArray  # (B,) non-finite attempts in a row
+
+    @classmethod
+    def begin(
+        cls, design: Design, y: Array, models: Models, settings: SolverSettings, warm: GampResult | None
+    ) -> "_Batch":
+        n_columns = design.shape[2]
+        if warm is None:
+            state = start(design, y, models.likelihood, models.prior, settings)
+        else:
+            parts = (np.array(part, order="F") for part in (warm.coef, warm.coef_var, warm.r, warm.tau_r))
+            state = restart(design, y, models.likelihood, *parts, warm.intercept.copy(), settings)
+        step = np.full(n_columns, settings.damping)
+        recent = np.full((_WINDOW, n_columns), np.inf)
+        return cls(
+            np.arange(n_columns), design, y, models, models, state, step, recent, np.zeros(n_columns, dtype=int)
+        )
+
+    def take(self, keep: NDArray) -> "_Batch":
+        return _Batch(
+            self.columns[keep],
+            self.design.take(keep),
+            self.y[:, keep],
+            self.models.take(keep),
+            self.made_with.take(keep),
+            self.state.take(keep),
+            self.step[keep],
+            self.recent[:, keep],
+            self.retries[keep],
+        )
+
+
+def _iterate(
+    batch: _Batch, kept: "_Kept", settings: SolverSettings, iteration: int, tuner: Tuner | None
+) -> _Batch | None:
+    """One iteration of all running columns; returns those that go on, None when all have ended."""
+    old, models, train = batch.state, batch.models, batch.design.train
+    out = output_step(old, batch.y, train, models.likelihood, batch.step, settings.mode)
+    if settings.stop == "cavity":
+        kept.store_better(batch, objective.cavity_score(out, train), iteration - 1)
+    new, statistics = input_step(old, out, batch.design, models.prior, batch.step, settings)
+    finite = np.isfinite(new.z).all(axis=0) & np.isfinite(new.tau_z).all(axis=0)
+    accepted = finite.copy()
+    if settings.stop == "fixed-point" and settings.adaptive:
+        accepted &= _descends(batch, new, statistics, settings)
+    still = accepted & _stands_still(old, out, new, settings.tol)
+    tuned = models
+    if tuner is not None:
+        tuned = tuner(iteration, batch.columns, models, out, statistics, train, batch.y)
+        still &= _same_parameters(models, tuned, settings.tol)
+    moved = np.flatnonzero(accepted)
+    batch.state = _merged(old, new, moved)
+    batch.models = models.replaced(moved, tuned, moved)
+    batch.made_with = batch.made_with.replaced(moved, models, moved)
+    batch.retries = np.where(finite, 0, batch.retries + 1)
+    _adapt_step(batch, accepted, settings)
+    return kept.retire(batch, still, iteration)
+
+
+def _descends(batch: _Batch, new: State, statistics: dict[str, Array], settings: SolverSettings) -> NDArray:
+    """Whether the objective of each column stays below its recent maximum; remembers it if so."""
+    likelihood, prior = batch.models
+    if settings.mode == "max-sum":
+        value = objective.map_cost(new, batch.y, batch.design.train, likelihood, statistics["penalty"])
+    else:
+        value = objective.bethe_free_energy(new, batch.y, batch.design, likelihood, prior)
+    limit = batch.recent.max(axis=0)
+    slack = 1e-9 * (1 + np.abs(np.where(np.isfinite(limit), limit, 0.0)))  # rounding of the sums
+    accepted = (value <= limit + slack) | (batch.step <= _SMALLEST_STEP)
+    shifted = np.vstack([batch.recent[1:], value])
+    batch.recent = np.where(accepted, shifted, batch.recent)
+    return accepted
+
+
+def _adapt_step(batch: _Batch, accepted: NDArray, settings: SolverSettings) -> None:
+    """Shrink the step of columns that failed; in adaptive fixed-point runs let the others grow."""
+    grow = _STEP_GROWTH if settings.stop == "fixed-point" and settings.adaptive else 1.0
+    step = batch.step * np.where(accepted, grow, _STEP_SHRINK)
+    batch.step = np.clip(step, min(_SMALLEST_STEP, settings.damping or 1.0), 1.0)
+
+
+def _stands_still(old: State, out: Output, new: State, tol: float) -> NDArray:
+    """Small relative change of weights AND of slopes, measured before damping shrinks it."""
+    weights = _norm(new.w - new.w_damped) <= tol * _norm(new.w)
+    return weights & (_norm(out.s - old.s) <= tol * _norm(out.s))
+
+
+def _same_parameters(old: Models, new: Models, tol: float) -> NDArray:
+    still = np.array(True)
+    for before, after in zip(old, new, strict=True):
+        values = parameters(after)
+        for name, value in parameters(before).items():
+            close = np.abs(values[name] - value) <= tol * np.abs(value)
+            still = still & (close.all(axis=0) if close.ndim > 1 else close)
+    return still
+
+
+def _merged(old: State, new: State, moved: NDArray) -> State:
+    """``new`` with the columns that did not move taken from ``old``."""
+    n_columns = new.intercept.size
+    if moved.size == n_columns:
+        return new
+    stuck = np.setdiff1d(np.arange(n_columns), moved)
+    for item in fields(State):
+        getattr(new, item.name)[..., stuck] = getattr(old, item.name)[..., stuck]
+    return new
+
+
+def _norm(values: Array) -> Array:
+    return np.sqrt(np.square(values).sum(axis=0, dtype=float))
+
+
+class _Kept:
+    """The states to be returned, filled in as columns improve or end."""
+
+    def __init__(self, design: Design, models: Models, settings: SolverSettings) -> None:
+        n_rows, n_features, n_columns = design.shape
+        self.settings, self.models = settings, models
+        self.coef, self.coef_var, self.r, self.tau_r = (
+            np.zeros((n_features, n_columns), dtype=design.dtype, order="F") for _ in range(4)
+        )
+        self.p, self.tau_p = np.zeros((n_rows, n_columns)), np.zeros((n_rows, n_columns))
+        self.intercept = np.zeros(n_columns)
+        self.kept_iter, self.n_iter = np.zeros(n_columns, dtype=int), np.zeros(n_columns, dtype=int)
+        self.score = np.full(n_columns, -np.inf)
+        self.status = np.full(n_columns, ITERATION_LIMIT, dtype=object)
+
+    def store(self, batch: _Batch, local: NDArray, score: Array, iteration: int) -> None:
+        """Keep the present state of some columns (``local`` numbers within the batch)."""
+        state, at = batch.state.take(local), batch.columns[local]
+        self.coef[:, at], self.coef_var[:, at], self.intercept[at] = state.w, state.tau_w, state.intercept
+        self.r[:, at], self.tau_r[:, at] = state.r, state.tau_r
+        self.tau_p[:, at] = state.tau_z
+        self.p[:, at] = state.z + state.intercept - state.s * state.tau_z
+        self.kept_iter[at], self.score[at] = iteration, score
+        self.models = self.models.replaced(at, batch.made_with, local)
+
+    def store_better(self, batch: _Batch, score: Array, iteration: int) -> None:
+        """Keep columns whose score is their best so far; the almost empty first iterates do not count."""
+        if iteration < max(1, round(0.5 / (self.settings.damping or 1.0))):
+            return
+        better = np.flatnonzero(score > self.score[batch.columns])
+        self.store(batch, better, score[better], iteration)
+
+    def retire(self, batch: _Batch, still: NDArray, iteration: int) -> _Batch | None:
+        """Note why columns end, and return the batch of those that go on, if any."""
+        patience, max_iter = self.settings.patience or 1, self.settings.max_iter or 1
+        self.n_iter[batch.columns] = iteration
+        reasons = np.full(still.size, "", dtype=object)
+        if iteration >= max_iter:
+            reasons[:] = ITERATION_LIMIT
+        if self.settings.stop == "cavity":
+            waited = iteration - self.kept_iter[batch.columns]
+            reasons[(waited >= patience) & (iteration >= patience)] = CAVITY
+        reasons[still] = FIXED_POINT
+        reasons[batch.retries > _MAX_RETRIES] = NOT_FINITE
+        ended = np.flatnonzero(reasons != "")
+        if not ended.size:
+            return batch
+        self.status[batch.columns[ended]] = reasons[ended]
+        fresh = ended[(self.kept_iter[batch.columns[ended]] == 0) | (self.settings.stop == "fixed-point")]
+        self.store(batch, fresh, self._final_score(batch, fresh), iteration)
+        going_on = np.flatnonzero(reasons == "")
+        return batch.take(going_on) if going_on.size else None
+
+    def _final_score(self, batch: _Batch, local: NDArray) -> Array:
+        if self.settings.mode == "max-sum" or not local.size:
+            return np.full(local.size, np.nan)
+        part = batch.take(local)
+        likelihood, train = part.made_with.likelihood, part.design.train
+        out = output_step(part.state, part.y, train, likelihood, np.ones(local.size), "sum-product")
+        return objective.cavity_score(out, train)
+
+    def result(self) -> GampResult:
+        """All columns together."""
+        return GampResult(
+            self.coef,
+            self.coef_var,
+            self.intercept,
+            self.p,
+            self.tau_p,
+            self.r,
+            self.tau_r,
+            self.n_iter,
+            self.kept_iter,
+            self.status.astype(str),
+            self.score,
+        )
