@@ -5,7 +5,8 @@ and the forward products while it is in cache, and the squared matrix is never s
 """
 
 from collections.abc import Iterator
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +25,16 @@ class Design:
     ----------
     X : (M, N) array or scipy.sparse matrix, float32 or float64 (anything else becomes float64).
     train : (M, B) or (M,) bool, True where a row's label may be used; None means all rows, one column.
+    center : (N,) subtracted from every row without touching X (mean removal: GAMP expects features
+        around zero); None subtracts nothing. Sparse X stays sparse, at the price of two more products.
     """
 
-    def __init__(self, X: Any, train: Any = None) -> None:
+    def __init__(self, X: Any, train: Any = None, center: Any = None) -> None:
         self.X = _checked_matrix(X)
         self.train = _checked_train(train, self.X.shape[0])
+        self.center = None if center is None else _checked_center(center, self.X)
         self._squares = self.X.power(2) if self.is_sparse else None
+        self._energy = self._row_energy()
 
     @property
     def is_sparse(self) -> bool:
@@ -49,60 +54,157 @@ class Design:
     def take(self, columns: NDArray) -> "Design":
         """The same X with some of the columns of ``train``."""
         part = object.__new__(Design)
-        part.X, part._squares, part.train = self.X, self._squares, self.train[:, columns]
+        part.X, part._squares, part.center = self.X, self._squares, self.center
+        part.train, part._energy = self.train[:, columns], self._energy
+        return part
+
+    def restrict(self, features: NDArray) -> "Design":
+        """A smaller X of some features, with the same training rows."""
+        if features.size == self.shape[1]:
+            return self
+        part = object.__new__(Design)
+        part.X, part.train = self.X[:, features], self.train
+        part.center = None if self.center is None else self.center[features]
+        part._squares = None if self._squares is None else self._squares[:, features]
+        part._energy = part._row_energy()
         return part
 
     def row_energy(self) -> Array:
         """Squared norm of every row of X, (M, 1)."""
+        return self._energy
+
+    def _row_energy(self) -> Array:
         if self._squares is not None:
-            return np.asarray(self._squares.sum(axis=1), dtype=float).reshape(-1, 1)
-        return np.einsum("mn,mn->m", self.X, self.X, dtype=float)[:, None]
+            energy = np.asarray(self._squares.sum(axis=1), dtype=float).reshape(-1, 1)
+        else:
+            energy = np.einsum("mn,mn->m", self.X, self.X, dtype=float)[:, None]
+        if self.center is None:
+            return energy
+        cross = np.asarray(self.X @ self.center, dtype=float)[:, None]
+        return np.maximum(energy - 2 * cross + np.square(self.center, dtype=float).sum(), 0.0)
 
     def blocks(self) -> Iterator["Block"]:
         """X in blocks of features: one block when sparse."""
         n_rows, n_features = self.X.shape
-        if self._squares is not None:
-            yield Block(slice(0, n_features), self.X, self._squares)
+        if self.is_sparse:
+            everything = slice(0, n_features)
+            plain = SparseBlock(everything, self.X, self._squares)
+            yield plain if self.center is None else CenteredSparseBlock(plain, self.center[:, None])
             return
         width = max(64, _BLOCK_BYTES // max(1, n_rows * self.dtype.itemsize))
         for start in range(0, n_features, width):
             features = slice(start, min(start + width, n_features))
-            yield Block(features, self.X[:, features], None)
+            part = self.X[:, features]
+            yield DenseBlock(features, part if self.center is None else part - self.center[features])
 
 
-class Block:
-    """Some features of X, their products and the products of their squares."""
+class Block(Protocol):
+    """Some features of X, their products and the products of their squares S; results are (M, B) or (n, B)."""
 
-    def __init__(self, features: slice, X: Any, squares: Any) -> None:
-        self.features, self._X, self._stored_squares = features, X, squares
-
-    @property
-    def _squares(self) -> Any:
-        if self._stored_squares is None:
-            self._stored_squares = np.square(self._X)
-        return self._stored_squares
+    features: slice
 
     def forward(self, w: Array) -> Array:
-        """X w, (M, B) float64."""
-        return np.asarray(self._X @ w, dtype=float)
+        """X w, float64."""
+        ...
 
     def forward_squares(self, tau_w: Array) -> Array:
-        """S tau_w with S = X squared element by element, (M, B) float64."""
-        return np.asarray(self._squares @ tau_w, dtype=float)
+        """S tau_w, float64."""
+        ...
 
     def adjoint(self, s: Array) -> Array:
-        """X' s, (n, B) in Fortran order: s' X on C-ordered X is several times faster than X' s."""
-        return _adjoint(self._X, s)
+        """X' s, in the precision of X."""
+        ...
 
     def adjoint_squares(self, tau_s: Array) -> Array:
-        """S' tau_s, (n, B)."""
-        return _adjoint(self._squares, tau_s)
+        """S' tau_s, in the precision of X."""
+        ...
 
 
-def _adjoint(X: Any, s: Array) -> Array:
-    if sparse.issparse(X):
-        return np.asfortranarray(X.T @ s)
-    return (np.ascontiguousarray(s.T) @ X).T
+class SparseBlock:
+    """All features of a scipy.sparse X."""
+
+    def __init__(self, features: slice, X: Any, squares: Any) -> None:
+        self.features, self.X, self.squares = features, X, squares
+
+    def forward(self, w: Array) -> Array:
+        """X w, float64."""
+        return np.asarray(self.X @ w, dtype=float)
+
+    def forward_squares(self, tau_w: Array) -> Array:
+        """S tau_w, float64."""
+        return np.asarray(self.squares @ tau_w, dtype=float)
+
+    def adjoint(self, s: Array) -> Array:
+        """X' s, in the precision of X."""
+        return np.asfortranarray(self.X.T @ s)
+
+    def adjoint_squares(self, tau_s: Array) -> Array:
+        """S' tau_s, in the precision of X."""
+        return np.asfortranarray(self.squares.T @ tau_s)
+
+
+class CenteredSparseBlock:
+    """X - 1 c' without making it dense: every product of X plus a correction of rank one."""
+
+    def __init__(self, plain: SparseBlock, center: Array) -> None:
+        self.features, self.plain, self.center = plain.features, plain, center
+
+    def forward(self, w: Array) -> Array:
+        """X w - 1 c' w."""
+        return self.plain.forward(w) - (self.center * w).sum(axis=0, dtype=float)
+
+    def forward_squares(self, tau_w: Array) -> Array:
+        """S tau_w - 2 X (c tau_w) + 1 (c^2)' tau_w, never negative."""
+        shifted = self.center * tau_w
+        constant = (self.center * shifted).sum(axis=0, dtype=float)
+        return np.maximum(self.plain.forward_squares(tau_w) - 2 * self.plain.forward(shifted) + constant, 0.0)
+
+    def adjoint(self, s: Array) -> Array:
+        """X' s - c 1' s."""
+        return self.plain.adjoint(s) - self.center * s.sum(axis=0)
+
+    def adjoint_squares(self, tau_s: Array) -> Array:
+        """S' tau_s - 2 c (X' tau_s) + c^2 1' tau_s, never negative."""
+        cross = 2 * self.center * self.plain.adjoint(tau_s)
+        constant = np.square(self.center) * tau_s.sum(axis=0)
+        return np.maximum(self.plain.adjoint_squares(tau_s) - cross + constant, 0)
+
+
+class DenseBlock:
+    """Some features of a C-ordered X; their squares are computed once per visit and never stored for all."""
+
+    def __init__(self, features: slice, X: Array) -> None:
+        self.features, self.X = features, X
+
+    @cached_property
+    def squares(self) -> Array:
+        """X squared element by element."""
+        return np.square(self.X)
+
+    def forward(self, w: Array) -> Array:
+        """X w, float64."""
+        return np.asarray(self.X @ w, dtype=float)
+
+    def forward_squares(self, tau_w: Array) -> Array:
+        """S tau_w, float64."""
+        return np.asarray(self.squares @ tau_w, dtype=float)
+
+    def adjoint(self, s: Array) -> Array:
+        """X' s in Fortran order: s' X on C-ordered X is several times faster than X' s."""
+        return (np.ascontiguousarray(s.T) @ self.X).T
+
+    def adjoint_squares(self, tau_s: Array) -> Array:
+        """S' tau_s in Fortran order."""
+        return (np.ascontiguousarray(tau_s.T) @ self.squares).T
+
+
+def _checked_center(center: Any, X: Any) -> Array:
+    center = np.asarray(center, dtype=X.dtype)
+    if center.shape != (X.shape[1],) or not np.isfinite(center).all():
+        raise ValueError(
+            f"center must hold {X.shape[1]} finite numbers, one per feature, got shape {center.shape}."
+        )
+    return center
 
 
 def _checked_matrix(X: Any) -> Any:

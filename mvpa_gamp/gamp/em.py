@@ -15,12 +15,17 @@ from numpy.typing import NDArray
 from .design import Design
 from .iteration import Output
 from .moments import Array
-from .parameters import expand, parameters, put, take
+from .parameters import expand, parameters, put, take, with_parameters
 from .result import EmResult, GampResult
 from .settings import SolverSettings
+from .screening import solve_screened
 from .solve import Models, Progress, run
 
-_PARAMETER_TOL = 1e-3  # relative change at which max-sum tuning rests; the weights barely feel less
+# Max-sum tuning rests when a full update would change a parameter by less: the support hardly feels it.
+_PARAMETER_TOL = 5e-3
+_LARGEST_STEP = float(np.log(1.5))
+_TUNING_TOL = 1e-3  # solves between two updates need not be exact; the last one is
+_TUNING_ITERATIONS = 300
 
 
 def fit_em(
@@ -88,31 +93,48 @@ def _fit_max_sum(
     history: "_History",
     callback: Callable[[Progress], None] | None,
 ) -> EmResult:
-    """Alternate full solves, warm-started, and updates at the posterior of (r, tau_r) there."""
+    """Alternate solves, warm-started, and updates at the posterior of (r, tau_r) there; then solve to ``tol``."""
     n_columns = design.shape[2]
     likelihood, prior = expand(likelihood, n_columns), expand(prior, n_columns)
-    y = np.broadcast_to(np.asarray(y).reshape(design.shape[0], -1), (design.shape[0], n_columns))
-    active = np.arange(n_columns)
-    result: GampResult | None = None
-    for update in range(max_em_iter + 1):
+    y = np.broadcast_to(np.asarray(y, dtype=float).reshape(design.shape[0], -1), (design.shape[0], n_columns))
+    rough = replace(settings, tol=max(settings.tol or 0.0, _TUNING_TOL), max_iter=_TUNING_ITERATIONS)
+    active, result = np.arange(n_columns), None
+    last: tuple[Any, Any] | None = None  # (prior, its update) of the update before
+    for _ in range(max_em_iter if names else 0):
+        part, of_part = design.take(active), take(prior, active)
         warm = None if result is None else _columns(result, active)
-        now = run(
-            design.take(active), y[:, active], take(likelihood, active), take(prior, active), settings,
-            warm=warm, callback=callback,
-        )[0]
+        now = solve_screened(part, y[:, active], take(likelihood, active), of_part, rough, warm=warm,
+                             callback=callback)
         result = now if result is None else _joined(result, active, now)
-        if update == max_em_iter or not names:
-            break
-        old = take(prior, active)
-        new = old.em_update(now.r.astype(float), now.tau_r.astype(float), names)
-        history.add(active, Models(take(likelihood, active), new))
-        changed = _relative_change(old, new) > _PARAMETER_TOL
-        active, new = active[changed], take(new, changed)
-        prior = put(prior, active, new)
+        updated = of_part.em_update(now.r.astype(float), now.tau_r.astype(float), names)
+        history.add(active, Models(take(likelihood, active), updated))
+        going_on = np.flatnonzero(_relative_change(of_part, updated) > _PARAMETER_TOL)
+        new = updated if last is None else _extrapolated(*last, of_part, updated)
+        prior = put(prior, active[going_on], take(new, going_on)) if going_on.size else prior
+        last = (take(of_part, going_on), take(updated, going_on)) if going_on.size else None
+        active = active[going_on]
         if not active.size:
             break
-    assert result is not None
-    return EmResult(result, likelihood, prior, history.arrays())
+    final = solve_screened(design, y, likelihood, prior, settings, warm=result, callback=callback)
+    n_iter = final.n_iter if result is None else final.n_iter + result.n_iter
+    return EmResult(replace(final, n_iter=n_iter), likelihood, prior, history.arrays())
+
+
+def _extrapolated(before: Any, before_updated: Any, now: Any, now_updated: Any) -> Any:
+    """Where the updates seem to lead: a secant step on log-parameters, where two updates give a slope.
+
+    Expectation maximisation contracts slowly (a factor of about 0.7 for the Laplace rate on fMRI). Steps
+    are at most four plain ones and a factor of 1.5, because a rate that is far too large never comes back.
+    """
+    old, old_to, new, new_to = (parameters(model) for model in (before, before_updated, now, now_updated))
+    changes = {}
+    for name, value in new_to.items():
+        moved = np.log(new[name] / old[name])
+        slope = np.log(value / old_to[name]) / np.where(np.abs(moved) > _PARAMETER_TOL, moved, np.inf)
+        gain = np.where((slope > 0) & (slope < 1), 1 / np.maximum(1 - slope, 0.25), 1.0)
+        step = np.clip(gain * np.log(value / new[name]), -_LARGEST_STEP, _LARGEST_STEP)
+        changes[name] = new[name] * np.exp(step)
+    return with_parameters(now_updated, changes)
 
 
 def _names(model: Any, learn: Iterable[str] | None) -> tuple[str, ...]:

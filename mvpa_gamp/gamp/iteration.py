@@ -117,8 +117,7 @@ def input_step(
 ) -> tuple[State, dict[str, Array]]:
     """Lines 13 to 19 and, on the same pass over X, the next iteration's products (lines 2 and 3).
 
-    Returns the next state and the summed EM statistics of the prior (empty in max-sum mode, plus
-    the penalty of the weights there).
+    Returns the next state and the summed EM statistics of the prior (none in max-sum mode).
     """
     s = step * out.s + (1 - step) * state.s
     tau_s = step * out.tau_s + (1 - step) * state.tau_s
@@ -154,8 +153,7 @@ def input_step(
 def _weights(prior: Any, r: Array, tau_r: Array, mode: str) -> tuple[Moments, dict[str, Array]]:
     if mode == "sum-product":
         return prior.expect(r, tau_r)
-    moments = prior.prox(r, tau_r)
-    return moments, {"penalty": np.asarray(prior.penalty(moments.mean).sum(axis=0, dtype=float))}
+    return prior.prox(r, tau_r), {}
 
 
 def _zeros(design: Design, settings: SolverSettings) -> tuple[Array, Array]:

@@ -18,10 +18,10 @@ def cavity_score(out: Output, train: Array) -> Array:
     return np.where(train, out.log_partition, 0.0).sum(axis=0) / train.sum(axis=0)
 
 
-def map_cost(state: State, y: Array, train: Array, likelihood: Any, penalty: Array) -> Array:
+def map_cost(state: State, y: Array, train: Array, likelihood: Any, prior: Any) -> Array:
     """Summed loss of the training rows plus the penalty of the weights (eq. reg_loss_min), (B,)."""
     loss = likelihood.loss(y, state.z + state.intercept)
-    return np.where(train, loss, 0.0).sum(axis=0) + penalty
+    return np.where(train, loss, 0.0).sum(axis=0) + prior.penalty(state.w).sum(axis=0, dtype=float)
 
 
 def bethe_free_energy(state: State, y: Array, design: Design, likelihood: Any, prior: Any) -> Array:

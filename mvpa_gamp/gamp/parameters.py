@@ -31,6 +31,18 @@ def parameters(model: Any, prefix: str = "") -> dict[str, Any]:
     return found
 
 
+def with_parameters(model: Model, values: dict[str, Any], prefix: str = "") -> Model:
+    """A copy with new values under the flat names of ``parameters``."""
+    changes: dict[str, Any] = {}
+    for item, value in _items(model):
+        name = prefix + item.name
+        if is_dataclass(value):
+            changes[item.name] = with_parameters(value, values, name + ".")
+        elif name in values:
+            changes[item.name] = values[name]
+    return replace(model, **changes)  # type: ignore[type-var]
+
+
 def expand(model: Model, n_columns: int) -> Model:
     """Give every parameter one value per column: (B,), or (L, B) for mixture fields."""
 

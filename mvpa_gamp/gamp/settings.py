@@ -16,7 +16,8 @@ class SolverSettings:
         has not improved for ``patience`` iterations; "fixed-point" runs until weights and scores
         stand still. None: cavity for sum-product, fixed-point for max-sum.
     max_iter : iterations at most.
-    tol : relative change of weights and of scores that counts as standing still.
+    tol : relative change of weights and of scores that counts as standing still. None: 1e-5 for sum-product,
+        1e-7 for max-sum; never below what the precision of X can resolve.
     damping : step in (0, 1]; 1 is undamped. None: 0.1 for cavity (small steps, fine choice of the
         iterate), 0.5 for fixed-point.
     adaptive : let each column shrink its step when its objective rises, and grow it back (fixed-point only;
@@ -30,7 +31,7 @@ class SolverSettings:
     mode: str = "sum-product"
     stop: str | None = None
     max_iter: int | None = None
-    tol: float = 1e-6
+    tol: float | None = None
     damping: float | None = None
     adaptive: bool = True
     patience: int | None = None
@@ -53,7 +54,7 @@ class SolverSettings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}.")
-        if not self.tol > 0:
+        if self.tol is not None and not self.tol > 0:
             raise ValueError(f"tol must be positive, got {self.tol}.")
 
     def resolved(self) -> "SolverSettings":
@@ -64,6 +65,7 @@ class SolverSettings:
             self,
             stop=stop,
             damping=damping,
+            tol=self.tol or (1e-5 if self.mode == "sum-product" else 1e-7),
             max_iter=self.max_iter or (200 if stop == "cavity" else 2000),
             patience=self.patience or max(3, round(3 / damping)),
         )

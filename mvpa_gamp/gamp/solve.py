@@ -4,7 +4,7 @@ Columns never see each other. A column that ends leaves the batch; the others go
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from .settings import SolverSettings
 _MAX_RETRIES = 12  # halvings of the step before a non-finite column is given up
 _SMALLEST_STEP = 2e-3  # a rejected step shrinks to this at most; then the move is accepted
 _STEP_GROWTH, _STEP_SHRINK = 1.1, 0.5
+_FLAT = 1e-9  # relative decrease of the objective below which it says nothing any more
 _WINDOW = 10  # accepted objectives that a new one may not exceed; non-monotone, as damped GAMP is
 
 
@@ -86,6 +87,8 @@ def run(
 ) -> tuple[GampResult, Models]:
     """Solve, letting ``tuner`` change the models after each iteration; returns the models of the kept states."""
     settings = (settings or SolverSettings()).resolved()
+    tol = max(settings.tol or 0.0, 50 * float(np.finfo(design.dtype).eps))
+    settings = replace(settings, tol=tol)
     labels = checked_labels(y, design)
     n_columns = design.shape[2]
     models = Models(expand(likelihood, n_columns), expand(prior, n_columns))
@@ -138,7 +141,7 @@ class _Batch:
     made_with: Models  # with which ``state`` was computed
     state: State
     step: Array  # (B,) damping
-    recent: Array  # (_WINDOW, B) accepted objectives
+    recent: Array  # (2, _WINDOW, B) accepted objectives and residuals
     retries: NDArray  # (B,) non-finite attempts in a row
 
     @classmethod
@@ -152,10 +155,12 @@ class _Batch:
             parts = (np.array(part, order="F") for part in (warm.coef, warm.coef_var, warm.r, warm.tau_r))
             state = restart(design, y, models.likelihood, *parts, warm.intercept.copy(), settings)
         step = np.full(n_columns, settings.damping)
-        recent = np.full((_WINDOW, n_columns), np.inf)
-        return cls(
-            np.arange(n_columns), design, y, models, models, state, step, recent, np.zeros(n_columns, dtype=int)
-        )
+        retries = np.zeros(n_columns, dtype=int)
+        recent = np.full((2, _WINDOW, n_columns), np.inf)
+        batch = cls(np.arange(n_columns), design, y, models, models, state, step, recent, retries)
+        if settings.stop == "fixed-point" and settings.adaptive:
+            recent[0] = _objective(batch, state, settings)
+        return batch
 
     def take(self, keep: NDArray) -> "_Batch":
         return _Batch(
@@ -166,7 +171,7 @@ class _Batch:
             self.made_with.take(keep),
             self.state.take(keep),
             self.step[keep],
-            self.recent[:, keep],
+            self.recent[..., keep],
             self.retries[keep],
         )
 
@@ -182,13 +187,14 @@ def _iterate(
     new, statistics = input_step(old, out, batch.design, models.prior, batch.step, settings)
     finite = np.isfinite(new.z).all(axis=0) & np.isfinite(new.tau_z).all(axis=0)
     accepted = finite.copy()
+    residual = _residual(old, out, new)
     if settings.stop == "fixed-point" and settings.adaptive:
-        accepted &= _descends(batch, new, statistics, settings)
-    still = accepted & _stands_still(old, out, new, settings.tol)
+        accepted &= _descends(batch, new, residual, settings)
+    still = accepted & (residual <= (settings.tol or 0.0))
     tuned = models
     if tuner is not None:
         tuned = tuner(iteration, batch.columns, models, out, statistics, train, batch.y)
-        still &= _same_parameters(models, tuned, settings.tol)
+        still &= _same_parameters(models, tuned, settings.tol or 0.0)
     moved = np.flatnonzero(accepted)
     batch.state = _merged(old, new, moved)
     batch.models = models.replaced(moved, tuned, moved)
@@ -198,19 +204,31 @@ def _iterate(
     return kept.retire(batch, still, iteration)
 
 
-def _descends(batch: _Batch, new: State, statistics: dict[str, Array], settings: SolverSettings) -> NDArray:
-    """Whether the objective of each column stays below its recent maximum; remembers it if so."""
-    likelihood, prior = batch.models
-    if settings.mode == "max-sum":
-        value = objective.map_cost(new, batch.y, batch.design.train, likelihood, statistics["penalty"])
-    else:
-        value = objective.bethe_free_energy(new, batch.y, batch.design, likelihood, prior)
-    limit = batch.recent.max(axis=0)
-    slack = 1e-9 * (1 + np.abs(np.where(np.isfinite(limit), limit, 0.0)))  # rounding of the sums
-    accepted = (value <= limit + slack) | (batch.step <= _SMALLEST_STEP)
-    shifted = np.vstack([batch.recent[1:], value])
+def _descends(
+    batch: _Batch, new: State, residual: Array, settings: SolverSettings
+) -> NDArray:
+    """Whether objective and residual of each column stay below their recent maxima; remembers them if so.
+
+    Close to a fixed point the objective is flat to rounding, and only the residual tells swinging from
+    settling; far from it only the objective tells where to go.
+    """
+    value = _objective(batch, new, settings)
+    limit, largest = batch.recent.max(axis=1)
+    scale = np.abs(np.where(np.isfinite(limit), limit, 0.0))
+    rounding = 50 * np.finfo(batch.design.dtype).eps * (1 + scale)
+    lower = value < limit - _FLAT * scale
+    accepted = (value <= limit + rounding) & (lower | (residual <= largest))
+    accepted |= batch.step <= _SMALLEST_STEP
+    shifted = np.concatenate([batch.recent[:, 1:], np.array([value, residual])[:, None]], axis=1)
     batch.recent = np.where(accepted, shifted, batch.recent)
     return accepted
+
+
+def _objective(batch: _Batch, state: State, settings: SolverSettings) -> Array:
+    likelihood, prior = batch.models
+    if settings.mode == "max-sum":
+        return objective.map_cost(state, batch.y, batch.design.train, likelihood, prior)
+    return objective.bethe_free_energy(state, batch.y, batch.design, likelihood, prior)
 
 
 def _adapt_step(batch: _Batch, accepted: NDArray, settings: SolverSettings) -> None:
@@ -220,10 +238,11 @@ def _adapt_step(batch: _Batch, accepted: NDArray, settings: SolverSettings) -> N
     batch.step = np.clip(step, min(_SMALLEST_STEP, settings.damping or 1.0), 1.0)
 
 
-def _stands_still(old: State, out: Output, new: State, tol: float) -> NDArray:
-    """Small relative change of weights AND of slopes, measured before damping shrinks it."""
-    weights = _norm(new.w - new.w_damped) <= tol * _norm(new.w)
-    return weights & (_norm(out.s - old.s) <= tol * _norm(out.s))
+def _residual(old: State, out: Output, new: State) -> Array:
+    """Relative change of weights or of slopes, whichever is larger, before damping shrinks it."""
+    tiny = np.finfo(float).tiny
+    weights = _norm(new.w - new.w_damped) / (_norm(new.w) + tiny)
+    return np.maximum(weights, _norm(out.s - old.s) / (_norm(out.s) + tiny))
 
 
 def _same_parameters(old: Models, new: Models, tol: float) -> NDArray:

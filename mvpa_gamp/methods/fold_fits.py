@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 
@@ -34,9 +33,20 @@ class FoldFits:
 class Method(Protocol):
     """A ready object: a name, a label for tables, a sentence for the methods text, and ``fit_folds``."""
 
-    name: str
-    label: str
-    description: str
+    @property
+    def name(self) -> str:
+        """Name in METHODS and on the command line."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """Short name for tables."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """A sentence for the methods text."""
+        ...
 
     def fit_folds(self, X: Any, y: NDArray, train: NDArray, runs: NDArray) -> FoldFits:
         """Fit one classifier per column of ``train`` (M, B); y is (M,) or (M, B) in -1/+1, runs (M,).

@@ -32,7 +32,7 @@ class _Sides(NamedTuple):
 
 @dataclass(frozen=True)
 class Hinge:
-    """p(y|z) = exp(-max(0, 1 - y z)), y in {-1, +1}; p(+1|z) + p(-1|z) is not 1, so C is a score, not a probability."""
+    """p(y|z) = exp(-max(0, 1 - y z)), y in {-1, +1}; p(+1|z) + p(-1|z) is not 1: C is no probability."""
 
     learnable: ClassVar[tuple[str, ...]] = ()
     default_learn: ClassVar[tuple[str, ...]] = ()
@@ -59,7 +59,7 @@ class Hinge:
         return _log_partition(x, tau_p, _sides(x, tau_p))
 
     def score(self, y: Any, p: Any, tau_p: Any) -> Slopes:
-        """s = y q, q the probability of the active side, and tau_s = q (1 - q) (e_left + e_right)/sqrt(tau_p)."""
+        """s = y q, q the probability of the active side, and tau_s = q (1 - q) (e_left + e_right)/sd."""
         return self.evaluate(y, p, tau_p)[0]
 
     def evaluate(self, y: Any, p: Any, tau_p: Any) -> tuple[Slopes, Array]:
@@ -117,7 +117,7 @@ def _standard(y: Any, p: Any, tau_p: Any) -> tuple[Array, Array, Array]:
     return sign, margin, tau_p
 
 
-def _at_kink(x: Array, tau_p: Array) -> Array:
+def _at_kink(x: Array, tau_p: Array) -> np.ndarray:
     return (x <= 1.0) & (x + tau_p >= 1.0)
 
 

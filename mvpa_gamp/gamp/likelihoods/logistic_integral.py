@@ -19,7 +19,7 @@ from mvpa_gamp.gamp.gaussian_tails import truncated_normal
 from mvpa_gamp.gamp.moments import Array
 
 _SQRT_2PI = float(np.sqrt(2.0 * np.pi))
-_WIDE = 1.0  # t from which the kink is corrected instead of the whole Gaussian summed: both good to 1e-11 there
+_WIDE = 1.0  # t from which only the kink is summed, not the whole Gaussian: both are good to 3e-11 there
 _FAR = 36.0  # beyond x = _FAR + 1.5 t the mass Z(x - t) is 1 to rounding: exp(-36) = 2e-16
 
 
@@ -44,7 +44,7 @@ def integrate(x: Array, t: Array) -> Integral:
     return _where(mirrored, _mirror(x, t, result), result)
 
 
-def _choose(first: Array, solvers: tuple, x: Array, t: Array) -> Integral:
+def _choose(first: np.ndarray, solvers: tuple, x: Array, t: Array) -> Integral:
     """Apply one of two solvers to each element."""
     if np.all(first):
         return solvers[0](x, t)
@@ -56,15 +56,15 @@ def _choose(first: Array, solvers: tuple, x: Array, t: Array) -> Integral:
     return parts
 
 
-def _where(choose: Array, one: Integral, other: Integral) -> Integral:
+def _where(choose: np.ndarray, one: Integral, other: Integral) -> Integral:
     return Integral(*(np.where(choose, a, b) for a, b in zip(one, other, strict=True)))
 
 
-def _take(whole: Integral, mask: Array) -> Integral:
+def _take(whole: Integral, mask: np.ndarray) -> Integral:
     return Integral(*(value[mask] for value in whole))
 
 
-def _put(whole: Integral, mask: Array, part: Integral) -> None:
+def _put(whole: Integral, mask: np.ndarray, part: Integral) -> None:
     for values, new in zip(whole, part, strict=True):
         values[mask] = new
 

@@ -23,6 +23,6 @@ def require_known(owner: str, learn: Iterable[str], learnable: tuple[str, ...]) 
     if unknown:
         known = ", ".join(learnable) or "none"
         raise ValueError(
-            f"{owner}: cannot learn {', '.join(unknown)}. Learnable here: {known}. Remove the name from learn."
+            f"{owner}: cannot learn {', '.join(unknown)}; learnable here: {known}. Correct the names."
         )
     return names

@@ -61,4 +61,4 @@ class Likelihood(Protocol):
     def em_update(
         self: Self, y: Any, p: Any, tau_p: Any, learn: Iterable[str] | None = None, weights: Any = None
     ) -> Self:
-        """One M-step of the named parameters, a value per column; ``weights`` is 1 on training rows, else 0."""
+        """One M-step of the named parameters, per column; ``weights`` is 1 on training rows, else 0."""

@@ -1,4 +1,4 @@
-"""Robust likelihood flip + (1 - 2 flip) p*(y|z): some training labels are wrong (the paper's eq. robust_model)."""
+"""Robust likelihood flip + (1 - 2 flip) p*(y|z) for wrong training labels, the paper's eq. robust_model."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -21,19 +21,16 @@ _SADDLE = 1e-10  # the proximal slope 1/(1 + tau_p loss'') is capped at 1e10, wh
 class Robust:
     """p(y|z) = flip + (1 - 2 flip) p*(y|z), p* the likelihood ``base`` and 0 <= flip < 1/2.
 
-    For normalised p* this is a label flipped with probability ``flip``. Over the un-normalised hinge the same formula is the
-    definition, and p(+1|z) + p(-1|z) is not 1. The loss is bounded and not convex: tau_s may be negative.
+    For normalised p* this is a label flipped with probability ``flip``. Over the un-normalised hinge the
+    same formula is the definition, and p(+1|z) + p(-1|z) is not 1. The loss is bounded and not convex:
+    tau_s may be negative and the posterior wider than N(p, tau_p).
     """
 
     base: Likelihood
     flip: Any = 0.01
 
     def __post_init__(self) -> None:
-        if (
-            isinstance(self.base, Robust)
-            or isinstance(self.base, type)
-            or not isinstance(self.base, Likelihood)
-        ):
+        if isinstance(self.base, Robust | type) or not isinstance(self.base, Likelihood):
             raise ValueError(
                 f"Robust: base must be a plain likelihood such as Logistic(), got {self.base!r}. "
                 "Give the likelihood of the clean labels."
@@ -84,7 +81,7 @@ class Robust:
         return self._dilute(slopes, log_c), self._log_mix(log_c)
 
     def prox(self, y: Any, p: Any, tau_p: Any) -> Moments:
-        """Global minimum u of loss(y, u) + (u - p)^2/(2 tau_p), and tau_p/(1 + tau_p loss''(u)), 0 at a kink."""
+        """Global minimum u of loss(y, u) + (u - p)^2/(2 tau_p), and tau_p/(1 + tau_p loss''), 0 at a kink."""
         sign, u, at_kink, tau_p = self._minimum(y, p, tau_p)
         curvature = self.loss_slopes(1.0, u).tau_s
         return Moments(sign * u, np.where(at_kink, 0.0, tau_p / np.maximum(1.0 + tau_p * curvature, _SADDLE)))
@@ -106,7 +103,7 @@ class Robust:
         return self._dilute(self.base.loss_slopes(y, z), -self.base.loss(y, z))
 
     def margin_at_loss(self, level: Any) -> Array:
-        """The margin y z at which the loss equals ``level``, for levels inside its range (-log(1 - flip), -log(flip))."""
+        """The margin y z at which the loss equals ``level``, between -log(1 - flip) and -log(flip)."""
         flip = np.asarray(self.flip, dtype=float)
         return self.base.margin_at_loss(
             -np.log((np.exp(-np.asarray(level, dtype=float)) - flip) / (1.0 - 2.0 * flip))
@@ -121,8 +118,9 @@ class Robust:
     ) -> "Robust":
         """New flip rate (the paper's eq. gamma_em_update2) and base parameters, per column.
 
-        flip becomes the mean over training rows of p(label wrong | y) = flip (1 - C*)/(flip + (1 - 2 flip) C*), kept
-        within FLIP_RANGE. The base sees every row twice, as (y, right) and (-y, wrong), with these probabilities as weights.
+        flip becomes the mean over training rows of
+        p(label wrong | y) = flip (1 - C*)/(flip + (1 - 2 flip) C*), kept within FLIP_RANGE. The base sees
+        every row twice, as (y, right) and (-y, wrong), with these probabilities as weights.
         """
         names = require_known("Robust", self.default_learn if learn is None else learn, self.learnable)
         if not names:
@@ -144,11 +142,13 @@ class Robust:
         return flip if flip.ndim else float(flip)
 
     def _update_base(self, rows: Rows, wrong: Array, names: list[str]) -> Likelihood:
-        stacked = (
-            np.concatenate(pair) for pair in ((rows.y, -rows.y), (rows.p, rows.p), (rows.tau_p, rows.tau_p))
+        y, p, tau_p = (
+            np.concatenate([rows.y, -rows.y]),
+            np.concatenate([rows.p] * 2),
+            np.concatenate([rows.tau_p] * 2),
         )
         weights = np.concatenate([rows.weights * (1.0 - wrong), rows.weights * wrong])
-        return self.base.em_update(*stacked, learn=names, weights=weights)
+        return self.base.em_update(y, p, tau_p, names, weights)
 
     def _wrong(self, rows: Rows) -> Array:
         """p(label wrong | y) = (flip / C) (1 - C*); C_y = flip/C alone is only the weight of the prior."""
@@ -162,7 +162,7 @@ class Robust:
             return np.log1p(-2.0 * flip) - np.log(flip)
 
     def _shares(self, log_base: Array) -> tuple[Array, Array]:
-        """Shares of the two terms flip and (1 - 2 flip) exp(log_base) in their sum; the first is the paper's C_y."""
+        """Shares of flip (the paper's C_y) and of (1 - 2 flip) exp(log_base) in their sum."""
         odds = self._log_odds() + log_base
         return np.asarray(expit(-odds)), np.asarray(expit(odds))
 

@@ -62,13 +62,13 @@ def expected_slope(
     posterior of ``likelihood``.
     """
     z, probability = posterior_nodes(likelihood, rows, width)
-    margin, mass = rows.y * z, rows.weights * probability
+    margin = rows.y * z
+    first_mass = rows.weights * probability * margin
+    second_mass = first_mass * margin
 
     def slope(k: Array) -> tuple[Array, Array]:
         first, second = pull(k * margin)
-        return np.sum(mass * margin * first, axis=(0, 1)), np.sum(
-            mass * np.square(margin) * second, axis=(0, 1)
-        )
+        return np.sum(first_mass * first, axis=(0, 1)), np.sum(second_mass * second, axis=(0, 1))
 
     return slope
 
@@ -90,5 +90,5 @@ def best_scale(slope: Slope, rows: Rows, current: Any, bounds: tuple[float, floa
         return -first, scale * minus_second
 
     root = np.exp(increasing_root(evaluate, low, high, np.clip(np.log(current), low, high), _FLOOR))
-    found = np.where(rows.weights.sum(axis=0) > 0, root, current)
+    found = np.where(rows.weights.sum(axis=0) > 0, np.clip(root, *bounds), current)
     return found if found.ndim else float(found)

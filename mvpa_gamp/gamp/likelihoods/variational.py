@@ -29,10 +29,14 @@ def fit(y: Any, p: Any, tau_p: Any, scale: Any) -> VariationalFit:
     """
     y, p, tau_p, scale = np.broadcast_arrays(*(np.asarray(a, dtype=float) for a in (y, p, tau_p, scale)))
     xi = np.hypot(np.sqrt(tau_p), p)
+    done = np.zeros(xi.shape, dtype=bool)
     for _ in range(_MAX_STEPS):
         shrink, z = _step(y, p, tau_p, scale, xi)
-        previous, xi = xi, np.hypot(np.sqrt(tau_p / shrink), z)
-        if np.all(np.abs(xi - previous) <= _TOLERANCE * xi):
+        following = np.hypot(np.sqrt(tau_p / shrink), z)
+        settled = np.abs(following - xi) <= _TOLERANCE * xi
+        xi = np.where(done, xi, following)  # an element that has settled does not hear of the others
+        done |= settled
+        if np.all(done):
             break
     tanh = np.tanh(0.5 * scale * xi)
     shrink, z = _step(y, p, tau_p, scale, xi)

@@ -71,6 +71,10 @@ class Bernoulli(Prior):
         """P(w != 0 | r), from log-odds: tiny probabilities keep their relative accuracy."""
         return self.condition(r, tau_r).inclusion.astype(channel(r, tau_r)[0].dtype, copy=False)
 
+    def scaled(self, factor: Parameter) -> "Bernoulli":
+        """The prior of factor times w: the slab scales, the rate stays."""
+        return replace(self, slab=self.slab.scaled(factor))
+
     def log_partition(self, r: ArrayLike, tau_r: ArrayLike) -> Array:
         """log[(1 - rate) N(0; r, tau_r) + rate times the slab's integral]."""
         r, tau_r = channel(r, tau_r)
@@ -108,8 +112,8 @@ class BernoulliPosterior:
         return Moments(mean, var)
 
     def log_bayes_factor(self) -> Array:
-        """Not needed: a Bernoulli prior is never a slab."""
-        raise NotImplementedError
+        """Only a slab is asked for it, and a Bernoulli prior is never one."""
+        raise NotImplementedError("A Bernoulli posterior has no Bayes factor: it holds w = 0 itself.")
 
     def statistics(self, weights: Array | None) -> Statistics:
         """The slab's sums, each row weighted by its inclusion probability, under ``slab.`` names."""

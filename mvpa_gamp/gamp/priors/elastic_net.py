@@ -59,6 +59,10 @@ class ElasticNet(Prior):
         """Posterior of w given r = w + N(0, tau_r)."""
         return ElasticNetPosterior(*channel(r, tau_r), self.l1, self.l2)
 
+    def scaled(self, factor: Parameter) -> "ElasticNet":
+        """The prior of factor times w."""
+        return ElasticNet(np.divide(self.l1, factor), np.divide(self.l2, np.square(factor)))
+
     def log_partition(self, r: ArrayLike, tau_r: ArrayLike) -> Array:
         """Log of the integral of p(w) N(w; r, tau_r) over w."""
         return self.condition(r, tau_r).log_partition()

@@ -50,6 +50,10 @@ class Gaussian(Prior):
         """Posterior of w given r = w + N(0, tau_r)."""
         return GaussianPosterior(*channel(r, tau_r), self.mean, self.var)
 
+    def scaled(self, factor: Parameter) -> "Gaussian":
+        """The prior of factor times w."""
+        return Gaussian(np.multiply(factor, self.mean), np.square(factor) * self.var)
+
     def log_partition(self, r: ArrayLike, tau_r: ArrayLike) -> Array:
         """Log N(r; mean, var + tau_r)."""
         r, tau_r = channel(r, tau_r)

@@ -41,6 +41,10 @@ class Laplace(Prior):
         """Posterior of w given r = w + N(0, tau_r)."""
         return ElasticNetPosterior(*channel(r, tau_r), self.rate, 0.0)
 
+    def scaled(self, factor: Parameter) -> "Laplace":
+        """The prior of factor times w."""
+        return Laplace(np.divide(self.rate, factor))
+
     def log_partition(self, r: ArrayLike, tau_r: ArrayLike) -> Array:
         """Log of the integral of p(w) N(w; r, tau_r) over w."""
         return self.condition(r, tau_r).log_partition()

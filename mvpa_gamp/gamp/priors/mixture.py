@@ -11,6 +11,7 @@ from mvpa_gamp.gamp.moments import Array, Moments
 from mvpa_gamp.gamp.parameters import vector
 from mvpa_gamp.gamp.priors.gaussian import GaussianPosterior, gaussian_m_step
 from mvpa_gamp.gamp.priors.prior import (
+    Parameter,
     Prior,
     Statistics,
     channel,
@@ -62,6 +63,10 @@ class GaussianMixture(Prior):
     def condition(self, r: ArrayLike, tau_r: ArrayLike) -> "MixturePosterior":
         """Posterior of w given r = w + N(0, tau_r)."""
         return MixturePosterior(*channel(r, tau_r), self.weights, self.means, self.variances)
+
+    def scaled(self, factor: Parameter) -> "GaussianMixture":
+        """The prior of factor times w."""
+        return replace(self, means=factor * self.means, variances=np.square(factor) * self.variances)
 
     def log_partition(self, r: ArrayLike, tau_r: ArrayLike) -> Array:
         """Log of the sum of weights[l] N(r; means[l], variances[l] + tau_r)."""

@@ -101,6 +101,10 @@ class Prior:
         r, tau_r = channel(r, tau_r)
         return np.ones(np.broadcast_shapes(r.shape, tau_r.shape, *parameter_shapes(self)), dtype=r.dtype)
 
+    def scaled(self: P, factor: Parameter) -> P:
+        """The prior of factor times w, for a positive factor."""
+        raise NotImplementedError
+
     def prox(self, r: ArrayLike, tau_r: ArrayLike) -> Moments:
         """Proximal point and tau_r times its slope: the max-sum step, lines 17 and 18 of Algorithm 1."""
         raise ValueError(

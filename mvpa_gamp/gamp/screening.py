@@ -1,0 +1,91 @@
+"""Max-sum GAMP on the features that matter: solve a small problem, check all the others, add what was missed.
+
+A sparse penalty leaves most weights at exactly zero, and a zero weight with zero variance contributes
+nothing to any product. So the fixed point on a working set of features is the fixed point on all of
+them as soon as no other feature wants to leave zero: one pass over X tells.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .design import Design
+from .moments import Array
+from .result import GampResult
+from .settings import SolverSettings
+from .solve import Progress, checked_labels, run
+
+_SMALLEST_SET = 400  # below this many features a smaller problem is not faster
+_MAX_ROUNDS = 20
+
+
+def solve_screened(
+    design: Design,
+    y: Any,
+    likelihood: Any,
+    prior: Any,
+    settings: SolverSettings,
+    *,
+    warm: GampResult | None = None,
+    callback: Callable[[Progress], None] | None = None,
+) -> GampResult:
+    """The result of ``solve`` in max-sum mode, at the cost of the features that any column uses."""
+    labels = checked_labels(y, design)
+    n_iter = np.zeros(design.shape[2], dtype=int)
+    features = _first_guess(design, labels, likelihood, warm)
+    for _ in range(_MAX_ROUNDS):
+        small = design.restrict(features)
+        part, models = run(
+            small, labels, likelihood, prior, settings,
+            warm=None if warm is None else _on(warm, features), callback=callback,
+        )
+        n_iter = n_iter + part.n_iter
+        warm = _everywhere(design, small, part, labels, models.likelihood, models.prior, features)
+        missed = np.setdiff1d(np.flatnonzero((warm.coef != 0).any(axis=1)), features)
+        if not missed.size:
+            break
+        features = np.union1d(features, missed)
+    assert warm is not None
+    return replace(warm, n_iter=n_iter)
+
+
+def _first_guess(design: Design, y: Array, likelihood: Any, warm: GampResult | None) -> NDArray:
+    """Features with a weight in the warm start, filled up with those whose slope at zero is largest."""
+    zeros = np.zeros_like(y)
+    slopes = np.where(design.train, likelihood.prox_score(y, zeros, zeros + 1e-12).s, 0.0)
+    size = np.empty(design.shape[1])
+    for block in design.blocks():
+        size[block.features] = np.abs(block.adjoint(slopes.astype(design.dtype))).max(axis=1)
+    if warm is not None:
+        size[(warm.coef != 0).any(axis=1)] = np.inf
+    wanted = max(_SMALLEST_SET, int(2 * np.isinf(size).sum()))
+    return np.sort(np.argsort(-size, kind="stable")[:wanted])
+
+
+def _everywhere(
+    design: Design, small: Design, part: GampResult, y: Array, likelihood: Any, prior: Any, features: NDArray
+) -> GampResult:
+    """The restricted result with r, tau_r and the proximal step of all the other features filled in."""
+    tau_p = np.maximum(part.tau_p, 1e-12)
+    s, tau_s = likelihood.prox_score(y, part.p, tau_p)
+    s, tau_s = (np.where(design.train, value, 0.0).astype(design.dtype) for value in (s, tau_s))
+    shape = (design.shape[1], design.shape[2])
+    coef, coef_var, r, tau_r = (np.zeros(shape, dtype=design.dtype, order="F") for _ in range(4))
+    floor = 1e-12 * float(np.abs(tau_s).max()) + np.finfo(design.dtype).tiny * 1e4
+    for block in design.blocks():
+        at = block.features
+        tau_r[at] = 1 / np.maximum(block.adjoint_squares(tau_s), floor)
+        r[at] = tau_r[at] * block.adjoint(s)
+        coef[at], coef_var[at] = prior.prox(r[at], tau_r[at])
+    inside = (part.coef, part.coef_var, part.r, part.tau_r)
+    for whole, values in zip((coef, coef_var, r, tau_r), inside, strict=True):
+        whole[features] = values
+    return replace(part, coef=coef, coef_var=coef_var, r=r, tau_r=tau_r)
+
+
+def _on(result: GampResult, features: NDArray) -> GampResult:
+    names = ("coef", "coef_var", "r", "tau_r")
+    return replace(result, **{name: np.asfortranarray(getattr(result, name)[features]) for name in names})

@@ -1,0 +1,1 @@
+"""Volumes, masks and labels in; samples and brain maps out. The only place that knows NIfTI."""

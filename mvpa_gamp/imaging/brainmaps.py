@@ -1,0 +1,99 @@
+"""From a vector of voxels back into the brain: NIfTI images, and files that are the same bytes every time."""
+
+import gzip
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.map_names import statmap_name
+from mvpa_gamp.imaging.samples import Samples
+from mvpa_gamp.imaging.volumes import check_same_grid, like
+
+
+def to_image(values: NDArray, mask_img: Any) -> Any:
+    """A vector (N,) as an image on the mask's grid and affine, exactly 0 outside the mask.
+
+    Voxels are in the mask's C order. Booleans and uint8 become uint8, everything else float32.
+    """
+    mask = np.asarray(mask_img.dataobj) != 0
+    values = np.asarray(values)
+    if values.shape != (int(mask.sum()),):
+        raise DataError(
+            f"brain map: expected a vector of {int(mask.sum())} voxels, one per voxel of the mask, got shape "
+            f"{values.shape}. Use the mask of the samples."
+        )
+    if not np.isfinite(values).all():
+        raise DataError(
+            f"brain map: expected finite values, got {int((~np.isfinite(values)).sum())} that are not."
+        )
+    volume = np.zeros(mask.shape, dtype=np.uint8 if values.dtype in (bool, np.uint8) else np.float32)
+    volume[mask] = values
+    return like(mask_img, volume)
+
+
+def from_image(image: Any, mask_img: Any) -> NDArray:
+    """The values (N,) of an image at the mask's voxels, in C order: the inverse of :func:`to_image`."""
+    check_same_grid(image, mask_img, "brain map")
+    return np.asarray(image.dataobj)[np.asarray(mask_img.dataobj) != 0]
+
+
+def write_map(path: Path, values: NDArray, mask_img: Any, about: Mapping[str, Any]) -> Path:
+    """Write a vector (N,) as ``.nii.gz`` with a JSON sidecar; both appear whole or not at all."""
+    return write_image(path, to_image(values, mask_img), about)
+
+
+def write_image(path: Path, image: Any, about: Mapping[str, Any]) -> Path:
+    """Write an image and its sidecar; equal images give equal bytes. The sidecar comes first."""
+    path = Path(path)
+    text = json.dumps(dict(about), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_atomic(sidecar_path(path), text.encode("utf-8"))
+    return write_atomic(path, _gzip(image.to_bytes()) if path.suffix == ".gz" else image.to_bytes())
+
+
+def write_statmap(
+    folder: Path,
+    samples: Samples,
+    values: NDArray,
+    contrast: str,
+    desc: str,
+    stat: str,
+    about: Mapping[str, Any],
+) -> Path:
+    """Write a map of some samples under its BIDS name; a phantom's sidecar begins with the banner."""
+    banner = {} if samples.banner is None else {"Phantom": samples.banner}
+    path = Path(folder) / statmap_name(samples.subject, contrast, desc, stat)
+    return write_map(path, values, samples.mask_img, {**banner, **about})
+
+
+def sidecar_path(path: Path) -> Path:
+    """The JSON file that belongs to a NIfTI file."""
+    return path.with_name(path.name.removesuffix(".gz").removesuffix(".nii") + ".json")
+
+
+def coordinates(mask_img: Any) -> NDArray:
+    """Position of every voxel of the mask in mm, (N, 3), in the space of :func:`space_name`."""
+    indices = np.argwhere(np.asarray(mask_img.dataobj) != 0)
+    affine = np.asarray(mask_img.affine)
+    return indices @ affine[:3, :3].T + affine[:3, 3]
+
+
+def space_name(image: Any) -> str:
+    """Which space the affine leads to, by the header's sform or else qform code."""
+    names = {1: "scanner", 2: "aligned", 3: "Talairach", 4: "MNI152"}
+    codes = [int(image.header[key]) for key in ("sform_code", "qform_code")]
+    return next((names[code] for code in codes if code in names), "unknown")
+
+
+def _gzip(content: bytes) -> bytes:
+    """Compressed without time stamp and file name, so that equal content gives equal bytes."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=buffer, mtime=0) as stream:
+        stream.write(content)
+    return buffer.getvalue()

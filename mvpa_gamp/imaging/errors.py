@@ -1,0 +1,5 @@
+"""The one error of this room."""
+
+
+class DataError(ValueError):
+    """Volumes, labels, masks or confounds that cannot be used: what was expected, what came, what to do."""

@@ -1,0 +1,139 @@
+"""What was shown when: one condition and one run per volume, from nilearn's text form or a TSV."""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.imaging.errors import DataError
+
+CONDITION_COLUMNS = ("labels", "label", "condition", "trial_type")
+RUN_COLUMNS = ("chunks", "chunk", "run", "runs", "session")
+UNLABELLED = "n/a"  # BIDS's word for a missing value: such volumes are never used
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Condition (M,) str and run (M,) int of each volume; ``run_names`` where the file has names for runs."""
+
+    conditions: NDArray
+    runs: NDArray | None
+    run_names: dict[int, str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.conditions)
+
+
+def read_labels(path: str | Path) -> Labels:
+    """Read a label file with a header line and one line per volume.
+
+    Separated by spaces (nilearn's ``labels chunks``), tabs or commas. The condition is in the column
+    ``labels``, ``condition`` or ``trial_type``, the run in ``chunks`` or ``run``; without a run column
+    ``runs`` is None. Runs that are not whole numbers are numbered in order of appearance.
+    """
+    path = Path(path).expanduser()
+    rows = _rows(path)
+    header = [name.strip().lower() for name in rows[0]]
+    if {"onset", "duration"} <= set(header):
+        raise DataError(
+            f"label file {path} lists events (onset, duration), expected one line per volume. "
+            "Write the condition and the run of every volume."
+        )
+    condition = _column(header, CONDITION_COLUMNS)
+    if condition is None:
+        raise DataError(
+            f"label file {path}: expected a header line with a column {' or '.join(CONDITION_COLUMNS)} and "
+            f"one {' or '.join(RUN_COLUMNS)}, got {' '.join(rows[0])[:80]!r}. Add the header line."
+        )
+    _check_widths(path, rows)
+    run = _column(header, RUN_COLUMNS)
+    conditions = np.array([row[condition].strip() or UNLABELLED for row in rows[1:]], dtype=str)
+    if run is None:
+        return Labels(conditions, None)
+    return Labels(conditions, *_run_numbers(path, [row[run].strip() for row in rows[1:]]))
+
+
+def shift_labels(labels: Labels, lag_trs: int) -> NDArray:
+    """Conditions (M,) moved ``lag_trs`` volumes later within each run, for the delay of the BOLD response.
+
+    The first ``lag_trs`` volumes of each run become unlabelled; labels never cross into another run.
+    """
+    shifted = np.full(len(labels), UNLABELLED, dtype=np.result_type(labels.conditions, np.array(UNLABELLED)))
+    assert labels.runs is not None
+    for run in np.unique(labels.runs):
+        rows = np.flatnonzero(labels.runs == run)
+        shifted[rows[lag_trs:]] = labels.conditions[rows[: max(0, len(rows) - lag_trs)]]
+    return shifted
+
+
+def runs_in_order(runs: NDArray) -> list[tuple[int, slice]]:
+    """Each run and its rows, in order of appearance; a run must be one unbroken stretch."""
+    borders = np.flatnonzero(np.diff(runs)) + 1
+    starts, stops = np.r_[0, borders], np.r_[borders, len(runs)]
+    stretches = [(int(runs[a]), slice(int(a), int(b))) for a, b in zip(starts, stops, strict=True)]
+    seen: set[int] = set()
+    for run, rows in stretches:
+        if run in seen:
+            raise DataError(
+                f"labels: run {run} appears again at volume {rows.start + 1} after another run. Expected "
+                "each run in one stretch: sort the volumes by run and give every run its own number."
+            )
+        seen.add(run)
+    return stretches
+
+
+def runs_of_files(volumes: Sequence[int]) -> NDArray:
+    """Run numbers when every BOLD file is a run: 1, 2, ... repeated for its volumes."""
+    return np.repeat(np.arange(1, len(volumes) + 1), volumes)
+
+
+def _rows(path: Path) -> list[list[str]]:
+    """Cells of a text table, empty lines left out."""
+    if not path.is_file():
+        raise DataError(f"label file {path}: expected a text file, found none there. Check the path.")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"label file {path} cannot be read as text ({error}). Save it as UTF-8.") from error
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) < 2 or "\0" in text:
+        raise DataError(
+            f"label file {path}: expected a header line and one line per volume, got {len(lines)} lines of "
+            "text. Give nilearn's `labels chunks` form or a TSV."
+        )
+    for separator in ("\t", ","):
+        if separator in lines[0]:
+            return [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
+    return [line.split() for line in lines]
+
+
+def _check_widths(path: Path, rows: list[list[str]]) -> None:
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) != len(rows[0]):
+            raise DataError(
+                f"label file {path}: expected {len(rows[0])} columns as in its header, got {len(row)} in "
+                f"line {number}. Correct that line."
+            )
+
+
+def _column(header: list[str], names: Sequence[str]) -> int | None:
+    """Position of the first of ``names`` in the header."""
+    return next((header.index(name) for name in names if name in header), None)
+
+
+def _run_numbers(path: Path, cells: list[str]) -> tuple[NDArray, dict[int, str] | None]:
+    """Runs as integers, and the names they stand for where the file has names."""
+    if "" in cells:
+        raise DataError(f"label file {path}: line {cells.index('') + 2} names no run. Fill the run column.")
+    try:
+        numbers = np.array([float(cell) for cell in cells])
+    except ValueError:
+        numbers = np.array([np.nan])
+    if np.all(np.isfinite(numbers)) and np.all(numbers == np.round(numbers)):
+        return numbers.astype(np.int64), None
+    names = list(dict.fromkeys(cells))
+    order = {name: k + 1 for k, name in enumerate(names)}
+    return np.array([order[cell] for cell in cells]), {k: name for name, k in order.items()}

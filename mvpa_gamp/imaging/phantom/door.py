@@ -1,0 +1,129 @@
+"""From a phantom's settings to Samples, through the same processing as real volumes."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.labels import Labels
+from mvpa_gamp.imaging.phantom.anatomy import Anatomy
+from mvpa_gamp.imaging.phantom.cache import read_cached, write_cached
+from mvpa_gamp.imaging.phantom.patterns import ventral_temporal
+from mvpa_gamp.imaging.phantom.series import Scene, build_scene, run_conditions, simulate_run
+from mvpa_gamp.imaging.phantom.spec import Phantom
+from mvpa_gamp.imaging.processing import Processing
+from mvpa_gamp.imaging.samples import Samples, Series, collect_blocks, process_series
+from mvpa_gamp.imaging.truth import PlantedTruth
+
+MASKS = ("brain", "vt")
+
+
+def phantom_samples(
+    spec: Phantom | None = None, processing: Processing | None = None, cache: bool = True, mask: str = "brain"
+) -> Samples:
+    """Samples of a phantom, with the planted truth at their voxels; ``mask`` is "brain" or "vt".
+
+    With ``cache`` the simulated volumes are kept in the user's cache folder and read from there next time.
+    """
+    spec, processing = spec or Phantom(), processing or Processing()
+    if mask not in MASKS:
+        raise DataError(f"mask of the phantom: expected {' or '.join(MASKS)}, got {mask!r}. Change it.")
+    scene = build_scene(spec)
+    anatomy = scene.anatomy
+    values = phantom_values(spec, scene, cache)
+    chosen = ventral_temporal(anatomy) if mask == "vt" else np.ones(len(anatomy.baseline), dtype=bool)
+    reference = _grid_image(spec, anatomy.mask.astype(np.uint8))
+    series = _series(spec, anatomy, values, chosen, processing.smoothing_fwhm)
+    samples = process_series(series, phantom_labels(spec), processing, reference, "phantom", is_phantom=True)
+    kept = (np.asarray(samples.mask_img.dataobj) != 0)[anatomy.mask]
+    return replace(
+        samples,
+        truth=PlantedTruth(spec.categories, scene.patterns).at(kept),
+        provenance=samples.provenance | _provenance(spec, mask),
+    )
+
+
+def phantom_labels(spec: Phantom) -> Labels:
+    """Condition and run (from 0, as in the real label files) of every volume."""
+    conditions = np.concatenate([run_conditions(spec, run) for run in range(spec.n_runs)])
+    return Labels(conditions, np.repeat(np.arange(spec.n_runs), spec.volumes_per_run))
+
+
+def phantom_values(spec: Phantom, scene: Scene, cache: bool) -> NDArray:
+    """The scanner's values inside the brain (M, N) int16, from the cache or simulated run by run."""
+    kept = read_cached(spec) if cache else None
+    if kept is not None:
+        return kept
+    workers = min(4, os.cpu_count() or 1)  # runs are independent; each needs about 80 MB on Haxby's grid
+    with ThreadPoolExecutor(workers) as pool:
+        runs = list(pool.map(lambda run: simulate_run(spec, scene, run), range(spec.n_runs)))
+    values = np.concatenate(runs)
+    if cache:
+        write_cached(spec, values)
+    return values
+
+
+def phantom_images(spec: Phantom, cache: bool = False) -> tuple[Any, Any, Any, PlantedTruth]:
+    """Volumes (4-D int16), brain and ventral-temporal mask as NIfTI images, and the truth in the brain."""
+    scene = build_scene(spec)
+    anatomy = scene.anatomy
+    values = phantom_values(spec, scene, cache)
+    volumes = np.zeros((*spec.shape, len(values)), dtype=np.int16)
+    volumes[anatomy.mask] = values.T
+    ventral = np.zeros(spec.shape, dtype=np.uint8)
+    ventral[anatomy.mask] = ventral_temporal(anatomy)
+    bold = _grid_image(spec, volumes)
+    bold.header.set_zooms((*bold.header.get_zooms()[:3], spec.t_r))
+    masks = _grid_image(spec, anatomy.mask.astype(np.uint8)), _grid_image(spec, ventral)
+    return bold, *masks, PlantedTruth(spec.categories, scene.patterns)
+
+
+def _series(spec: Phantom, anatomy: Anatomy, values: NDArray, chosen: NDArray, fwhm: float | None) -> Series:
+    """The voxels of interest as a raw series; only smoothing needs whole volumes."""
+    inside = np.zeros(spec.shape, dtype=bool)
+    inside[anatomy.mask] = chosen
+    mean = np.zeros(spec.shape, dtype=np.float32)
+    mean[anatomy.mask] = values.mean(axis=0, dtype=np.float64)
+    if fwhm is None:
+        picked = values[:, chosen].astype(np.float32)
+    else:
+        picked = collect_blocks(_blocks(values, anatomy.mask), inside, spec.affine, len(values), fwhm)[0]
+    finite = np.ones(picked.shape[1], dtype=bool)
+    volumes = (spec.volumes_per_run,) * spec.n_runs
+    return Series(picked, inside, _grid_image(spec, mean), spec.t_r, finite, volumes)
+
+
+def _blocks(values: NDArray, mask: NDArray, step: int = 64) -> Iterator[NDArray]:
+    """Whole volumes (x, y, z, b) from masked ones."""
+    for start in range(0, len(values), step):
+        part = values[start : start + step]
+        block = np.zeros((*mask.shape, len(part)), dtype=np.float32)
+        block[mask] = part.T
+        yield block
+
+
+def _grid_image(spec: Phantom, values: NDArray) -> Any:
+    """An image on the phantom's grid, in scanner coordinates."""
+    import nibabel
+
+    image = nibabel.Nifti1Image(values, spec.affine)
+    image.set_sform(spec.affine, code="scanner")
+    image.set_qform(spec.affine, code="scanner")
+    image.header.set_xyzt_units("mm", "sec")
+    return image
+
+
+def _provenance(spec: Phantom, mask: str) -> dict[str, Any]:
+    shape = " x ".join(map(str, spec.shape))
+    return {
+        "source": "phantom",
+        "description": f"A simulated phantom in the form of Haxby et al. (2001), seed {spec.seed}: "
+        f"{spec.n_runs} runs of {spec.volumes_per_run} volumes on a {shape} grid. It is not a brain.",
+        "phantom": spec.description(),
+        "mask": mask,
+    }

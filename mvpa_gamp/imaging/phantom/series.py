@@ -1,0 +1,140 @@
+"""The phantom's time series: haemodynamic blocks, drift, physiology and spatially smooth AR(1) noise."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+from scipy.special import gamma as gamma_function
+
+from mvpa_gamp.imaging.phantom.anatomy import Anatomy, build_anatomy, smooth_noise
+from mvpa_gamp.imaging.phantom.patterns import FINE_SIGMA, category_patterns, visual_cortex
+from mvpa_gamp.imaging.phantom.spec import Phantom
+
+ORDER, NOISE, SLOW, MAPS, GAIN = 5, 6, 7, 8, 9  # parts for Phantom.generator
+
+BLOCK_SECONDS = 24.0 / 9  # a block of 9 labelled volumes shows pictures for 24 s
+ONSET_LEAD = 6.5  # s; the labels of the real data follow the pictures, so that a lag of 0 works
+FINE_STEP = 0.1  # s, for the convolution
+
+# All deviations in per cent of the baseline. The shares were set so that the processed series has the
+# real slice's lag-1 autocorrelation (0.35) and neighbour correlation (0.2 to 0.3, 0.05 far away).
+AR1 = 0.37
+SMOOTH_NOISE, WHITE_NOISE = 0.65, 0.75
+SMOOTH_VOXELS = 0.9  # standard deviation of the spatial kernel, in voxels
+PHYSIOLOGY = 0.2
+DRIFT = 0.6
+BLOCK_GAIN = 0.25  # log-deviation of a block's response around its category's
+BLOCK_PATTERN = 0.25  # deviation of a random pattern in visual cortex that lasts one block
+
+
+def block_order(spec: Phantom, run: int) -> list[str]:
+    """The categories of a run in their shuffled order."""
+    return list(spec.generator(ORDER, run).permutation(spec.categories))
+
+
+def run_conditions(spec: Phantom, run: int) -> NDArray:
+    """Label of each volume of a run (T,): rest, or the category on the screen."""
+    labels = np.full(spec.volumes_per_run, "rest", dtype="U16")
+    for start, category in zip(spec.block_starts, block_order(spec, run), strict=True):
+        labels[start : start + spec.block_volumes] = category
+    return labels
+
+
+def haemodynamic_response(seconds: NDArray) -> NDArray:
+    """Double gamma: h(t) = t^5 e^-t / 5! - t^15 e^-t / (6 * 15!), the usual peak at 5 s and dip at 15 s."""
+    t = np.asarray(seconds, dtype=float)
+    return t**5 * np.exp(-t) / gamma_function(6) - t**15 * np.exp(-t) / (6 * gamma_function(16))
+
+
+def block_responses(spec: Phantom) -> NDArray:
+    """Time course of each block position within a run, (T, K), peak 1."""
+    n_fine = round(spec.volumes_per_run * spec.t_r / FINE_STEP)
+    time = np.arange(n_fine) * FINE_STEP
+    kernel = haemodynamic_response(np.arange(0, 32, FINE_STEP))
+    moments = np.round(np.arange(spec.volumes_per_run) * spec.t_r / FINE_STEP)
+    sample = np.minimum(moments, n_fine - 1).astype(int)
+    courses = []
+    for start in spec.block_starts:
+        onset = start * spec.t_r - ONSET_LEAD
+        boxcar = (time >= onset) & (time < onset + BLOCK_SECONDS * spec.block_volumes)
+        response = np.convolve(boxcar, kernel)[:n_fine]
+        courses.append(response[sample] / response.max())
+    return np.stack(courses, axis=1)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What all runs share: the head, category patterns (K, N), the visual cortex (N,), slow maps (5, N)."""
+
+    anatomy: Anatomy
+    patterns: NDArray
+    cortex: NDArray
+    slow_maps: NDArray
+
+
+def build_scene(spec: Phantom) -> Scene:
+    """Everything spatial about a phantom."""
+    anatomy = build_anatomy(spec)
+    maps = [smooth_noise(spec, spec.generator(MAPS, k), 25.0)[anatomy.mask] for k in range(5)]
+    everywhere = np.array([0.0, 0.0, 0.7, 0.7, 1.0])  # drifts differ in sign, physiology is seen everywhere
+    slow_maps = (np.stack(maps) + everywhere[:, None]).astype(np.float32)
+    return Scene(anatomy, category_patterns(spec, anatomy), visual_cortex(anatomy), slow_maps)
+
+
+def simulate_run(spec: Phantom, scene: Scene, run: int) -> NDArray:
+    """The volumes of one run inside the mask, (T, N) int16 like a scanner's."""
+    change = _noise(spec, scene.anatomy.mask, run)
+    change += block_responses(spec).astype(np.float32) @ _block_patterns(spec, scene, run)
+    change += _slow_courses(spec, run).astype(np.float32) @ scene.slow_maps
+    change /= 100
+    change += 1
+    change *= scene.anatomy.baseline.astype(np.float32)
+    return np.clip(np.rint(change), 0, np.iinfo(np.int16).max).astype(np.int16)
+
+
+def _block_patterns(spec: Phantom, scene: Scene, run: int) -> NDArray:
+    """Spatial pattern of each block of a run, (K, N): its category's, with gain and pattern noise."""
+    rng = spec.generator(GAIN, run)
+    rows = []
+    for category in block_order(spec, run):
+        gain = np.exp(BLOCK_GAIN * rng.standard_normal() - BLOCK_GAIN**2 / 2)
+        wander = BLOCK_PATTERN * smooth_noise(spec, rng, FINE_SIGMA)[scene.anatomy.mask] * scene.cortex
+        rows.append(gain * scene.patterns[spec.categories.index(category)] + wander)
+    return np.stack(rows).astype(np.float32)
+
+
+def _noise(spec: Phantom, mask: NDArray, run: int) -> NDArray:
+    """Noise (T, N) with AR(1) in time, of a spatially smooth and a white part."""
+    rng = spec.generator(NOISE, run)
+    inside = mask[ndimage.find_objects(mask.astype(np.uint8))[0]]
+    smooth = rng.standard_normal((spec.volumes_per_run, *inside.shape), dtype=np.float32)
+    for axis in (1, 2, 3):
+        ndimage.gaussian_filter1d(smooth, SMOOTH_VOXELS, axis=axis, mode="wrap", truncate=2.5, output=smooth)
+    noise = smooth[:, inside]
+    noise *= np.float32(SMOOTH_NOISE / _kernel_deviation())
+    noise += np.float32(WHITE_NOISE) * rng.standard_normal(noise.shape, dtype=np.float32)
+    noise[1:] *= np.float32(np.sqrt(1 - AR1**2))
+    for t in range(1, len(noise)):
+        noise[t] += np.float32(AR1) * noise[t - 1]
+    return noise
+
+
+def _kernel_deviation() -> float:
+    """Deviation of white noise after the spatial kernel: the norm of the kernel, once per axis."""
+    impulse = np.zeros(9)
+    impulse[4] = 1.0
+    return float(np.linalg.norm(ndimage.gaussian_filter1d(impulse, SMOOTH_VOXELS, truncate=2.5)) ** 3)
+
+
+def _slow_courses(spec: Phantom, run: int) -> NDArray:
+    """Time courses (T, 5) of two drifts, breathing, heart beat (both aliased) and a common random walk."""
+    rng = spec.generator(SLOW, run)
+    time = np.linspace(0, 1, spec.volumes_per_run)
+    seconds = np.arange(spec.volumes_per_run) * spec.t_r
+    breathing = np.sin(2 * np.pi * (0.28 * seconds + np.cumsum(rng.normal(0, 0.05, len(time)))))
+    heart = np.sin(2 * np.pi * (1.1 * seconds + np.cumsum(rng.normal(0, 0.08, len(time)))))
+    walk = np.cumsum(rng.normal(0, 0.12, len(time)))
+    drifts = [DRIFT * 3 * (time - 0.5), DRIFT * np.cos(2 * np.pi * time + rng.uniform(0, 6))]
+    physiology = [PHYSIOLOGY * course for course in (breathing, heart, walk - walk.mean())]
+    return np.stack([*drifts, *physiology], axis=1)

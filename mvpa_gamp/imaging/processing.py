@@ -1,0 +1,158 @@
+"""What happens to time series before decoding: detrending, filtering, confounds and z-scores, by nilearn."""
+
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.imaging.errors import DataError
+
+MIN_VOLUMES = 3  # two volumes are a straight line: detrending leaves rounding errors, z-scores blow them up
+
+
+@dataclass(frozen=True)
+class Processing:
+    """Settings of the processing; every step works on each run by itself.
+
+    ``lag_trs`` moves labels that many volumes later, ``smoothing_fwhm`` is in mm, ``high_pass`` in Hz,
+    ``t_r`` in seconds (None: from the image header), ``confounds`` one TSV for all volumes or one per
+    BOLD file, ``drop`` the conditions left out of the samples.
+    """
+
+    detrend: bool = True
+    standardize: bool = True
+    lag_trs: int = 0
+    smoothing_fwhm: float | None = None
+    high_pass: float | None = None
+    t_r: float | None = None
+    confounds: str | Path | tuple[str | Path, ...] | None = None
+    drop: tuple[str, ...] = ("rest",)
+
+    def __post_init__(self) -> None:
+        if self.lag_trs < 0 or self.lag_trs != int(self.lag_trs):
+            raise DataError(
+                f"lag_trs: expected a number of volumes, 0 or more, got {self.lag_trs}. Change it."
+            )
+        for name in ("smoothing_fwhm", "high_pass", "t_r"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise DataError(f"{name}: expected a positive number or none, got {value}. Change it.")
+
+    @property
+    def confound_files(self) -> tuple[Path, ...]:
+        """The confound files in order."""
+        given = (self.confounds,) if isinstance(self.confounds, str | Path) else self.confounds or ()
+        return tuple(Path(name).expanduser() for name in given)
+
+    def description(self) -> dict[str, Any]:
+        """All settings as plain values."""
+        files = [str(path) for path in self.confound_files]
+        return asdict(self) | {"confounds": files or None, "drop": list(self.drop)}
+
+
+def clean_run(
+    values: NDArray, processing: Processing, t_r: float | None, confounds: NDArray | None, run: int
+) -> NDArray:
+    """One run (T, N), processed by ``nilearn.signal.clean`` in float64.
+
+    Order: detrend, high-pass (Butterworth), confounds, z-score with the sample deviation.
+    """
+    from nilearn import signal
+
+    _check_run(len(values), processing, t_r, confounds, run)
+    try:
+        return signal.clean(
+            np.asarray(values, dtype=np.float64),
+            detrend=processing.detrend,
+            standardize="zscore_sample" if processing.standardize else None,
+            confounds=confounds,
+            filter="butterworth" if processing.high_pass else False,
+            high_pass=processing.high_pass,
+            t_r=t_r,
+        )
+    except ValueError as error:
+        raise DataError(
+            f"run {run} with {len(values)} volumes cannot be processed: {error}. Change the processing."
+        ) from error
+
+
+def read_confounds(files: tuple[Path, ...], volumes: list[int]) -> tuple[NDArray, int]:
+    """Confounds of all volumes (M, C), and how many of their values were missing.
+
+    One file for all volumes, or one per BOLD file with the same columns. Missing values (``n/a``, as in
+    the first rows of derivatives) become NaN here and their run's mean when the run is processed.
+    """
+    expected = [sum(volumes)] if len(files) == 1 else volumes
+    if len(files) != len(expected):
+        raise DataError(
+            f"confounds: expected one file, or one for each of {len(volumes)} BOLD files, got {len(files)}. "
+            "Give as many confound files as BOLD files."
+        )
+    parts = [_confound_table(path, rows) for path, rows in zip(files, expected, strict=True)]
+    names = {path.name: part.shape[1] for path, part in zip(files, parts, strict=True)}
+    if len(set(names.values())) > 1:
+        raise DataError(f"confounds: expected the same columns in all files, got {names}. Choose columns.")
+    table = np.concatenate(parts)
+    return table, int(np.isnan(table).sum())
+
+
+def fill_missing(confounds: NDArray) -> NDArray:
+    """Missing values of a run's confounds (T, C) replaced by their column's mean; empty columns become 0."""
+    known = ~np.isnan(confounds)
+    totals = np.where(known, confounds, 0.0).sum(axis=0)
+    return np.where(known, confounds, totals / np.maximum(known.sum(axis=0), 1))
+
+
+def _check_run(
+    volumes: int, processing: Processing, t_r: float | None, confounds: NDArray | None, run: int
+) -> None:
+    if volumes < MIN_VOLUMES:
+        raise DataError(
+            f"run {run}: expected at least {MIN_VOLUMES} volumes, got {volumes}. Leave the run out."
+        )
+    if confounds is not None and confounds.shape[1] + MIN_VOLUMES > volumes:
+        raise DataError(
+            f"run {run}: {confounds.shape[1]} confounds leave nothing of its {volumes} volumes. "
+            "Give fewer confound columns."
+        )
+    if processing.high_pass is None:
+        return
+    if t_r is None:
+        raise DataError("high_pass needs the time between volumes, and the header has none. Give t_r.")
+    if processing.high_pass >= 0.5 / t_r:
+        raise DataError(
+            f"high_pass: expected less than half the sampling rate, {0.5 / t_r:.4g} Hz at t_r = {t_r:.4g} s, "
+            f"got {processing.high_pass:.4g} Hz. Lower it (0.01 is usual)."
+        )
+
+
+def _confound_table(path: Path, rows: int) -> NDArray:
+    """One TSV or CSV of numbers with a header line, (rows, C)."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"confounds {path} cannot be read as text ({error}). Check the path.") from error
+    separator = "\t" if lines and "\t" in lines[0] else ","
+    cells = [line.split(separator) for line in lines[1:] if line.strip()]
+    if len(cells) != rows:
+        raise DataError(
+            f"confounds {path}: expected {rows} lines below the header, one per volume, got {len(cells)}. "
+            "Give the confounds of exactly these volumes."
+        )
+    try:
+        return np.array([[_number(cell) for cell in row] for row in cells])
+    except ValueError as error:
+        raise DataError(
+            f"confounds {path}: expected numbers or n/a in every column ({error}). Keep numeric columns only."
+        ) from error
+
+
+def _number(cell: str) -> float:
+    """A cell's number, NaN where it is missing."""
+    value = math.nan if cell.strip().lower() in ("", "n/a", "nan") else float(cell)
+    if math.isinf(value):
+        raise ValueError("infinite value")
+    return value

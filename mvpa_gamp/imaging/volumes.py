@@ -1,0 +1,212 @@
+"""Opening NIfTI files with suspicion, and reading them in blocks of volumes.
+
+Everything that can be wrong with a file is found before memory is asked for: a missing file, a header
+that promises more than the file can hold, a cut or damaged gzip stream, the wrong number of dimensions,
+values that are not numbers, and a grid that differs from the other images'.
+"""
+
+import gzip
+import math
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.imaging.errors import DataError
+
+GZIP_MAX_RATIO = 1032  # deflate cannot shrink further: 258 bytes from 2 bits
+MAX_BYTES = 256 * 2**30  # more than 7 h of 1 mm whole-brain volumes in float32 at one per second
+BLOCK_BYTES = 64 * 2**20
+AFFINE_TOLERANCE = 1e-3  # mm; headers written by different programs differ in the last digits
+
+_UNREADABLE = (OSError, EOFError, ValueError, OverflowError, KeyError, TypeError, zlib.error)
+
+
+def open_image(image: Any, what: str) -> Any:
+    """A nibabel image from a path or an image in memory, its data not yet read but known to be there.
+
+    ``what`` names the image in messages, for example "BOLD file". Limits: at most 256 GiB.
+    """
+    import nibabel
+
+    if hasattr(image, "affine") and hasattr(image, "shape"):
+        _check_values(image, f"{what} in memory")
+        return image
+    path = Path(image).expanduser()
+    if not path.is_file():
+        found = "a folder" if path.is_dir() else "nothing there"
+        raise DataError(f"{what} {path}: expected a NIfTI file, found {found}. Check the path.")
+    try:
+        opened: Any = nibabel.load(path, keep_file_open=True)  # a gzip stream is then read once, forwards
+        expected = _promised_bytes(opened)
+    except (nibabel.filebasedimages.ImageFileError, nibabel.spatialimages.HeaderDataError) as error:
+        raise _damaged(path, what, error) from error
+    except _UNREADABLE as error:
+        raise _damaged(path, what, error) from error
+    _check_values(opened, f"{what} {path}")
+    _check_size(opened, path, what, expected)
+    return opened
+
+
+def open_series(image: Any) -> Any:
+    """A BOLD image with four dimensions: x, y, z and time."""
+    opened = open_image(image, "BOLD file")
+    if len(opened.shape) != 4:
+        raise DataError(
+            f"BOLD file {name_of(opened)}: expected a 4-D series (x, y, z, time), got shape {opened.shape}. "
+            "Give the series of volumes, not a single volume or a map."
+        )
+    return opened
+
+
+def open_mask(image: Any) -> tuple[Any, NDArray]:
+    """A mask image and its voxels (x, y, z) bool: finite and not zero."""
+    opened = open_image(image, "mask")
+    shape = opened.shape
+    if len(shape) < 3 or math.prod(shape[3:]) != 1:
+        raise DataError(f"mask {name_of(opened)}: expected a 3-D image, got shape {shape}. Give one volume.")
+    values = _read(opened, Ellipsis).reshape(shape[:3])
+    inside = np.isfinite(values) & (values != 0)
+    if not inside.any():
+        raise DataError(f"mask {name_of(opened)} is empty: no voxel differs from zero. Give another mask.")
+    return opened, inside
+
+
+def check_same_grid(image: Any, reference: Any, what: str) -> None:
+    """Refuse an image whose shape or affine differs from the reference's (first three dimensions)."""
+    advice = (
+        f"Resample it to the grid of {name_of(reference)}, for example with nilearn.image.resample_to_img."
+    )
+    if tuple(image.shape[:3]) != tuple(reference.shape[:3]):
+        raise DataError(
+            f"{what} {name_of(image)} is on another grid: expected shape {tuple(reference.shape[:3])}, "
+            f"got {tuple(image.shape[:3])}. {advice}"
+        )
+    difference = float(np.abs(np.asarray(image.affine) - np.asarray(reference.affine)).max())
+    if not difference <= AFFINE_TOLERANCE:
+        raise DataError(
+            f"{what} {name_of(image)} is on another grid: the shapes agree, but the affines differ by up to "
+            f"{difference:.3g} (expected {_rows(reference.affine)}, got {_rows(image.affine)}). {advice}"
+        )
+
+
+def volume_blocks(image: Any) -> Iterator[NDArray]:
+    """The volumes of a 4-D image in order, in blocks (x, y, z, b) float32 of at most 64 MiB."""
+    step = max(1, BLOCK_BYTES // (4 * math.prod(image.shape[:3])))
+    for start in range(0, image.shape[3], step):
+        block = _read(image, (Ellipsis, slice(start, start + step)))
+        with np.errstate(
+            over="ignore"
+        ):  # beyond float32 is infinite, and such voxels are dropped with a note
+            yield np.asarray(block, dtype=np.float32)
+
+
+def mean_volume(images: list[Any]) -> Any:
+    """The mean of all volumes as a float32 image on the first one's grid; NaN and infinity count 0."""
+    total = np.zeros(images[0].shape[:3])
+    for image in images:
+        for block in volume_blocks(image):
+            total += np.nan_to_num(block, nan=0.0, posinf=0.0, neginf=0.0).sum(axis=3, dtype=np.float64)
+    return like(images[0], (total / sum(image.shape[3] for image in images)).astype(np.float32))
+
+
+def like(reference: Any, values: NDArray) -> Any:
+    """A NIfTI image of ``values`` (x, y, z) with the grid, affine, codes and units of a reference image."""
+    import nibabel
+
+    header = nibabel.Nifti1Image.header_class.from_header(reference.header, check=False)
+    header.set_data_dtype(values.dtype)
+    header["descrip"] = b""
+    header["cal_max"] = header["cal_min"] = 0
+    image = nibabel.Nifti1Image(values, np.asarray(reference.affine), header)
+    image.header.set_xyzt_units("mm", "sec")
+    return image
+
+
+def repetition_time(image: Any) -> float | None:
+    """Seconds between volumes according to the header, None where it does not say."""
+    zooms = image.header.get_zooms()
+    units = getattr(image.header, "get_xyzt_units", lambda: ("mm", "sec"))()[1]
+    scale = {"msec": 1e-3, "usec": 1e-6}.get(units, 1.0)
+    seconds = float(zooms[3]) * scale if len(zooms) > 3 else 0.0
+    return seconds if math.isfinite(seconds) and seconds > 0 else None
+
+
+def name_of(image: Any) -> str:
+    """The file name of an image, or a word for one in memory."""
+    filename = getattr(image, "get_filename", lambda: None)()
+    return str(filename) if filename else "in memory"
+
+
+def _read(image: Any, index: Any) -> NDArray:
+    """Values of an image; whatever goes wrong becomes one sentence."""
+    try:
+        return np.asanyarray(image.dataobj[index])
+    except _UNREADABLE as error:
+        raise _damaged(Path(name_of(image)), "image", error) from error
+
+
+def _promised_bytes(image: Any) -> int:
+    """Bytes of data that the header announces."""
+    if len(image.shape) < 1 or min(image.shape) < 1:
+        raise ValueError(f"its header gives the dimensions {image.shape}")
+    return math.prod(int(side) for side in image.shape) * image.get_data_dtype().itemsize
+
+
+def _check_values(image: Any, name: str) -> None:
+    """Refuse colours, complex numbers and affines that are not finite."""
+    if image.get_data_dtype().kind not in "biuf":
+        raise DataError(f"{name}: expected real numbers, got {image.get_data_dtype()}. Convert the image.")
+    if image.affine is None or not np.isfinite(np.asarray(image.affine)).all():
+        raise DataError(f"{name}: its affine is missing or not finite. Repair the header.")
+
+
+def _check_size(image: Any, path: Path, what: str, expected: int) -> None:
+    """Compare what the header promises with what the file holds, before any memory is asked for."""
+    data = Path(getattr(image.dataobj, "file_like", None) or path)  # of a .hdr/.img pair the second
+    on_disk = data.stat().st_size
+    zipped = data.suffix in (".gz", ".mgz")
+    possible = min(MAX_BYTES, on_disk * GZIP_MAX_RATIO) if zipped else MAX_BYTES
+    if expected > possible:
+        raise DataError(
+            f"{what} {path}: the header claims dimensions {image.shape}, {expected:,} bytes, which a file of "
+            f"{on_disk:,} bytes cannot hold. The header is wrong or the file is damaged: get it again."
+        )
+    if not zipped and data.suffix not in (".nii", ".img"):
+        return  # other compressions: reading will tell
+    needed = int(getattr(image.dataobj, "offset", 0)) + expected
+    held = _unzipped_bytes(data, what) if zipped else on_disk
+    if held < needed:
+        raise DataError(
+            f"{what} {path} is truncated: the header promises dimensions {image.shape}, {needed:,} bytes, "
+            f"the file holds {held:,}. Copy or download it again."
+        )
+
+
+def _unzipped_bytes(path: Path, what: str) -> int:
+    """Length of a gzip file's content; reading it to the end also verifies its checksum."""
+    total = 0
+    try:
+        with gzip.open(path, "rb") as stream:
+            while chunk := stream.read(2**22):
+                total += len(chunk)
+                if total > MAX_BYTES:
+                    break
+    except _UNREADABLE as error:
+        raise _damaged(path, what, error) from error
+    return total
+
+
+def _damaged(path: Path, what: str, error: Exception) -> DataError:
+    reason = str(error).strip().rstrip(".") or type(error).__name__
+    return DataError(
+        f"{what} {path} cannot be read as an image ({reason}). It is corrupt, truncated or of another "
+        "format: copy or download it again."
+    )
+
+
+def _rows(affine: NDArray) -> str:
+    return str(np.round(np.asarray(affine)[:3], 4).tolist())

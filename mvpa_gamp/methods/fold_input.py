@@ -1,0 +1,112 @@
+"""The door of every method: shapes, types and labels are settled here once."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+
+class FoldInput(NamedTuple):
+    """Checked input of ``fit_folds``: M rows, N features, B columns."""
+
+    X: Any  # (M, N) ndarray, or scipy.sparse.csr_array; float32 or float64
+    Y: NDArray  # (M, B) float64: -1 or +1 on training rows, 0 elsewhere
+    train: NDArray  # (M, B) bool
+    runs: NDArray  # (M,)
+
+
+def check_fold_input(X: Any, y: Any, train: Any, runs: Any) -> FoldInput:
+    """Check what ``fit_folds`` was given, or raise a ValueError that says what to change.
+
+    X is (M, N), dense or scipy.sparse, and finite; y is (M,) or (M, B) with -1/+1 on training rows;
+    train is a boolean (M, B) matrix whose columns each hold both classes; runs is (M,). Labels on rows
+    outside training are replaced by 0 before anything looks at them, so they may be NaN.
+    """
+    matrix = _check_matrix(X)
+    n_rows = matrix.shape[0]
+    train = _check_train(train, n_rows)
+    Y = _check_labels(y, train)
+    return FoldInput(matrix, Y, train, _check_runs(runs, n_rows))
+
+
+def _check_matrix(X: Any) -> Any:
+    if sparse.issparse(X):
+        matrix = sparse.csr_array(X)
+        values = matrix.data
+    else:
+        matrix = values = np.asarray(X)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ValueError(
+            "X must be a matrix with one row per sample and one column per feature, "
+            f"got shape {matrix.shape}. Pass samples x voxels."
+        )
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"X must hold real numbers, got type {values.dtype}. Convert it to float first.")
+    if values.dtype not in (np.float32, np.float64):
+        matrix = matrix.astype(np.float64)
+        values = matrix.data if sparse.issparse(matrix) else matrix
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"X must be finite, got {np.count_nonzero(~np.isfinite(values))} NaN or infinite values. "
+            "Drop or repair those features (constant voxels turn into NaN when they are z-scored)."
+        )
+    return matrix
+
+
+def _check_train(train: Any, n_rows: int) -> NDArray:
+    array = np.asarray(train)
+    if array.ndim != 2 or array.shape[0] != n_rows or array.shape[1] == 0:
+        raise ValueError(
+            f"train must have one row per row of X ({n_rows}) and one column per fold, "
+            f"got shape {array.shape}. Use leave_one_run_out(runs).train, or train[:, None] for one fold."
+        )
+    if array.dtype != bool:
+        raise ValueError(
+            f"train must be boolean, True where a row is used for training, got type {array.dtype}. "
+            "Turn row numbers into a mask first."
+        )
+    return array
+
+
+def _check_labels(y: Any, train: NDArray) -> NDArray:
+    labels = np.asarray(y)
+    n_rows, n_columns = train.shape
+    if labels.shape not in ((n_rows,), (n_rows, n_columns)):
+        raise ValueError(
+            f"y must have shape ({n_rows},) or ({n_rows}, {n_columns}), like train, got {labels.shape}. "
+            "Give one label per row, or one per row and fold."
+        )
+    if labels.dtype.kind not in "fiu":
+        raise ValueError(f"y must hold the numbers -1 and +1, got type {labels.dtype}. {_MAKE_LABELS}")
+    Y = np.where(train, labels.reshape(n_rows, -1), 0).astype(np.float64)
+    wrong = train & (np.abs(Y) != 1)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"y must be -1 or +1 on training rows, got {Y[row, column]:g} in row {row} (fold {column}). "
+            + _MAKE_LABELS
+        )
+    for sign, name in ((1, "+1"), (-1, "-1")):
+        missing = ~(Y * sign > 0).any(axis=0)
+        if missing.any():
+            raise ValueError(
+                f"Every fold needs training rows of both classes, but fold {np.flatnonzero(missing)[0]} "
+                f"has no row labelled {name}. Leave that fold out, or join runs."
+            )
+    return Y
+
+
+_MAKE_LABELS = "Make it with np.where(conditions == 'face', 1, -1), for example."
+
+
+def _check_runs(runs: Any, n_rows: int) -> NDArray:
+    array = np.asarray(runs)
+    if array.shape != (n_rows,):
+        raise ValueError(
+            f"runs must name the run of each of the {n_rows} rows of X, got shape {array.shape}. "
+            "Give one run per row."
+        )
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError("runs must name a run for every row, got NaN. Number the runs.")
+    return array

@@ -1,0 +1,153 @@
+"""LIBLINEAR's logistic regressions, tuned like the other baselines: CDN (L1) and TRON (L2)."""
+
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from .fold_fits import FoldFits
+from .fold_input import check_fold_input
+from .nested import choose, nested_plan
+
+
+@dataclass(frozen=True)
+class _Liblinear(ABC):
+    """Minimise penalty(w, b) + C sum_m log(1 + exp(-y_m (x_m' w + b))) through scikit-learn.
+
+    LIBLINEAR penalises the intercept b like a weight. C comes from ``n_values`` log-spaced candidates by
+    nested leave-one-run-out error, ties to the smallest. They depend on the training rows of X only.
+    """
+
+    n_values: int = 10
+    tol: float = 1e-4
+    max_iter: int = 1000
+    seed: int = 0  # of LIBLINEAR's coordinate order
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+    description: ClassVar[str]
+    l1: ClassVar[bool]
+
+    def fit_folds(self, X: Any, y: NDArray, train: NDArray, runs: NDArray) -> FoldFits:
+        """Fit one classifier per column of ``train``; see ``Method.fit_folds``."""
+        start = perf_counter()
+        data = check_fold_input(X, y, train, runs)
+        plan = nested_plan(data.Y, data.runs)
+        needed = {fold.fit for folds in plan.inner for fold in folds}
+        scores = np.full((self.n_values, *plan.labels.shape), np.nan)
+        for fit in needed:
+            for g, C in enumerate(self.candidates(data.X, plan.labels[fit])):
+                model = self._fit(data.X, plan.labels[fit], C)
+                scores[g, fit] = model.decision_function(data.X)
+        choice = choose(plan, scores)
+        outer = plan.labels[plan.outer]
+        chosen = [
+            self.candidates(data.X, labels)[g] for g, labels in zip(choice.candidate, outer, strict=True)
+        ]
+        models = [self._fit(data.X, labels, C) for labels, C in zip(outer, chosen, strict=True)]
+        coef = np.column_stack([model.coef_[0] for model in models])
+        decision = np.column_stack([model.decision_function(data.X) for model in models])
+        n_iter = np.array([int(np.max(model.n_iter_)) for model in models])
+        return FoldFits(
+            coef=coef,
+            intercept=np.array([float(model.intercept_[0]) for model in models]),
+            support=coef != 0,
+            status=tuple(self._status(n) for n in n_iter),
+            converged=n_iter < self.max_iter,
+            n_iter=n_iter,
+            seconds=perf_counter() - start,
+            parameters={"C": np.array(chosen), "inner_error": choice.error},
+            decision=decision,
+            proba=expit(decision),
+        )
+
+    @abstractmethod
+    def candidates(self, X: Any, labels: NDArray) -> NDArray:
+        """Return the values of C for the training rows, ascending."""
+
+    def _fit(self, X: Any, labels: NDArray, C: float) -> Any:
+        # Imported here: scikit-learn is slow to load and the other methods do not need it.
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
+
+        rows = labels != 0
+        model = LogisticRegression(
+            C=C, solver="liblinear", tol=self.tol, max_iter=self.max_iter, random_state=self.seed
+        )
+        model.set_params(**_penalty(model, self.l1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # told by n_iter_, and so by the status
+            return model.fit(X[rows], labels[rows])
+
+    def _status(self, n_iter: int) -> str:
+        if n_iter < self.max_iter:
+            return f"converged: LIBLINEAR stopped after {n_iter} iterations"
+        return f"not converged: LIBLINEAR reached max_iter={self.max_iter}; raise max_iter or tol"
+
+
+@dataclass(frozen=True)
+class CDN(_Liblinear):
+    """LIBLINEAR's coordinate descent with Newton directions for the L1 penalty |w|_1 + |b|.
+
+    1/C runs over the same label-free range as the penalties of ``l1-lr-cv``.
+    """
+
+    top: float = 0.5
+    bottom: float = 0.0025
+
+    name: ClassVar[str] = "cdn"
+    label: ClassVar[str] = "CDN"
+    description: ClassVar[str] = (
+        "CDN is LIBLINEAR's coordinate descent for L1-penalised logistic regression; C was chosen from 10 "
+        "log-spaced values by nested leave-one-run-out cross-validation."
+    )
+    l1: ClassVar[bool] = True
+
+    def candidates(self, X: Any, labels: NDArray) -> NDArray:
+        """Return 1 / lambda, lambda log-spaced from ``top`` to ``bottom`` times 1/2 max_n sum_m |x_mn|."""
+        largest = 0.5 * float(np.max(abs(X[labels != 0]).sum(axis=0)))
+        return 1.0 / (_positive(largest) * np.geomspace(self.top, self.bottom, self.n_values))
+
+
+@dataclass(frozen=True)
+class TRON(_Liblinear):
+    """LIBLINEAR's trust-region Newton method for the L2 penalty (|w|^2 + b^2) / 2.
+
+    C times the mean squared norm of a row runs from ``bottom`` to ``top``: from weights close to a scaled
+    X'y to fits that separate the training data. Every weight is non-zero, so nothing is selected.
+    """
+
+    bottom: float = 0.1
+    top: float = 1000.0
+
+    name: ClassVar[str] = "tron"
+    label: ClassVar[str] = "TRON"
+    description: ClassVar[str] = (
+        "TRON is LIBLINEAR's trust-region Newton method for L2-penalised logistic regression; C was chosen "
+        "from 10 log-spaced values by nested leave-one-run-out cross-validation."
+    )
+    l1: ClassVar[bool] = False
+
+    def candidates(self, X: Any, labels: NDArray) -> NDArray:
+        """Return C log-spaced from ``bottom`` to ``top`` over the mean squared norm of the training rows."""
+        rows = X[labels != 0]
+        squared = float((rows * rows).sum()) / rows.shape[0]
+        return np.geomspace(self.bottom, self.top, self.n_values) / _positive(squared)
+
+
+def _positive(scale: float) -> float:
+    if not scale > 0:
+        raise ValueError("X is zero on all training rows of a fold: nothing to learn. Check the data.")
+    return scale
+
+
+def _penalty(model: Any, l1: bool) -> dict[str, Any]:
+    """The argument that asks for the penalty: scikit-learn 1.8 replaced ``penalty`` by ``l1_ratio``."""
+    if model.get_params().get("penalty") in ("l1", "l2"):
+        return {"penalty": "l1" if l1 else "l2"}
+    return {"l1_ratio": 1.0 if l1 else 0.0}

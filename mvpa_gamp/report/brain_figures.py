@@ -1,0 +1,230 @@
+"""Brain maps on the mean volume: slices through the peak, also for data of a single slice."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import nibabel
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, Normalize
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.report.results import Results
+from mvpa_gamp.report.style import INK, QUIET, SHARES, WEIGHTS, look, png
+
+_PLANES = {"sagittal": 0, "coronal": 1, "axial": 2}
+_AXIS_NAMES = "xyz"
+_DRAWN = ("weight", "pattern", "pip", "selfreq")
+_WIDTH = 11.5  # inches: the page's width at a readable size of letters
+_FAINT = 0.05  # values below this share of the scale stay transparent, so that the brain can be seen
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One column of the figure: which map, through which plane, and whether as a maximum projection."""
+
+    stat: str
+    plane: str
+    title: str
+    projection: bool = False
+
+
+def _panels(shape: tuple[int, ...]) -> list[Panel]:
+    """The columns of the figure; a volume of one slice has no other planes to show."""
+    if min(shape) == 1:
+        plane = next(name for name, axis in _PLANES.items() if shape[axis] == 1)
+        titles = {
+            "weight": "weight",
+            "pattern": "pattern",
+            "pip": "inclusion prob.",
+            "selfreq": "selection freq.",
+        }
+        return [Panel(stat, plane, title) for stat, title in titles.items()]
+    return [
+        Panel("weight", "sagittal", "weight, sagittal"),
+        Panel("weight", "coronal", "weight, coronal"),
+        Panel("weight", "axial", "weight, axial"),
+        Panel("pattern", "axial", "pattern, axial"),
+        Panel("pip", "axial", "inclusion, projected", projection=True),
+        Panel("selfreq", "axial", "selection freq., projected", projection=True),
+    ]
+
+
+def comparison_maps(results: Results, subject: str, contrast: str) -> bytes:
+    """All maps of one comparison, a line per method (refit on all runs)."""
+    methods = results.finished(subject, contrast)
+    backdrop = _backdrop(results, subject)
+    shown = {stat for method in methods for stat in results.stats(subject, contrast, method)}
+    panels = [panel for panel in _panels(backdrop.mean.data.shape) if panel.stat in shown]
+    with look():
+        widths, height = _sizes(backdrop.mean, panels)
+        figure = Figure(figsize=(_WIDTH, len(methods) * (height + 0.25)))
+        axes = figure.subplots(len(methods), len(panels), squeeze=False, width_ratios=widths)
+        figure.subplots_adjust(left=0.04, right=1, bottom=0, top=1, wspace=0.06, hspace=0.25 / height)
+        for line, method in zip(axes, methods, strict=True):
+            _draw_line(list(line), results, (subject, contrast, method), backdrop, panels)
+        for ax, panel in zip(axes[0], panels, strict=True):
+            place = ax.get_position(original=True)
+            above = place.y1 + 0.08 / figure.get_figheight()
+            figure.text((place.x0 + place.x1) / 2, above, panel.title, ha="center", fontsize=8.5)
+        _colour_bars(figure)
+        return png(figure, results.banner)
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A volume in the closest canonical (RAS) orientation."""
+
+    data: NDArray
+    affine: NDArray
+
+    def cut(self, box: tuple[slice, ...]) -> "Volume":
+        """The part inside a box of voxels; coordinates stay true."""
+        affine = self.affine.copy()
+        affine[:3, 3] += affine[:3, :3] @ [side.start for side in box]
+        return Volume(self.data[box], affine)
+
+    @property
+    def zooms(self) -> NDArray:
+        """Voxel sizes in mm."""
+        return np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
+
+
+def _volume(path: Path) -> Volume:
+    """A map with its axes turned to right, anterior, superior."""
+    image = nibabel.as_closest_canonical(nibabel.load(path))
+    return Volume(np.asarray(image.dataobj, dtype=float), image.affine)
+
+
+@dataclass(frozen=True)
+class Backdrop:
+    """What lies under the maps: the mean volume inside a box, where it is not air, and its scale of grey."""
+
+    box: tuple[slice, ...]
+    mean: Volume
+    inside: NDArray
+    grey: Normalize
+
+
+def _backdrop(results: Results, subject: str) -> Backdrop:
+    """The mean volume, cut to the voxels that can be seen or were analysed, with a margin of one."""
+    whole = _volume(results.folder.background(subject))
+    values = np.nan_to_num(whole.data)
+    inside = values > 0.1 * np.percentile(values, 98)
+    seen = np.argwhere(inside | (_volume(results.folder.mask(subject)).data > 0))
+    low, high = np.maximum(seen.min(axis=0) - 1, 0), np.minimum(seen.max(axis=0) + 2, values.shape)
+    box = tuple(slice(int(a), int(b)) for a, b in zip(low, high, strict=True))
+    dark, bright = np.percentile(values[inside], [1, 99.5]) if inside.any() else (0.0, 1.0)
+    span = (bright - dark) or 1.0
+    pale = Normalize(dark - 0.9 * span, bright + 0.15 * span)  # so that colour stands out
+    return Backdrop(box, whole.cut(box), inside[box], pale)
+
+
+def _sizes(background: Volume, panels: list[Panel]) -> tuple[list[float], float]:
+    """Width of each panel in mm and height of a line in inches, the same scale for all."""
+    size = background.zooms * background.data.shape
+    planes = [np.delete(size, _PLANES[panel.plane]) for panel in panels]
+    widths = [float(plane[0]) for plane in planes]
+    inches_per_mm = 0.92 * _WIDTH / sum(widths)
+    return widths, inches_per_mm * max(float(plane[1]) for plane in planes)
+
+
+def _draw_line(
+    axes: list[Axes], results: Results, unit: tuple[str, str, str], backdrop: Backdrop, panels: list[Panel]
+) -> None:
+    """All panels of one method."""
+    subject, contrast, method = unit
+    paths = {s: results.folder.statmap(subject, contrast, entity(method), s) for s in results.stats(*unit)}
+    maps = {stat: _volume(path).cut(backdrop.box) for stat, path in paths.items() if stat in _DRAWN}
+    peak = _peak(maps["weight"].data)
+    axes[0].set_ylabel(results.labels[method], fontsize=9, color=INK, labelpad=8)
+    for ax, panel in zip(axes, panels, strict=True):
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.set_anchor("S")
+        for spine in ax.spines.values():
+            spine.set_visible(False)
+        if panel.stat not in maps:
+            _draw_nothing(ax, backdrop.mean, panel)
+            continue
+        _draw_panel(ax, maps[panel.stat], backdrop, panel, peak)
+
+
+def _draw_nothing(ax: Axes, background: Volume, panel: Panel) -> None:
+    """An empty panel of the right shape, for a map that the method does not have."""
+    axis = _PLANES[panel.plane]
+    width, height = np.delete(background.zooms, axis)
+    nothing = np.ma.masked_all(tuple(np.delete(background.data.shape, axis)))
+    _show(ax, nothing, float(height / width), "gray", Normalize(0, 1))
+    ax.text(
+        0.5, 0.5, "no posterior", transform=ax.transAxes, ha="center", va="center", color=QUIET, fontsize=7.5
+    )
+
+
+def _peak(weights: NDArray) -> tuple[int, ...]:
+    """The voxel with the largest absolute weight; the centre of the volume if all weights are zero."""
+    if not np.any(weights):
+        return tuple(side // 2 for side in weights.shape)
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(np.abs(weights))), weights.shape))
+
+
+def _draw_panel(ax: Axes, volume: Volume, backdrop: Backdrop, panel: Panel, peak: tuple[int, ...]) -> None:
+    """A slice of the mean volume with the map above it."""
+    axis = _PLANES[panel.plane]
+    below = np.take(backdrop.mean.data, peak[axis], axis=axis)
+    outside = ~np.take(backdrop.inside, peak[axis], axis=axis)
+    above = volume.data.max(axis=axis) if panel.projection else np.take(volume.data, peak[axis], axis=axis)
+    width, height = np.delete(volume.zooms, axis)
+    aspect = float(height / width)
+    _show(ax, np.ma.masked_array(below, outside), aspect, "gray", backdrop.grey)
+    colours, scale = _scale(panel.stat, volume.data)
+    faint = np.abs(above) < _FAINT * (scale.vmax or 1.0) if panel.stat != "pattern" else above == 0
+    _show(ax, np.ma.masked_array(above, faint), aspect, colours, scale)
+    _annotate(ax, volume, panel, peak, axis)
+
+
+def _show(ax: Axes, plane: NDArray, aspect: float, colours: str | Colormap, scale: Normalize) -> None:
+    """An image with the first axis to the right and the second upwards."""
+    ax.imshow(plane.T, origin="lower", aspect=aspect, cmap=colours, norm=scale, interpolation="nearest")
+
+
+def _scale(stat: str, values: NDArray) -> tuple[Colormap, Normalize]:
+    """Signed maps are symmetric around zero, shares run from 0 to 1."""
+    if stat in ("pip", "selfreq"):
+        return SHARES, Normalize(0, 1)
+    top = float(np.abs(values).max()) or 1.0
+    return WEIGHTS, Normalize(-top, top)
+
+
+def _annotate(ax: Axes, volume: Volume, panel: Panel, peak: tuple[int, ...], axis: int) -> None:
+    """The slice's coordinate below, left and right on axial and coronal planes, a ring around the peak."""
+    if panel.projection:
+        text = "all slices"
+    else:
+        place = (volume.affine @ [*peak, 1])[axis]
+        text = f"{_AXIS_NAMES[axis]} = {place:.0f} mm"
+        across, up = np.delete(peak, axis)
+        ax.plot(across, up, "o", ms=9, mfc="none", mec=INK, mew=0.7, alpha=0.8)
+    ax.text(0.5, -0.02, text, transform=ax.transAxes, ha="center", va="top", fontsize=7, color=QUIET)
+    if panel.plane != "sagittal":
+        ax.text(0.0, -0.02, "L", transform=ax.transAxes, ha="left", va="top", fontsize=7, color=QUIET)
+        ax.text(1.0, -0.02, "R", transform=ax.transAxes, ha="right", va="top", fontsize=7, color=QUIET)
+
+
+def _colour_bars(figure: Figure) -> None:
+    """One bar for signed maps (each scaled to its own largest value), one for shares."""
+    bottom, height = -0.65 / figure.get_figheight(), 0.09 / figure.get_figheight()
+    signed = figure.add_axes((0.16, bottom, 0.24, height))
+    share = figure.add_axes((0.60, bottom, 0.24, height))
+    for ax, colours, limits, ticks, names, title in (
+        (signed, WEIGHTS, (-1, 1), (-1, 0, 1), ("−max", "0", "max"), "weight, pattern"),
+        (share, SHARES, (0, 1), (0, 0.5, 1), ("0", "0.5", "1"), "inclusion probability, selection frequency"),
+    ):
+        bar = figure.colorbar(ScalarMappable(Normalize(*limits), colours), cax=ax, orientation="horizontal")
+        bar.set_ticks(ticks, labels=names)
+        bar.ax.tick_params(labelsize=7, length=2)
+        bar.outline.set_visible(False)
+        ax.set_title(title, fontsize=7.5, pad=3, color=QUIET)

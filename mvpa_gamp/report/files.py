@@ -1,0 +1,84 @@
+"""Atomic writing and reading of the small files of a results folder: TSV, JSON, text, images."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mvpa_gamp.imaging.atomic_files import write_atomic
+
+MISSING = "n/a"  # BIDS's word for a value that does not exist
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a text file in UTF-8, whole or not at all."""
+    return write_atomic(path, text.encode("utf-8"))
+
+
+def cell(value: Any) -> str:
+    """One TSV cell: six significant digits, ``n/a`` for None and NaN, never a tab or a line break."""
+    if value is None:
+        return MISSING
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, float | np.floating):
+        return MISSING if math.isnan(value) else f"{float(value):.6g}"
+    return " ".join(str(value).split())
+
+
+def write_tsv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Write rows as a BIDS table: a header line, tab-separated cells, ``n/a`` where a row has no value."""
+    lines = ["\t".join(columns)]
+    lines += ["\t".join(cell(row.get(column)) for column in columns) for row in rows]
+    return write_text(path, "\n".join(lines) + "\n")
+
+
+def read_tsv(path: Path) -> list[dict[str, str]]:
+    """The rows of a table written by :func:`write_tsv`, every cell as its text."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def number(text: str) -> float:
+    """The number in a TSV cell, NaN for ``n/a``."""
+    return math.nan if text in (MISSING, "") else float(text)
+
+
+def write_json(path: Path, content: Any) -> Path:
+    """Write JSON that strict readers accept: NaN becomes null, NumPy numbers become plain ones."""
+    text = json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False)
+    return write_text(path, text + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def write_npz(path: Path, arrays: Mapping[str, Any]) -> Path:
+    """Write arrays as one compressed npz file, atomically; equal arrays give equal bytes."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return write_atomic(path, buffer.getvalue())
+
+
+def _plain(value: Any) -> Any:
+    """Nested containers with NumPy scalars and arrays as plain JSON values."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Path):
+        return str(value)
+    return value

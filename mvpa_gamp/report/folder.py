@@ -1,0 +1,108 @@
+"""Where everything in a results folder lives: one place that knows the names."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mvpa_gamp.imaging.map_names import entity, statmap_name
+
+UNIT_TABLES = ("folds", "predictions", "jaccard")
+SUBJECT_TABLES = ("consistency", "confusion", "clusters")
+_OWN = ("dataset_description.json", "index.html", "summary.tsv", "summary.json", "timings.tsv", "config.toml")
+_OWN_FOLDERS = ("figures", "logs", "work")
+
+
+@dataclass(frozen=True)
+class ResultsFolder:
+    """The paths of a results folder; it creates nothing.
+
+    Names follow BIDS derivatives and nilearn's ``contrast-``/``stat-`` form. ``desc-<method>`` is the
+    refit on all runs, ``desc-<method>FoldMean`` the mean over folds, ``desc-<method>Fold<k>`` one fold.
+    """
+
+    root: Path
+
+    @property
+    def description(self) -> Path:
+        """BIDS's ``dataset_description.json``."""
+        return self.root / "dataset_description.json"
+
+    @property
+    def page(self) -> Path:
+        """The one self-contained page."""
+        return self.root / "index.html"
+
+    @property
+    def summary(self) -> Path:
+        """The headline table, without run times, so that equal runs give equal bytes."""
+        return self.root / "summary.tsv"
+
+    @property
+    def study(self) -> Path:
+        """What was done, and the headline table once more, for programs."""
+        return self.root / "summary.json"
+
+    @property
+    def timings(self) -> Path:
+        """Run times, the only numbers that differ between two equal runs."""
+        return self.root / "timings.tsv"
+
+    @property
+    def config(self) -> Path:
+        """The settings, ready for ``--config``."""
+        return self.root / "config.toml"
+
+    @property
+    def environment(self) -> Path:
+        """Versions of Python and packages, and the machine."""
+        return self.root / "logs" / "environment.json"
+
+    @property
+    def manifest(self) -> Path:
+        """Digest of every table and map."""
+        return self.root / "logs" / "manifest.tsv"
+
+    @property
+    def log(self) -> Path:
+        """What happened when, appended to by each start."""
+        return self.root / "logs" / "run.log"
+
+    def figure(self, name: str) -> Path:
+        """A figure; ``name`` includes its ending."""
+        return self.root / "figures" / name
+
+    def fits(self, subject: str, contrast: str, method: str) -> Path:
+        """The stored fits of one (method, task), from which ``--resume`` goes on."""
+        return self.root / "work" / f"sub-{subject}_contrast-{contrast}_desc-{entity(method)}_fits.npz"
+
+    def subject_file(self, subject: str, ending: str) -> Path:
+        """``sub-<id>/sub-<id>_<ending>``."""
+        return self.root / f"sub-{subject}" / f"sub-{subject}_{ending}"
+
+    def subject_table(self, subject: str, name: str) -> Path:
+        """One of ``SUBJECT_TABLES``."""
+        return self.subject_file(subject, f"{name}.tsv")
+
+    def unit_table(self, subject: str, contrast: str, method: str, name: str) -> Path:
+        """One of ``UNIT_TABLES`` of a method on a task."""
+        return self.subject_file(subject, f"contrast-{contrast}_desc-{entity(method)}_{name}.tsv")
+
+    def statmap(self, subject: str, contrast: str, desc: str, stat: str) -> Path:
+        """A brain map; its sidecar has the same name with ``.json``."""
+        return self.root / f"sub-{subject}" / statmap_name(subject, contrast, desc, stat)
+
+    def mask(self, subject: str) -> Path:
+        """The voxels that were analysed."""
+        return self.subject_file(subject, "desc-analysed_mask.nii.gz")
+
+    def background(self, subject: str) -> Path:
+        """The mean volume, on which maps are drawn."""
+        return self.subject_file(subject, "desc-mean_boldref.nii.gz")
+
+    def truth(self, subject: str, contrast: str) -> Path:
+        """The planted voxels of a phantom."""
+        return self.subject_file(subject, f"contrast-{contrast}_desc-plantedTruth_mask.nii.gz")
+
+    def own_entries(self) -> list[Path]:
+        """What stands in the folder and was written by this package (by name)."""
+        names = [self.root / name for name in (*_OWN, *_OWN_FOLDERS)]
+        return [path for path in (*names, *sorted(self.root.glob("sub-*"))) if path.exists()]

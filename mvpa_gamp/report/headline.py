@@ -1,0 +1,126 @@
+"""The first section of the page: the averages, and the paper's table."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mvpa_gamp.report.files import cell as exact
+from mvpa_gamp.report.markup import cell, details, paragraph, section, table, text
+from mvpa_gamp.report.results import Results
+from mvpa_gamp.report.style import colour
+from mvpa_gamp.report.tables import AVERAGE, MEASURES, Measure, show, significant
+
+
+def headline_section(results: Results) -> str:
+    """Averages per method, the paper's table, and summary.tsv to the letter."""
+    parts = []
+    for subject in results.subjects:
+        if len(results.subjects) > 1:
+            parts.append(f"<h3>sub-{text(subject)}</h3>")
+        parts += [_overview(results, subject), _paper_table(results, subject)]
+    return section("headline", "Error, sparsity, consistency, run time", *parts, _all_numbers(results))
+
+
+def _overview(results: Results, subject: str) -> str:
+    """One line per method: its averages over comparisons."""
+    head = ["Method", "Error", "Selected voxels", "Consistency", "by chance", "Stability", "Run time"]
+    if results.phantom:
+        head.append("Planted voxels (AP)")
+    top = "".join(cell(name, "name" if i == 0 else "", header=True) for i, name in enumerate(head))
+    body = [
+        _overview_row(results, i, results.row(subject, AVERAGE, method))
+        for i, method in enumerate(results.labels)
+    ]
+    count = len(results.tasks)
+    caption = f"Averages over {count} comparison{'s' * (count > 1)}. " + text(
+        "Error: mean over held-out runs ± its standard error across runs (mean of the comparisons' standard "
+        "errors). Consistency: mean Jaccard overlap of the voxels selected in two folds; by chance: what "
+        "random selections of the same sizes would reach. Stability: Nogueira's index, 0 for random and 1 "
+        "for identical selections. Run time: all folds and the refit of one comparison."
+    )
+    if results.phantom:
+        caption += text(" Planted voxels: area under the precision-recall curve of the refit map.")
+    return table([top], body, caption, "overview")
+
+
+def _overview_row(results: Results, index: int, row: Mapping[str, Any]) -> str:
+    """The averages of one method."""
+    error, voxels, sparsity, consistency, seconds = (show(m, row[m.column]) for m in MEASURES)
+    swatch = f'<span class="swatch" style="background:{colour(index)}"></span>'
+    se = row["error_se_percent"]
+    cells = [
+        f'<td class="name">{swatch}{text(results.labels[row["method"]])}</td>',
+        cell(f"{error} %" + ("" if math.isnan(se) else f" ± {se:.1f}")),
+        cell(f"{voxels} ({sparsity} %)"),
+        cell(f"{consistency} %"),
+        cell(_percent(row["chance_consistency_percent"]), "quiet"),
+        cell(_decimal(row["nogueira"])),
+        cell(f"{seconds} s"),
+    ]
+    if results.phantom:
+        cells.append(cell(_decimal(row["average_precision"])))
+    return "".join(cells)
+
+
+def _percent(value: float) -> str:
+    return "–" if math.isnan(value) else f"{significant(value)} %"
+
+
+def _decimal(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.2f}"
+
+
+def _paper_table(results: Results, subject: str) -> str:
+    """The paper's form: a row per comparison, measures across, methods inside each measure."""
+    methods = list(results.labels)
+    groups = "".join(cell(m.title, "start", header=True, span=len(methods)) for m in MEASURES)
+    names = "".join(
+        _name_cell(results.labels[method], first=i == 0) for _ in MEASURES for i, method in enumerate(methods)
+    )
+    head = [cell("", header=True) + groups, cell("Comparison", "name", header=True) + names]
+    body = []
+    for contrast, label in [*((t["contrast"], t["label"]) for t in results.tasks), (AVERAGE, "average")]:
+        rows = [results.row(subject, contrast, method) for method in methods]
+        cells = cell(label, "name") + "".join(_measure_cells(measure, rows) for measure in MEASURES)
+        body.append(f'<tr class="average">{cells}</tr>' if contrast == AVERAGE else f"<tr>{cells}</tr>")
+    caption = text(
+        "The best value of each group of columns is bold; a difference smaller than the standard errors is "
+        "no difference. A sparser selection is not better as such. Every number stands in summary.tsv, run "
+        "times in timings.tsv."
+    )
+    return table(head, body, caption, "paper")
+
+
+def _name_cell(label: str, first: bool) -> str:
+    """A method's name above a column: it may break between words, not at hyphens."""
+    words = " ".join(f"<span>{text(word)}</span>" for word in label.split())
+    return f'<th class="start">{words}</th>' if first else f"<th>{words}</th>"
+
+
+def _measure_cells(measure: Measure, rows: Sequence[Mapping[str, Any]]) -> str:
+    """One measure of one comparison: a cell per method, the best one bold (after rounding)."""
+    shown = [show(measure, row[measure.column]) for row in rows]
+    values = [
+        float(row[measure.column]) for row in rows if not math.isnan(float(row[measure.column] or math.nan))
+    ]
+    best = show(measure, measure.best(values)) if len(values) > 1 else None
+    return "".join(
+        cell(
+            said,
+            " ".join(k for k in ("start" if i == 0 else "", "best" if said == best else "") if k),
+            value=exact(row[measure.column]),
+        )
+        for i, (said, row) in enumerate(zip(shown, rows, strict=True))
+    )
+
+
+def _all_numbers(results: Results) -> str:
+    """summary.tsv, cell by cell."""
+    columns = list(results.texts[0])
+    head = "".join(cell(name, "name" if i < 4 else "", header=True) for i, name in enumerate(columns))
+    body = [
+        "".join(cell(row[name], "name" if i < 4 else "") for i, name in enumerate(columns))
+        for row in results.texts
+    ]
+    note = paragraph("The numbers of summary.tsv, to the letter.", kind="quiet")
+    return details("All numbers (summary.tsv)", note, table([head], body, kind="summary"))

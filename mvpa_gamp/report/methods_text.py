@@ -1,0 +1,132 @@
+"""A methods paragraph ready for a paper, written from what a run recorded."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mvpa_gamp.report.results import Results
+
+CITATION = (
+    "Ziniel J, Schniter P, Sederberg P (2015). Binary linear classification and feature selection via "
+    "generalized approximate message passing. IEEE Transactions on Signal Processing 63(8), 2020–2032. "
+    "doi:10.1109/TSP.2015.2407311"
+)
+_HAXBY = (
+    "Haxby JV, Gobbini MI, Furey ML, Ishai A, Schouten JL, Pietrini P (2001). Distributed and overlapping "
+    "representations of faces and objects in ventral temporal cortex. Science 293, 2425–2430. "
+    "doi:10.1126/science.1063736"
+)
+_HAUFE = (
+    "Haufe S, Meinecke F, Görgen K, Dähne S, Haynes JD, Blankertz B, Bießmann F (2014). On the "
+    "interpretation of weight vectors of linear models in multivariate neuroimaging. NeuroImage 87, 96–110. "
+    "doi:10.1016/j.neuroimage.2013.10.067"
+)
+_NOGUEIRA = (
+    "Nogueira S, Sechidis K, Brown G (2018). On the stability of feature selection algorithms. "
+    "Journal of Machine Learning Research 18(174), 1–54."
+)
+_KUNCHEVA = (
+    "Kuncheva LI (2007). A stability index for feature selection. Proceedings of the IASTED International "
+    "Conference on Artificial Intelligence and Applications, 390–395."
+)
+_METHOD_REFERENCES = {
+    "l1-lr-cv": "Becker SR, Candès EJ, Grant MC (2011). Templates for convex cone problems with "
+    "applications to sparse signal recovery. Mathematical Programming Computation 3, 165–218. "
+    "doi:10.1007/s12532-011-0029-5",
+    "onebit-cs": "Plan Y, Vershynin R (2013). Robust 1-bit compressed sensing and sparse logistic "
+    "regression: a convex programming approach. IEEE Transactions on Information Theory 59(1), 482–494. "
+    "doi:10.1109/TIT.2012.2207945",
+    "cdn": "Fan RE, Chang KW, Hsieh CJ, Wang XR, Lin CJ (2008). LIBLINEAR: a library for large linear "
+    "classification. Journal of Machine Learning Research 9, 1871–1874.",
+}
+
+
+def methods_paragraphs(results: Results) -> list[str]:
+    """Plain-text paragraphs: data, processing, validation, methods, measures, software."""
+    study = results.study
+    return [
+        _data(study),
+        _processing(study["processing"]),
+        _validation(results),
+        " ".join(f"{method['label']}: {_sentence(method['description'])}" for method in results.methods),
+        _measures(),
+        f"Analyses used mvpa_gamp {study['version']} (random seed {study['seed']}).",
+    ]
+
+
+def references(results: Results) -> list[str]:
+    """The works that the paragraphs lean on."""
+    extra = []
+    for method in results.labels:
+        source = _METHOD_REFERENCES.get("cdn" if method == "tron" else method)
+        if source is not None and source not in extra:
+            extra.append(source)
+    data = [_HAXBY] if study_is_haxby(results.study) or results.phantom else []
+    return [CITATION, *data, *extra, _HAUFE, _NOGUEIRA, _KUNCHEVA]
+
+
+def study_is_haxby(study: Mapping[str, Any]) -> bool:
+    """Whether the volumes are those of Haxby et al. (2001), as far as the run knows."""
+    return study["data"].get("source") == "haxby"
+
+
+def _data(study: Mapping[str, Any]) -> str:
+    """What was decoded."""
+    data = study["data"]
+    text = (
+        f"{_sentence(data['description'])} {data['n_voxels']:,} voxels of {data['n_samples']:,} volumes in "
+        f"{data['n_runs']} runs entered the analysis; volumes without a category (rest) were left out."
+    )
+    if study["phantom"]:
+        text = "The data are simulated (a phantom); no human was measured. " + text
+    return text
+
+
+def _processing(steps: Mapping[str, Any]) -> str:
+    """What was done to the time series."""
+    said = []
+    if steps.get("smoothing_fwhm"):
+        said.append(f"volumes were smoothed with a Gaussian kernel of {steps['smoothing_fwhm']:g} mm FWHM")
+    if steps.get("detrend"):
+        said.append("voxel time series were linearly detrended within each run")
+    if steps.get("high_pass"):
+        said.append(f"frequencies below {steps['high_pass']:g} Hz were removed")
+    if steps.get("confounds"):
+        said.append("confound time series were regressed out")
+    if steps.get("standardize"):
+        said.append("time series were z-scored within each run")
+    if steps.get("lag_trs"):
+        said.append(f"labels were shifted by {steps['lag_trs']} volumes to allow for the haemodynamic delay")
+    if not said:
+        return "The time series were used as they are."
+    return _sentence("; ".join(said).capitalize())
+
+
+def _validation(results: Results) -> str:
+    """Comparisons and folds."""
+    names = ", ".join(task["label"] for task in results.tasks)
+    return (
+        f"Classifiers were trained for {len(results.tasks)} pairwise "
+        f"comparison{'s' * (len(results.tasks) > 1)} ({names}) and judged by leave-one-run-out "
+        "cross-validation: each run was predicted by a classifier trained on all other runs; parameters were "
+        "tuned on the training runs alone. The error rate is the mean over held-out runs, with the standard "
+        "error across runs; since folds share training data, runs are not independent and the standard error "
+        "is approximate."
+    )
+
+
+def _measures() -> str:
+    """What the columns of the table mean."""
+    return (
+        "Sparsity is the mean number of selected voxels: non-zero weights, or, for sum-product GAMP, "
+        "posterior inclusion probabilities above one half. Consistency is the mean Jaccard index between the "
+        "voxels selected in every two folds (Ziniel et al., 2015), given with the value expected from random "
+        "selections of the same sizes; we also report the stability of Nogueira et al. (2018) with its 95 % "
+        "interval and Kuncheva's (2007) index. Maps are refits on all runs; activation patterns follow Haufe "
+        "et al. (2014)."
+    )
+
+
+def _sentence(text: str) -> str:
+    """``text`` with a full stop."""
+    text = text.strip()
+    return text if text.endswith((".", "!", "?")) else text + "."

@@ -1,0 +1,165 @@
+"""The page: one self-contained HTML file, built from a results folder and nothing else."""
+
+from importlib import resources
+from pathlib import Path
+
+from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.report import brain_figures, plots
+from mvpa_gamp.report.files import read_json, write_text
+from mvpa_gamp.report.headline import headline_section
+from mvpa_gamp.report.markup import details, paragraph, section, text
+from mvpa_gamp.report.methods_text import methods_paragraphs, references
+from mvpa_gamp.report.results import Results, read_results
+from mvpa_gamp.report.sections import (
+    comparisons_section,
+    confusion_section,
+    consistency_section,
+    convergence_section,
+    errors_section,
+    phantom_section,
+)
+
+_PHANTOM = (
+    "Everything on this page was computed from simulated volumes; none of it is a finding about a brain."
+)
+# Nothing may be fetched and no script may run, whatever a label contains.
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+def build_report(root: Path) -> Path:
+    """Draw the figures and write ``index.html`` of a finished results folder; returns the page's path."""
+    results = read_results(root)
+    draw_figures(results)
+    return write_text(results.folder.page, render(results))
+
+
+def draw_figures(results: Results) -> None:
+    """Write every figure of the page into ``figures/``."""
+    folder = results.folder
+    for sub in results.subjects:
+        write_atomic(folder.figure(f"sub-{sub}_accuracy.svg"), plots.accuracy_and_stability(results, sub))
+        write_atomic(folder.figure(f"sub-{sub}_errors.svg"), plots.fold_errors(results, sub))
+        write_atomic(folder.figure(f"sub-{sub}_overlap.svg"), plots.overlap_matrices(results, sub))
+        write_atomic(folder.figure(f"sub-{sub}_selection.svg"), plots.selection_frequency(results, sub))
+        if results.phantom:
+            write_atomic(folder.figure(f"sub-{sub}_truth.svg"), plots.precision_recall(results, sub))
+        for task in results.tasks:
+            if results.finished(sub, task["contrast"]):
+                name = f"sub-{sub}_contrast-{task['contrast']}_maps.png"
+                image = brain_figures.comparison_maps(results, sub, task["contrast"])
+                write_atomic(folder.figure(name), image)
+
+
+def render(results: Results) -> str:
+    """The HTML of the page."""
+    sections = [
+        headline_section(results),
+        errors_section(results),
+        comparisons_section(results),
+        consistency_section(results),
+        *([phantom_section(results)] if results.phantom else []),
+        convergence_section(results),
+        confusion_section(results),
+        _methods_section(results),
+        _record_section(results),
+    ]
+    css = resources.files("mvpa_gamp.report").joinpath("page.css").read_text(encoding="utf-8")
+    title = f"{'PHANTOM – ' if results.phantom else ''}mvpa_gamp: {_who(results)}"
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{text(title)}</title>\n"
+        f'<link rel="icon" href="data:,">\n<style>\n{css}</style>\n</head>\n<body>\n{_header(results)}\n'
+        + "\n".join(sections)
+        + f"\n<footer>Written by mvpa_gamp {text(results.study['version'])}.</footer>\n</body>\n</html>\n"
+    )
+
+
+def _who(results: Results) -> str:
+    """The subjects, as in file names."""
+    return ", ".join(f"sub-{subject}" for subject in results.subjects)
+
+
+def _header(results: Results) -> str:
+    """Title, what was decoded, banner and navigation."""
+    study, data = results.study, results.study["data"]
+    facts = {
+        "subject": _who(results),
+        "voxels": f"{data['n_voxels']:,}",
+        "volumes": f"{data['n_samples']:,}",
+        "runs": data["n_runs"],
+        "comparisons": len(results.tasks),
+        "methods": len(results.methods),
+        "seed": study["seed"],
+    }
+    entries = "".join(f"<div><dt>{text(k)}</dt><dd>{text(v)}</dd></div>" for k, v in facts.items())
+    links = {
+        "headline": "Table",
+        "errors": "Errors",
+        "maps": "Brain maps",
+        "consistency": "Consistency",
+        **({"truth": "Planted truth"} if results.phantom else {}),
+        "convergence": "Convergence",
+        "confusion": "Confusion",
+        "methods": "Methods text",
+        "record": "Settings",
+    }
+    navigation = "".join(f'<a href="#{anchor}">{text(name)}</a>' for anchor, name in links.items())
+    return (
+        "<header>\n<h1>Which voxels tell the categories apart</h1>\n"
+        f'<p class="lead">{text(data["description"])}</p>\n{_banners(results)}'
+        f'<dl class="facts">{entries}</dl>\n<nav>{navigation}</nav>\n</header>'
+    )
+
+
+def _banners(results: Results) -> str:
+    """What a reader must not miss: simulated data, failed units."""
+    out = ""
+    if results.phantom:
+        out += f'<p class="banner"><strong>{text(results.banner)}.</strong> {_PHANTOM}</p>\n'
+    failed = [row for row in results.rows if row["status"] != "ok" and row["contrast"] != "average"]
+    for row in failed:
+        what = f"{results.labels[row['method']]} on {row['comparison']}: {row['status']}"
+        out += f'<p class="banner failed"><strong>Failed.</strong> {text(what)}</p>\n'
+    return out
+
+
+def _methods_section(results: Results) -> str:
+    """The paragraph for a paper and its references."""
+    prose = "".join(f"<p>{text(part)}</p>" for part in methods_paragraphs(results))
+    works = "".join(f"<li>{text(work)}</li>" for work in references(results))
+    return section(
+        "methods",
+        "Methods text, ready for a paper",
+        paragraph("Written from the settings of this run; adapt it freely and cite the works below."),
+        f'<div class="prose">{prose}</div>',
+        f'<ol class="references">{works}</ol>',
+    )
+
+
+def _record_section(results: Results) -> str:
+    """Settings, versions and notes: what is needed to repeat the run."""
+    folder = results.folder
+    notes = "".join(f"<li>{text(note)}</li>" for note in results.study["data"]["notes"])
+    versions = "\n".join(f"{k}: {v}" for k, v in read_json(folder.environment).items())
+    return section(
+        "record",
+        "Settings, versions and seed",
+        f"<ul>{notes}</ul>" if notes else "",
+        paragraph("Repeat this run with: python -m mvpa_gamp.haxby --config config.toml --out NEW_FOLDER"),
+        f"<pre>{text(folder.config.read_text(encoding='utf-8'))}</pre>",
+        details("Versions and machine", f"<pre>{text(versions)}</pre>"),
+        details("Where the data came from", f"<pre>{text(_provenance(results))}</pre>"),
+        details("What each method was set to", f"<pre>{text(_settings(results))}</pre>"),
+    )
+
+
+def _provenance(results: Results) -> str:
+    """The record of the data door, one line per item."""
+    return "\n".join(f"{key}: {value}" for key, value in results.study["data"]["provenance"].items())
+
+
+def _settings(results: Results) -> str:
+    """The settings of every method object, one line each."""
+    return "\n".join(f"{method['name']}: {method['settings']}" for method in results.methods)

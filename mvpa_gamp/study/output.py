@@ -1,0 +1,95 @@
+"""The results folder before a run: may it be written, is it empty, is it ours, does it fit the settings."""
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from mvpa_gamp.report.folder import ResultsFolder
+from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.settings import StudySettings, differences, read_settings
+
+TEMPORARY = ".writing-*"  # what a killed run may leave behind
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where results go, and what may happen to results that are there already."""
+
+    root: Path
+    resume: bool = False
+    overwrite: bool = False
+
+    @property
+    def folder(self) -> ResultsFolder:
+        """The names inside."""
+        return ResultsFolder(self.root)
+
+
+def check_output(output: Output) -> None:
+    """Refuse, before any work, a folder that cannot or must not be written."""
+    root = output.root
+    if output.resume and output.overwrite:
+        raise StudyError("--resume keeps results and --overwrite replaces them: give one of the two.")
+    if root.exists() and not root.is_dir():
+        raise StudyError(f"--out {root} is a file, a folder is needed. Give another name.")
+    _check_writable(root)
+    if not root.exists() or not any(root.iterdir()):
+        return
+    ours = output.folder.config.is_file()
+    if not ours and (output.resume or output.overwrite):
+        raise StudyError(
+            f"--out {root} holds other files, and no results of an earlier run. Give another folder."
+        )
+    if not output.resume and not output.overwrite:
+        raise StudyError(
+            f"--out {root} is not empty. Go on with the run that wrote it with --resume, replace its results "
+            "with --overwrite, or give another folder."
+        )
+
+
+def _check_writable(root: Path) -> None:
+    """Try to write where the folder is, or where it would be made."""
+    place = root.absolute()
+    while not place.exists():
+        place = place.parent
+    try:
+        if not place.is_dir():
+            raise NotADirectoryError(20, f"{place} is a file")
+        with tempfile.TemporaryDirectory(dir=place, prefix=".writing-"):
+            pass
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StudyError(
+            f"--out {root} cannot be written: {reason}. Give a folder you may write to."
+        ) from error
+
+
+def check_resume(output: Output, settings: StudySettings) -> None:
+    """Refuse to mix two studies in one folder."""
+    if not output.resume or not output.folder.config.is_file():
+        return
+    changed = differences(read_settings(output.folder.config), settings)
+    if changed:
+        raise StudyError(
+            f"--resume: the run in {output.root} had other settings ({'; '.join(changed)}). Give the same "
+            f"options (--config {output.folder.config}), or another --out, or --overwrite."
+        )
+
+
+def prepare(output: Output) -> None:
+    """Make the folder, empty it of old results if asked to, and sweep up after a killed run."""
+    output.root.mkdir(parents=True, exist_ok=True)
+    if output.overwrite:
+        for path in output.folder.own_entries():
+            _remove(path)
+    for path in output.root.rglob(TEMPORARY):
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Delete a file, or a folder with all it holds."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

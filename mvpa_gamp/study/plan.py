@@ -1,0 +1,46 @@
+"""Which comparisons and which methods a study runs; what cannot run is refused before the first fit."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mvpa_gamp.decoding.folds import leave_one_run_out
+from mvpa_gamp.decoding.tasks import Task, make_tasks, parse_pairs
+from mvpa_gamp.imaging.samples import Samples
+from mvpa_gamp.methods import METHODS
+from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.study.errors import StudyError
+
+
+def choose_methods(names: Sequence[str]) -> list[Method]:
+    """The methods of the given names, in their order."""
+    unknown = [name for name in names if name not in METHODS]
+    if unknown or not names:
+        came = ", ".join(map(repr, unknown)) or "none"
+        raise StudyError(f"--methods: expected some of {', '.join(METHODS)}, got {came}. Correct the names.")
+    return [METHODS[name] for name in dict.fromkeys(names)]
+
+
+def choose_tasks(pairs: Sequence[str] | None, samples: Samples) -> list[Task]:
+    """The comparisons asked for, each with enough runs to leave one out."""
+    try:
+        tasks = make_tasks(samples.conditions, parse_pairs(pairs, np.unique(samples.conditions)))
+    except ValueError as error:
+        raise StudyError(f"--pairs: {error}") from error
+    for task in tasks:
+        _check_folds(task, np.asarray(samples.runs)[task.rows])
+    return tasks
+
+
+def _check_folds(task: Task, runs: np.ndarray) -> None:
+    """Refuse a comparison that leave-one-run-out cannot judge."""
+    try:
+        folds = leave_one_run_out(runs)
+    except ValueError as error:
+        raise StudyError(f"{task.label}: {error}") from error
+    for train, run in zip(folds.train.T, folds.held_out, strict=True):
+        if len(np.unique(task.y[train])) < 2:
+            raise StudyError(
+                f"{task.label}: without run {run} only one of the two categories is left to train on. "
+                "Each category must occur in at least two runs; give more runs, or other pairs."
+            )

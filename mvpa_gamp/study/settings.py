@@ -1,0 +1,134 @@
+"""The settings of a study, and config.toml, which carries them from one run to the next."""
+
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from mvpa_gamp.study.errors import StudyError
+
+# Written out so that --help need not import the methods; a test compares it with METHODS.
+KNOWN_METHODS = (
+    "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", "gamp-l1-lr",
+    "l1-lr-cv", "onebit-cs", "cdn", "tron",
+)  # fmt: skip
+DEFAULT_METHODS = ("l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "onebit-cs")
+
+# What a key of config.toml is about. Where results go and how busy the machine is does not belong there.
+_SECTIONS = {
+    "data": ("data_dir", "fetch", "participant_label", "mask", "bold", "labels", "phantom", "phantom_shape"),
+    "processing": ("lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "detrend", "standardize"),
+    "study": ("pairs", "methods", "seed", "fold_maps"),
+}
+
+
+@dataclass(frozen=True)
+class StudySettings:
+    """Everything that decides what comes out; None means the default of the door or of nilearn.
+
+    ``mask`` is "vt", "brain" or a file. ``pairs`` are "a:b" texts or ("all",); None the paper's six.
+    ``phantom_shape`` shrinks the phantom (for tests); None is Haxby's grid.
+    """
+
+    data_dir: str | None = None
+    fetch: bool = False
+    participant_label: str | None = None
+    mask: str | None = None
+    bold: tuple[str, ...] | None = None
+    labels: str | None = None
+    phantom: bool = False
+    phantom_shape: tuple[int, ...] | None = None
+    lag_trs: int = 0
+    smoothing_fwhm: float | None = None
+    high_pass: float | None = None
+    t_r: float | None = None
+    confounds: tuple[str, ...] | None = None
+    detrend: bool = True
+    standardize: bool = True
+    pairs: tuple[str, ...] | None = None
+    methods: tuple[str, ...] = DEFAULT_METHODS
+    seed: int = 0
+    fold_maps: bool = False
+
+
+def settings_text(settings: StudySettings) -> str:
+    """config.toml: every setting that has a value, in sections."""
+    lines = [
+        "# Settings of a study. Repeat it with: python -m mvpa_gamp.haxby --config config.toml --out FOLDER"
+    ]
+    for section, names in _SECTIONS.items():
+        lines += ["", f"[{section}]"]
+        values = ((name, getattr(settings, name)) for name in names)
+        lines += [f"{name} = {_toml(value)}" for name, value in values if value is not None]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """A TOML value; JSON's strings, numbers and lists are valid TOML."""
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=True).replace("\x7f", "\\u007f")
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings of a config.toml, as keyword arguments of :class:`StudySettings`."""
+    try:
+        content = _load_toml(path)
+    except OSError as error:
+        raise StudyError(f"--config {path} cannot be read: {error.strerror}. Give a config.toml.") from error
+    except ValueError as error:
+        raise StudyError(
+            f"--config {path} is not valid TOML: {error}. Correct it or write a new one."
+        ) from error
+    out: dict[str, Any] = {}
+    for section, values in content.items():
+        if section not in _SECTIONS or not isinstance(values, dict):
+            raise StudyError(
+                f"--config {path}: expected sections {', '.join(_SECTIONS)}, got {section!r}. Remove it."
+            )
+        for name, value in values.items():
+            if name not in _SECTIONS[section]:
+                known = ", ".join(_SECTIONS[section])
+                raise StudyError(f"--config {path}: [{section}] has no setting {name!r}. Known are: {known}.")
+            out[name] = _checked(path, name, tuple(value) if isinstance(value, list) else value)
+    return out
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,), "bool": (bool,), "int": (int,), "float": (int, float), "tuple": (tuple,),
+}  # fmt: skip
+
+
+def _checked(path: Path, name: str, value: Any) -> Any:
+    """A value of the kind its setting has, or a sentence."""
+    hint = next(field.type for field in fields(StudySettings) if field.name == name)
+    declared = hint.__name__ if isinstance(hint, type) else str(hint)
+    kind = declared.split("[")[0].split(" ")[0]
+    right = isinstance(value, _KINDS[kind]) and (kind == "bool" or not isinstance(value, bool))
+    if right and kind == "tuple":
+        item = int if "int" in declared else str
+        right = all(isinstance(entry, item) for entry in value)
+    if not right:
+        raise StudyError(f"--config {path}: {name} should be a {kind}, got {value!r}. Correct it.")
+    return value
+
+
+def _load_toml(path: Path) -> dict[str, Any]:
+    """Parse TOML with the standard library, or tomli before Python 3.11."""
+    try:
+        import tomllib
+    except ModuleNotFoundError:
+        import tomli as tomllib  # type: ignore[no-redef]
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def differences(old: dict[str, Any], new: StudySettings) -> list[str]:
+    """Settings of a started study that a resume would change; pairs and methods may only be added to."""
+    defaults = StudySettings()
+    out = []
+    for field in fields(StudySettings):
+        before, after = old.get(field.name, getattr(defaults, field.name)), getattr(new, field.name)
+        grows = field.name in ("pairs", "methods") and before and after and set(before) <= set(after)
+        if before != after and not grows:
+            out.append(f"{field.name} was {before!r}, now {after!r}")
+    return out

@@ -1,0 +1,106 @@
+"""Units of work: every method on every task, fitted in this process or in several, and never twice."""
+
+import hashlib
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp._version import __version__
+from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.samples import Samples
+from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.report.folder import ResultsFolder
+from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.fits import fit_unit, load_fits, save_fits
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One method on one task, and where its fits are kept."""
+
+    task: Task
+    method: Method
+    path: Path
+    fingerprint: str
+
+
+def plan_units(
+    folder: ResultsFolder, samples: Samples, tasks: Sequence[Task], methods: Sequence[Method]
+) -> list[Unit]:
+    """All units, task by task, so that the first comparison's row is complete early."""
+    data = data_fingerprint(samples)
+    return [
+        Unit(
+            task,
+            method,
+            folder.fits(samples.subject, task.name, method.name),
+            _fingerprint(data, task, method),
+        )
+        for task in tasks
+        for method in methods
+    ]
+
+
+def data_fingerprint(samples: Samples) -> str:
+    """A digest of everything that a fit can see, and of the grid the maps live on."""
+    digest = hashlib.sha256()
+    mask = np.asarray(samples.mask_img.dataobj) > 0
+    for array in (samples.X, samples.runs, mask, np.asarray(samples.mask_img.affine)):
+        digest.update(str((array.shape, array.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    digest.update("\n".join(map(str, samples.conditions)).encode())
+    return digest.hexdigest()
+
+
+def _fingerprint(data: str, task: Task, method: Method) -> str:
+    """A digest of data, task, method settings and version."""
+    parts = (data, task.positive, task.negative, method.name, repr(method), __version__)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def is_done(unit: Unit) -> bool:
+    """Whether the unit's fits are stored already; fits of other data or settings are refused."""
+    if not unit.path.is_file():
+        return False
+    try:
+        fingerprint = load_fits(unit.path)[1]
+    except ValueError as error:
+        raise StudyError(str(error)) from error
+    if fingerprint != unit.fingerprint:
+        raise StudyError(
+            f"--resume: {unit.path.name} was computed from other data, other method settings or another "
+            "version of mvpa_gamp. Use --overwrite to start again, or another --out."
+        )
+    return True
+
+
+def fit_units(units: Sequence[Unit], samples: Samples, n_jobs: int) -> Iterator[str | None]:
+    """Fit and store units; for each, in order, None or the traceback of what went wrong.
+
+    With several processes each one gets its share of the cores for its matrix products.
+    """
+    if n_jobs == 1 or len(units) < 2:
+        yield from (_fit(unit, samples.X, samples.runs) for unit in units)
+        return
+    from joblib import Parallel, cpu_count, delayed, parallel_config
+
+    workers = cpu_count() + 1 + n_jobs if n_jobs < 0 else n_jobs
+    workers = max(1, min(workers, len(units)))
+    with parallel_config("loky", inner_max_num_threads=max(1, cpu_count() // workers)):
+        jobs = (delayed(_fit)(unit, samples.X, samples.runs) for unit in units)
+        yield from Parallel(n_jobs=workers, return_as="generator", pre_dispatch=workers)(jobs)
+
+
+def _fit(unit: Unit, X: NDArray, runs: NDArray) -> str | None:
+    """Fit one unit and store its fits; a failure is an answer, not an end."""
+    try:
+        rows = unit.task.rows
+        fits = fit_unit(unit.method, X[rows], unit.task.y, runs[rows], rows)
+        save_fits(unit.path, fits, unit.fingerprint)
+    except Exception:
+        return traceback.format_exc()
+    return None

@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.labels import UNLABELLED, Labels, read_labels, runs_in_order, shift_labels
+
+
+def written(tmp_path, text, encoding="utf-8"):
+    path = tmp_path / "labels.txt"
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "labels chunks\nrest 0\nface 0\nhouse 1\n",
+        "labels\tchunks\nrest\t0\nface\t0\nhouse\t1\n",
+        "labels,chunks\r\nrest,0\r\nface,0\r\nhouse,1\r\n",
+        "\ufeffrun\ttrial_type\n0\trest\n0\tface\n1\thouse\n\n",
+        "volume\tcondition\trun\n1\trest\t0.0\n2\tface\t0.0\n3\thouse\t1.0\n",
+        '"Label","Run"\n"rest","0"\n"face","0"\n"house","1"\n',
+    ],
+)
+def test_all_forms_say_the_same(tmp_path, text):
+    labels = read_labels(written(tmp_path, text))
+    assert labels.conditions.tolist() == ["rest", "face", "house"]
+    assert labels.runs.tolist() == [0, 0, 1]
+    assert labels.run_names is None
+
+
+def test_named_runs_are_numbered_in_order_of_appearance(tmp_path):
+    labels = read_labels(written(tmp_path, "labels\trun\na\trun-b\na\trun-b\nc\trun-a\n"))
+    assert labels.runs.tolist() == [1, 1, 2]
+    assert labels.run_names == {1: "run-b", 2: "run-a"}
+
+
+def test_labels_may_hold_anything_but_the_separator(tmp_path):
+    labels = read_labels(written(tmp_path, "labels\tchunks\n../../x\t0\n<b>two words</b>\t0\n\t1\n"))
+    assert labels.conditions.tolist() == ["../../x", "<b>two words</b>", UNLABELLED]
+
+
+def test_no_run_column(tmp_path):
+    assert read_labels(written(tmp_path, "labels\trating\na\t1\nb\t2\n")).runs is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rest 0\nface 0\nhouse 1\n", "expected a header line with a column labels"),
+        ("labels chunks\n", "got 1 lines of text"),
+        ("", "got 0 lines of text"),
+        ("labels chunks\nrest 0\nface\n", "expected 2 columns as in its header, got 1 in line 3"),
+        ("labels\tchunks\nrest\t0\nface\t\n", "line 3 names no run"),
+        ("onset\tduration\ttrial_type\n0\t1\tface\n", "lists events"),
+        ("labels chunks\n\0\0\0\0 1\n", "expected a header line and one line per volume"),
+    ],
+)
+def test_unusable_text(tmp_path, text, words):
+    with pytest.raises(DataError, match=words):
+        read_labels(written(tmp_path, text))
+
+
+def test_unreadable_files(tmp_path):
+    with pytest.raises(DataError, match="cannot be read as text"):
+        read_labels(written(tmp_path, "labels chunks\ncaf\xe9 0\n", "latin-1"))
+    with pytest.raises(DataError, match="found none there"):
+        read_labels(tmp_path / "nowhere.txt")
+    with pytest.raises(DataError, match="found none there"):
+        read_labels(tmp_path)
+
+
+def test_the_lag_moves_labels_within_runs():
+    labels = Labels(np.array(list("abcdeABCDE")), np.repeat([7, 4], 5))
+    assert shift_labels(labels, 0).tolist() == list("abcdeABCDE")
+    gone = [UNLABELLED] * 2
+    assert shift_labels(labels, 2).tolist() == [*gone, *"abc", *gone, *"ABC"]
+    assert set(shift_labels(labels, 9)) == {UNLABELLED}
+
+
+def test_runs_are_stretches_in_order_of_appearance():
+    assert runs_in_order(np.array([3, 3, 1, 2, 2])) == [(3, slice(0, 2)), (1, slice(2, 3)), (2, slice(3, 5))]
+    with pytest.raises(DataError, match="run 3 appears again at volume 4"):
+        runs_in_order(np.array([3, 3, 1, 3]))

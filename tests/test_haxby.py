@@ -1,0 +1,258 @@
+"""The command from volumes to a results folder: what it writes, and that it writes it again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pytest
+
+from mvpa_gamp.haxby import build_parser, main, study_settings
+from mvpa_gamp.methods import METHODS
+from mvpa_gamp.report.files import number, read_tsv
+from mvpa_gamp.study.settings import KNOWN_METHODS
+
+ROOT = Path(__file__).parents[1]
+STATS = ("weight", "pattern", "selfreq")
+
+# Ends the process with SIGKILL in the moment the third unit would be stored.
+KILLED = """
+import os, signal, sys
+from mvpa_gamp.study import units
+save, count = units.save_fits, []
+def save_or_die(path, fits, fingerprint):
+    count.append(path)
+    if len(count) == 3:
+        path.with_name(".writing-half").write_bytes(b"half a file")
+        os.kill(os.getpid(), signal.SIGKILL)
+    save(path, fits, fingerprint)
+units.save_fits = save_or_die
+from mvpa_gamp.haxby import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def manifest(out: Path) -> str:
+    """Digests of all tables and maps."""
+    return (out / "logs" / "manifest.tsv").read_text()
+
+
+def results_bytes(out: Path) -> dict[str, bytes]:
+    """Tables and maps, without what may differ: run times, the page that shows them, logs and stored fits."""
+    left_out = {"timings.tsv", "index.html"}
+    files = [p for p in out.rglob("*") if p.is_file() and p.name not in left_out]
+    files = [p for p in files if p.relative_to(out).parts[0] not in ("logs", "work")]
+    return {p.relative_to(out).as_posix(): p.read_bytes() for p in files}
+
+
+def test_the_folder_has_the_promised_layout(finished):
+    names = {path.name for path in finished.iterdir()}
+    assert names == {
+        "dataset_description.json", "index.html", "summary.tsv", "summary.json", "timings.tsv", "config.toml",
+        "sub-tiny", "figures", "logs", "work",
+    }  # fmt: skip
+    for table in ("consistency", "confusion", "clusters"):
+        assert (finished / "sub-tiny" / f"sub-tiny_{table}.tsv").is_file()
+    for stat in STATS:
+        stem = f"sub-tiny/sub-tiny_contrast-faceMinusHouse_desc-onebitCs_stat-{stat}_statmap"
+        assert (finished / f"{stem}.nii.gz").is_file()
+        about = json.loads((finished / f"{stem}.json").read_text())
+        assert about["Method"] == "onebit-cs"
+        assert "Phantom" not in about
+
+
+def test_maps_have_the_grid_of_the_mask_and_are_zero_outside(finished, tiny):
+    mask = nibabel.load(tiny.mask)
+    maps = sorted((finished / "sub-tiny").glob("*_statmap.nii.gz"))
+    assert len(maps) == 3 * 2 * (3 + 2 + 4)  # comparisons x methods x (refit, mean over folds, 4 folds)
+    for path in maps:
+        image = nibabel.load(path)
+        assert image.shape == mask.shape
+        np.testing.assert_array_equal(image.affine, mask.affine)
+        assert not np.asarray(image.dataobj)[np.asarray(mask.dataobj) == 0].any()
+
+
+def test_the_summary_agrees_with_predictions_folds_and_maps(finished):
+    folder = finished / "sub-tiny"
+    for row in read_tsv(finished / "summary.tsv"):
+        if row["contrast"] == "average":
+            continue
+        desc = {"onebit-cs": "onebitCs", "cdn": "cdn"}[row["method"]]
+        stem = f"sub-tiny_contrast-{row['contrast']}_desc-{desc}"
+        predictions = read_tsv(folder / f"{stem}_predictions.tsv")
+        wrong = [r["true"] != r["predicted"] for r in predictions]
+        assert number(row["error_percent"]) == pytest.approx(100 * np.mean(wrong), abs=1e-3)
+        folds = read_tsv(folder / f"{stem}_folds.tsv")
+        assert [r["fold"] for r in folds] == ["1", "2", "3", "4", "refit"]
+        voxels = [int(r["voxels"]) for r in folds[:-1]]
+        assert number(row["voxels"]) == pytest.approx(np.mean(voxels), abs=1e-3)
+        frequency = np.asarray(nibabel.load(folder / f"{stem}_stat-selfreq_statmap.nii.gz").dataobj)
+        assert frequency.sum() == pytest.approx(np.mean(voxels), rel=1e-5)
+        matrix = read_tsv(folder / f"{stem}_jaccard.tsv")
+        values = np.array([[number(r[c]) for c in r if c != "held_out_run"] for r in matrix])
+        off = values[~np.eye(4, dtype=bool)].mean()
+        assert number(row["consistency_percent"]) == pytest.approx(100 * off, abs=1e-3)
+
+
+def test_fold_maps_differ_and_their_mean_is_the_mean_map(finished):
+    folder = finished / "sub-tiny"
+    stem = "sub-tiny_contrast-faceMinusCat_desc-cdn"
+    if not (folder / f"{stem}_folds.tsv").exists():
+        stem = "sub-tiny_contrast-catMinusFace_desc-cdn"
+    folds = [
+        np.asarray(nibabel.load(folder / f"{stem}Fold{k:02d}_stat-weight_statmap.nii.gz").dataobj)
+        for k in (1, 2, 3, 4)
+    ]
+    assert all(np.any(folds[0] != other) for other in folds[1:])
+    mean = np.asarray(nibabel.load(folder / f"{stem}FoldMean_stat-weight_statmap.nii.gz").dataobj)
+    np.testing.assert_allclose(mean, np.mean(folds, axis=0), rtol=1e-5, atol=1e-7)  # float32 files
+
+
+def test_a_fold_map_is_what_a_separate_fit_of_that_fold_gives(finished, tiny):
+    from mvpa_gamp.imaging.samples import load_samples
+
+    samples = load_samples(tiny.bold, tiny.labels, tiny.mask)
+    rows = np.isin(samples.conditions, ["face", "house"])
+    y = np.where(samples.conditions[rows] == "face", 1.0, -1.0)
+    runs = samples.runs[rows]
+    y[runs == 2] = np.nan
+    fit = METHODS["onebit-cs"].fit_folds(samples.X[rows], y, (runs != 2)[:, None], runs)
+    path = (
+        finished
+        / "sub-tiny"
+        / "sub-tiny_contrast-faceMinusHouse_desc-onebitCsFold03_stat-weight_statmap.nii.gz"
+    )
+    saved = np.asarray(nibabel.load(path).dataobj)[np.asarray(nibabel.load(tiny.mask).dataobj) > 0]
+    np.testing.assert_array_equal(saved, fit.coef[:, 0].astype(np.float32))
+
+
+def test_two_runs_are_identical_and_config_repeats_a_run(finished, tmp_path):
+    again = tmp_path / "again"
+    assert main(["--config", str(finished / "config.toml"), "--out", str(again), "--quiet"]) == 0
+    assert manifest(again) == manifest(finished)
+    assert results_bytes(again) == results_bytes(finished)  # figures too
+
+
+def test_killed_and_resumed_is_identical_to_unbroken(finished, tiny, tmp_path):
+    out = tmp_path / "killed"
+    options = tiny.options(out, "--methods", "onebit-cs", "cdn", "--pairs", "all", "--fold-maps", "--quiet")
+    child = subprocess.run([sys.executable, "-c", KILLED, *options], cwd=ROOT, env=dict(os.environ))
+    assert child.returncode == -signal.SIGKILL
+    assert not (out / "summary.tsv").exists()
+    assert len(list((out / "work").glob("*.npz"))) == 2
+    assert main([*options, "--resume"]) == 0
+    assert results_bytes(out) == results_bytes(finished)  # figures too
+    assert manifest(out) == manifest(finished)
+    assert not list(out.rglob(".writing-*"))
+
+
+def test_several_processes_give_the_same_results(finished, tiny, tmp_path):
+    out = tmp_path / "parallel"
+    options = tiny.options(out, "--methods", "onebit-cs", "cdn", "--pairs", "all", "--fold-maps", "--quiet")
+    assert main([*options, "--n-jobs", "2"]) == 0
+    assert manifest(out) == manifest(finished)
+
+
+def test_labels_of_a_run_do_not_reach_the_fold_that_holds_it_out(tiny, tmp_path):
+    lines = tiny.labels.read_text().splitlines()
+    swap = {"face": "house", "house": "face"}
+    noisy = [
+        f"{swap.get(label, label)}\t{run}" if run == "1" and i % 2 else line
+        for i, line in enumerate(lines)
+        for label, run in [line.split("\t")]
+    ]
+    labels = tmp_path / "noisy.tsv"
+    labels.write_text("\n".join(noisy) + "\n")
+    options = ("--pairs", "face:house", "--fold-maps", "--quiet")
+    clean = tmp_path / "clean"
+    assert main(tiny.options(clean, *options)) == 0
+    given = tiny.options(tmp_path / "noise", *options)
+    given[given.index("--labels") + 1] = str(labels)
+    assert main(given) == 0
+    name = "sub-tiny/sub-tiny_contrast-faceMinusHouse_desc-onebitCsFold{:02d}_stat-weight_statmap.nii.gz"
+    same = [
+        (clean / name.format(k)).read_bytes() == (tmp_path / "noise" / name.format(k)).read_bytes()
+        for k in (1, 2, 3, 4)
+    ]
+    assert same == [False, True, False, False]  # run 1 is held out by the second fold
+
+
+def test_reports_only_rebuilds_the_page_from_the_folder(finished, tmp_path):
+    import shutil
+
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    before = (copy / "index.html").read_bytes()
+    shutil.rmtree(copy / "figures")
+    shutil.rmtree(copy / "work")
+    (copy / "index.html").unlink()
+    assert main(["--reports-only", "--out", str(copy), "--quiet"]) == 0
+    assert (copy / "index.html").read_bytes() == before
+
+
+def test_the_table_is_printed_row_by_row_and_with_averages(tiny, tmp_path, capsys):
+    assert main(tiny.options(tmp_path / "out", "--pairs", "face:house", "face:cat")) == 0
+    said = capsys.readouterr()
+    assert "face vs house" in said.out
+    assert "average" in said.out
+    assert said.out.index("face vs house") < said.out.index("Error rate (%)")
+    assert "[1/2" in said.err  # plain lines where stderr is no terminal
+
+
+def test_a_resume_may_add_methods_but_not_change_settings(tiny, tmp_path, capsys):
+    out = tmp_path / "grows"
+    assert main(tiny.options(out, "--pairs", "face:house", "--quiet")) == 0
+    first = (out / "sub-tiny" / "sub-tiny_contrast-faceMinusHouse_desc-onebitCs_folds.tsv").read_bytes()
+    more = tiny.options(out, "--methods", "onebit-cs", "cdn", "--pairs", "face:house", "--quiet", "--resume")
+    assert main(more) == 0
+    assert {row["method"] for row in read_tsv(out / "summary.tsv")} == {"onebit-cs", "cdn"}
+    assert (
+        out / "sub-tiny" / "sub-tiny_contrast-faceMinusHouse_desc-onebitCs_folds.tsv"
+    ).read_bytes() == first
+    assert main([*more, "--no-detrend"]) == 2
+    assert "detrend was True, now False" in capsys.readouterr().err
+
+
+def test_the_phantom_can_never_pass_for_real_data(phantom_results):
+    folder = phantom_results / "sub-phantom"
+    assert all(path.name.startswith("sub-phantom_") for path in folder.iterdir())
+    for path in folder.glob("*.json"):
+        assert "PHANTOM" in json.loads(path.read_text())["Phantom"], path
+    assert "PHANTOM" in json.loads((phantom_results / "dataset_description.json").read_text())["Name"]
+    page = (phantom_results / "index.html").read_text()
+    assert 'class="banner"' in page
+    assert "<title>PHANTOM" in page
+    rows = read_tsv(phantom_results / "summary.tsv")
+    assert number(rows[0]["average_precision"]) > number(rows[0]["chance_average_precision"])
+    truth = folder / "sub-phantom_contrast-faceMinusHouse_desc-plantedTruth_mask.nii.gz"
+    assert set(np.unique(np.asarray(nibabel.load(truth).dataobj))) == {0, 1}
+
+
+def test_help_names_the_methods_there_are():
+    assert set(KNOWN_METHODS) >= set(METHODS)
+    text = build_parser().format_help()
+    assert all(name in text.replace("\n", " ") for name in ("l1-lr-cv", "gamp-bg-lr", "onebit-cs"))
+
+
+def test_help_is_quick_because_it_imports_little():
+    script = "import sys, mvpa_gamp.haxby as h; h.build_parser().format_help(); print(*sys.modules)"
+    out = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert not {"nilearn", "sklearn", "matplotlib", "scipy", "nibabel"} & set(out.split())
+
+
+def test_options_win_over_the_config_file_and_a_door_closes_the_other(tmp_path):
+    config = tmp_path / "config.toml"
+    config.write_text('[data]\nphantom = true\n[study]\nseed = 3\nmethods = ["cdn"]\n')
+    parsed = vars(build_parser().parse_args(["--config", str(config), "--seed", "4", "--bold", "a.nii"]))
+    settings = study_settings(parsed)
+    assert (settings.seed, settings.methods, settings.phantom, settings.bold) == (
+        4,
+        ("cdn",),
+        False,
+        ("a.nii",),
+    )
