@@ -85,20 +85,11 @@ def finished(tiny, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def phantom_results(tmp_path_factory) -> Path:
-    """The results folder of a small phantom."""
+    """The results folder of a small phantom, with a method that has a posterior and one that has none."""
     out = tmp_path_factory.mktemp("phantom") / "results"
-    options = [
-        "--phantom",
-        "--phantom-shape",
-        "9",
-        "11",
-        "9",
-        "--pairs",
-        "face:house",
-        "--methods",
-        "onebit-cs",
-    ]
+    options = ["--phantom", "--phantom-shape", "9", "11", "9", "--pairs", "face:house"]
+    methods = ["--methods", "onebit-cs", "gamp-bg-lr"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        assert main([*options, "--out", str(out), "--quiet"]) == 0
+        assert main([*options, *methods, "--out", str(out), "--quiet"]) == 0
     return out

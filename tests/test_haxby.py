@@ -227,12 +227,26 @@ def test_the_phantom_can_never_pass_for_real_data(phantom_results):
     assert "<title>PHANTOM" in page
     rows = read_tsv(phantom_results / "summary.tsv")
     assert number(rows[0]["average_precision"]) > number(rows[0]["chance_average_precision"])
+    assert number(rows[1]["average_precision"]) > 3 * number(rows[1]["chance_average_precision"])
     truth = folder / "sub-phantom_contrast-faceMinusHouse_desc-plantedTruth_mask.nii.gz"
     assert set(np.unique(np.asarray(nibabel.load(truth).dataobj))) == {0, 1}
 
 
+def test_a_posterior_gives_inclusion_and_deviation_maps(phantom_results):
+    stem = "sub-phantom/sub-phantom_contrast-faceMinusHouse_desc-gampBgLr{}_stat-{}_statmap.nii.gz"
+    for which in ("", "FoldMean"):
+        inclusion = np.asarray(nibabel.load(phantom_results / stem.format(which, "pip")).dataobj)
+        assert 0 <= inclusion.min() <= inclusion.max() <= 1
+        assert (phantom_results / stem.format(which, "weightsd")).is_file()
+    folder = phantom_results / "sub-phantom"
+    assert not list(folder.glob("*onebitCs*_stat-pip_*"))
+    said = read_tsv(folder / "sub-phantom_contrast-faceMinusHouse_desc-gampBgLr_predictions.tsv")
+    chances = np.array([number(row["probability_positive"]) for row in said])
+    assert ((chances > 0.5) == [row["predicted"] == "face" for row in said]).all()
+
+
 def test_help_names_the_methods_there_are():
-    assert set(KNOWN_METHODS) >= set(METHODS)
+    assert set(KNOWN_METHODS) == set(METHODS)
     text = build_parser().format_help()
     assert all(name in text.replace("\n", " ") for name in ("l1-lr-cv", "gamp-bg-lr", "onebit-cs"))
 

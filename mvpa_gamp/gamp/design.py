@@ -69,6 +69,13 @@ class Design:
         part._energy = part._row_energy()
         return part
 
+    def score_variance(self, tau_w: Array) -> Array:
+        """S tau_w of one weight vector, (M,): the variance of every row's score."""
+        total = np.zeros((self.shape[0], 1))
+        for block in self.blocks():
+            total += block.forward_squares(tau_w[block.features, None].astype(self.dtype))
+        return total[:, 0]
+
     def row_energy(self) -> Array:
         """Squared norm of every row of X, (M, 1)."""
         return self._energy

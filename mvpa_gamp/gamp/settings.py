@@ -66,7 +66,7 @@ class SolverSettings:
             stop=stop,
             damping=damping,
             tol=self.tol or (1e-5 if self.mode == "sum-product" else 1e-7),
-            max_iter=self.max_iter or (200 if stop == "cavity" else 2000),
+            max_iter=self.max_iter or (500 if stop == "cavity" else 2000),
             patience=self.patience or max(3, round(3 / damping)),
         )
 

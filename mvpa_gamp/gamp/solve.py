@@ -21,6 +21,9 @@ from .settings import SolverSettings
 _MAX_RETRIES = 12  # halvings of the step before a non-finite column is given up
 _SMALLEST_STEP = 2e-3  # a rejected step shrinks to this at most; then the move is accepted
 _STEP_GROWTH, _STEP_SHRINK = 1.1, 0.5
+# Gain of the cavity score, in nats per sample, that renews the patience: on separable data a growing slab
+# improves it for ever by less and less.
+_CLEAR_GAIN = 5e-3
 _FLAT = 1e-9  # relative decrease of the objective below which it says nothing any more
 _WINDOW = 10  # accepted objectives that a new one may not exceed; non-monotone, as damped GAMP is
 
@@ -283,6 +286,7 @@ class _Kept:
         self.intercept = np.zeros(n_columns)
         self.kept_iter, self.n_iter = np.zeros(n_columns, dtype=int), np.zeros(n_columns, dtype=int)
         self.score = np.full(n_columns, -np.inf)
+        self.clear_score, self.clear_iter = self.score.copy(), self.kept_iter.copy()
         self.status = np.full(n_columns, ITERATION_LIMIT, dtype=object)
 
     def store(self, batch: _Batch, local: NDArray, score: Array, iteration: int) -> None:
@@ -299,6 +303,9 @@ class _Kept:
         """Keep columns whose score is their best so far; the almost empty first iterates do not count."""
         if iteration < max(1, round(0.5 / (self.settings.damping or 1.0))):
             return
+        clear = np.flatnonzero(score > self.clear_score[batch.columns] + _CLEAR_GAIN)
+        self.clear_score[batch.columns[clear]] = score[clear]
+        self.clear_iter[batch.columns[clear]] = iteration
         better = np.flatnonzero(score > self.score[batch.columns])
         self.store(batch, better, score[better], iteration)
 
@@ -310,7 +317,7 @@ class _Kept:
         if iteration >= max_iter:
             reasons[:] = ITERATION_LIMIT
         if self.settings.stop == "cavity":
-            waited = iteration - self.kept_iter[batch.columns]
+            waited = iteration - self.clear_iter[batch.columns]
             reasons[(waited >= patience) & (iteration >= patience)] = CAVITY
         reasons[still] = FIXED_POINT
         reasons[batch.retries > _MAX_RETRIES] = NOT_FINITE

@@ -100,9 +100,8 @@ def _name_cell(label: str, first: bool) -> str:
 def _measure_cells(measure: Measure, rows: Sequence[Mapping[str, Any]]) -> str:
     """One measure of one comparison: a cell per method, the best one bold (after rounding)."""
     shown = [show(measure, row[measure.column]) for row in rows]
-    values = [
-        float(row[measure.column]) for row in rows if not math.isnan(float(row[measure.column] or math.nan))
-    ]
+    known = [float(row[measure.column]) for row in rows if row[measure.column] is not None]
+    values = [value for value in known if not math.isnan(value)]
     best = show(measure, measure.best(values)) if len(values) > 1 else None
     return "".join(
         cell(

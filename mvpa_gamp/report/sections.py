@@ -240,7 +240,8 @@ def _endings(statuses: list[str]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for status in statuses:
         groups.setdefault(_NUMBER.sub("…", status), []).append(status)
-    return [f"{len(some)} × {some[0] if len(set(some)) == 1 else shape}" for shape, some in groups.items()]
+    said = [(len(some), some[0] if len(set(some)) == 1 else shape) for shape, some in groups.items()]
+    return [f"{count} × {sentence.rstrip('.')}" for count, sentence in said]
 
 
 def confusion_section(results: Results) -> str:

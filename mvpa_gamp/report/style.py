@@ -71,10 +71,8 @@ def svg(figure: Figure, banner: str | None) -> bytes:
     ``banner`` is the phantom's: it stays with the figure wherever the figure is copied.
     """
     FigureCanvasSVG(figure)
-    if banner and figure.legends:  # the layout has made room for the legend, at the left
-        figure.text(0.995, 0.995, banner, ha="right", va="top", fontsize=_SMALL, color=WARNING)
-    elif banner:
-        figure.suptitle(banner, x=0.995, ha="right", fontsize=_SMALL, color=WARNING)
+    if banner:
+        figure.supxlabel(banner, x=0.995, ha="right", fontsize=_SMALL, color=WARNING)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue()

@@ -1,0 +1,255 @@
+"""scikit-learn's door to the engine: GAMPClassifier."""
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .gamp import Bernoulli, Design, ElasticNet, EmResult, SolverSettings, fit_em, solve
+from .gamp.likelihoods import LIKELIHOODS, Likelihood
+from .gamp.parameters import parameters
+from .gamp.priors import Prior
+from .gamp.starts import named_prior, start_laplace, start_prior
+
+
+class GAMPClassifier(ClassifierMixin, BaseEstimator):
+    """Binary linear classifier and feature selector by generalized approximate message passing.
+
+    Parameters are learnt from the training data by expectation maximisation, so there is no grid to
+    search; ``predict_proba`` averages over the posterior of the score.
+
+    Parameters
+    ----------
+    likelihood : "logistic", "probit", "hinge", or a likelihood of ``mvpa_gamp.gamp`` such as
+        ``Robust(Logistic(), flip=0.05)`` for wrong labels.
+    prior : name in ``mvpa_gamp.gamp.priors.PRIORS`` (the start is then chosen for the data at hand), or a
+        prior object, whose parameters are the start.
+    mode : "sum-product" (posterior means and inclusion probabilities) or "max-sum" (penalised loss; use it
+        with "laplace", "gaussian" or "elastic-net").
+    em : learn the parameters; False keeps the start.
+    learn_prior, learn_likelihood : names of the parameters to learn; None means each model's default.
+    fit_intercept : learn an offset of the score; also what makes unbalanced classes work.
+    center : subtract the feature means; "auto" does so for dense X only.
+    stop, max_iter, tol, damping, variance : see ``mvpa_gamp.gamp.SolverSettings``.
+
+    Attributes
+    ----------
+    coef_, coef_std_ : (1, n_features) posterior mean and standard deviation of the weights.
+    intercept_ : (1,)
+    inclusion_prob_ : (n_features,) posterior probability that a weight is not zero.
+    loo_score_ : mean leave-one-out log-likelihood of the training samples (NaN in max-sum mode).
+    converged_, status_, n_iter_ : how the run ended.
+    hyperparameters_ : dict of the parameters in use, such as ``prior.slab.var``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mvpa_gamp import GAMPClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 1000))
+    >>> y = X[:, 3] - X[:, 7] + 0.3 * rng.standard_normal(200) > 0
+    >>> np.flatnonzero(GAMPClassifier().fit(X, y).get_support())
+    array([3, 7])
+    """
+
+    def __init__(
+        self,
+        likelihood: Any = "logistic",
+        prior: Any = "bernoulli-gaussian",
+        mode: str = "sum-product",
+        em: bool = True,
+        *,
+        learn_prior: Iterable[str] | None = None,
+        learn_likelihood: Iterable[str] | None = None,
+        fit_intercept: bool = True,
+        center: bool | str = "auto",
+        stop: str | None = None,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        damping: float | None = None,
+        variance: str = "full",
+    ) -> None:
+        self.likelihood = likelihood
+        self.prior = prior
+        self.mode = mode
+        self.em = em
+        self.learn_prior = learn_prior
+        self.learn_likelihood = learn_likelihood
+        self.fit_intercept = fit_intercept
+        self.center = center
+        self.stop = stop
+        self.max_iter = max_iter
+        self.tol = tol
+        self.damping = damping
+        self.variance = variance
+
+    def fit(self, X: Any, y: Any) -> "GAMPClassifier":
+        """Fit to samples X (n_samples, n_features), dense or sparse, and two classes y."""
+        settings = self._settings()
+        likelihood = _likelihood(self.likelihood)
+        X, y = validate_data(
+            self, X, y, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), order="C"
+        )
+        self.classes_, labels = _two_classes(y)
+        design = Design(X, center=self._center(X))
+        prior = self._start(design, labels, likelihood)
+        if self.em:
+            tuned = fit_em(
+                design,
+                labels,
+                likelihood,
+                prior,
+                settings,
+                learn_prior=self.learn_prior,
+                learn_likelihood=self.learn_likelihood,
+            )
+        else:
+            tuned = EmResult(solve(design, labels, likelihood, prior, settings), likelihood, prior, {})
+        self._keep(tuned, design)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray:
+        """Log-odds of the second class, averaged over the posterior of the score X @ coef_ + intercept_.
+
+        In max-sum mode, which has no posterior, it is the score itself.
+        """
+        X = self._checked(X)
+        score = np.asarray(X @ self.coef_[0], dtype=float) + self.intercept_[0]
+        if self.mode == "max-sum":
+            return score
+        variance = Design(X, center=self._center_).score_variance(self.coef_std_[0] ** 2)
+        clean = getattr(self.likelihood_, "base", self.likelihood_)  # new labels are not flipped
+        positive, negative = (
+            clean.log_partition(label, score, np.maximum(variance, 1e-12)) for label in (1.0, -1.0)
+        )
+        return positive - negative
+
+    def predict(self, X: Any) -> NDArray:
+        """The class with the higher probability."""
+        check_is_fitted(self)
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+    def predict_proba(self, X: Any) -> NDArray:
+        """Class probabilities (n_samples, 2), averaged over the posterior of the score."""
+        log_odds = self.decision_function(X)
+        if self.mode == "max-sum":
+            positive = self.likelihood_.predict_proba(log_odds, np.full_like(log_odds, 1e-12))
+        else:
+            positive = expit(log_odds)
+        return np.column_stack([1 - positive, positive])
+
+    def get_support(self, indices: bool = False) -> NDArray:
+        """Selected features: inclusion probability above one half, or a non-zero weight without a Bernoulli prior."""
+        check_is_fitted(self)
+        chosen = self.inclusion_prob_ > 0.5 if isinstance(self.prior_, Bernoulli) else self.coef_[0] != 0
+        return np.flatnonzero(chosen) if indices else chosen
+
+    def _settings(self) -> SolverSettings:
+        return SolverSettings(
+            mode=self.mode,
+            stop=self.stop,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            damping=self.damping,
+            variance=self.variance,
+            intercept=self.fit_intercept,
+        )
+
+    def _center(self, X: Any) -> NDArray | None:
+        if self.center not in (True, False, "auto"):
+            raise ValueError(f"center must be True, False or 'auto', got {self.center!r}.")
+        if self.center is False or (self.center == "auto" and (sparse.issparse(X) or not self.fit_intercept)):
+            return None
+        return np.asarray(X.mean(axis=0), dtype=float).ravel()
+
+    def _start(self, design: Design, labels: NDArray, likelihood: Any) -> Any:
+        if isinstance(self.prior, Prior):
+            return self.prior
+        if not isinstance(self.prior, str):
+            raise ValueError(
+                f"prior must be a name or a prior object of mvpa_gamp.gamp, got {type(self.prior).__name__}."
+            )
+        if self.mode == "max-sum" and self.prior in ("laplace", "elastic-net"):
+            laplace = start_laplace(design, labels, likelihood)
+            if self.prior == "laplace":
+                return laplace
+            spread: ElasticNet = start_prior(self.prior, design)
+            return replace(spread, l1=laplace.rate)
+        named_prior(self.prior)
+        return start_prior(self.prior, design)
+
+    def _keep(self, tuned: EmResult, design: Design) -> None:
+        result = tuned.result
+        self.likelihood_, self.prior_ = tuned.likelihood, tuned.prior
+        self._center_ = design.center
+        self.coef_ = np.ascontiguousarray(result.coef.T)
+        self.coef_std_ = np.sqrt(result.coef_var).T
+        shift = 0.0 if design.center is None else float(design.center @ result.coef[:, 0])
+        self.intercept_ = result.intercept - shift
+        self.inclusion_prob_ = (
+            (result.coef[:, 0] != 0).astype(float)
+            if self.mode == "max-sum"
+            else np.asarray(tuned.prior.inclusion(result.r, result.tau_r)[:, 0], dtype=float)
+        )
+        self.loo_score_ = float(result.cavity_score[0])
+        self.n_iter_ = int(result.n_iter[0])
+        self.converged_ = bool(result.converged[0])
+        self.status_ = str(result.status[0])
+        self.hyperparameters_ = {
+            f"{part}.{name}": np.squeeze(value)[()]
+            for part, model in (("likelihood", tuned.likelihood), ("prior", tuned.prior))
+            for name, value in parameters(model).items()
+        }
+        if not self.converged_:
+            warnings.warn(f"1 of 1 fits did not converge. {self.status_}", ConvergenceWarning, stacklevel=3)
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(
+            self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), order="C", reset=False
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _likelihood(given: Any) -> Any:
+    if isinstance(given, str):
+        if given not in LIKELIHOODS:
+            raise ValueError(f"Unknown likelihood {given!r}. Known likelihoods: {', '.join(LIKELIHOODS)}.")
+        return LIKELIHOODS[given]()
+    if not isinstance(given, Likelihood):
+        raise ValueError(
+            f"likelihood must be a name or a likelihood of mvpa_gamp.gamp, got {type(given).__name__}."
+        )
+    return given
+
+
+def _two_classes(y: Any) -> tuple[NDArray, NDArray]:
+    """Sorted classes and labels in -1/+1."""
+    check_classification_targets(y)
+    kind = type_of_target(y, input_name="y")
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(f"y must hold one class per sample, got a target of type {kind}.")
+    classes, codes = np.unique(y, return_inverse=True)
+    if classes.size > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"got {classes.size} classes. Compare classes in pairs, for example with OneVsOneClassifier."
+        )
+    if classes.size < 2:
+        raise ValueError(f"y must hold two classes, got one class: {classes.tolist()}. Add samples of another.")
+    return classes, 2.0 * codes - 1.0
