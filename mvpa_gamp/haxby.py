@@ -122,7 +122,10 @@ def _add_run(group: Any) -> None:
         "--config", metavar="FILE", help="settings of an earlier run (its config.toml); options win over it"
     )
     group.add_argument(
-        "--n-jobs", type=int, metavar="N", help="processes (default 1, which uses all cores for its products)"
+        "--n-jobs",
+        type=int,
+        metavar="N",
+        help="processes (default 1, with all cores for its products); changing N may change last digits",
     )
     group.add_argument("--resume", action="store_true", help="go on with an interrupted run in --out")
     group.add_argument("--overwrite", action="store_true", help="replace the results in --out")

@@ -58,14 +58,12 @@ class Design:
         part.train, part._energy = self.train[:, columns], self._energy
         return part
 
-    def restrict(self, features: NDArray) -> "Design":
-        """A smaller X of some features, with the same training rows."""
-        if features.size == self.shape[1]:
-            return self
+    def restrict(self, features: NDArray, dtype: Any) -> "Design":
+        """A smaller X of some features in the given precision, with the same training rows."""
         part = object.__new__(Design)
-        part.X, part.train = self.X[:, features], self.train
-        part.center = None if self.center is None else self.center[features]
-        part._squares = None if self._squares is None else self._squares[:, features]
+        part.X, part.train = self.X[:, features].astype(dtype), self.train
+        part.center = None if self.center is None else self.center[features].astype(dtype)
+        part._squares = None if self._squares is None else part.X.power(2)
         part._energy = part._row_energy()
         return part
 
@@ -90,19 +88,27 @@ class Design:
         cross = np.asarray(self.X @ self.center, dtype=float)[:, None]
         return np.maximum(energy - 2 * cross + np.square(self.center, dtype=float).sum(), 0.0)
 
+    @property
+    def _block_width(self) -> int:
+        return max(64, _BLOCK_BYTES // (self.X.shape[0] * self.dtype.itemsize))
+
+    @property
+    def n_blocks(self) -> int:
+        """How many blocks ``blocks`` yields."""
+        return 1 if self.is_sparse else -(-self.X.shape[1] // self._block_width)
+
     def blocks(self) -> Iterator["Block"]:
         """X in blocks of features: one block when sparse."""
-        n_rows, n_features = self.X.shape
+        n_features = self.X.shape[1]
         if self.is_sparse:
             everything = slice(0, n_features)
             plain = SparseBlock(everything, self.X, self._squares)
             yield plain if self.center is None else CenteredSparseBlock(plain, self.center[:, None])
             return
-        width = max(64, _BLOCK_BYTES // max(1, n_rows * self.dtype.itemsize))
-        for start in range(0, n_features, width):
-            features = slice(start, min(start + width, n_features))
-            part = self.X[:, features]
-            yield DenseBlock(features, part if self.center is None else part - self.center[features])
+        for start in range(0, n_features, self._block_width):
+            features = slice(start, min(start + self._block_width, n_features))
+            center = None if self.center is None else self.center[features]
+            yield DenseBlock(features, self.X[:, features], center)
 
 
 class Block(Protocol):
@@ -180,8 +186,13 @@ class CenteredSparseBlock:
 class DenseBlock:
     """Some features of a C-ordered X; their squares are computed once per visit and never stored for all."""
 
-    def __init__(self, features: slice, X: Array) -> None:
-        self.features, self.X = features, X
+    def __init__(self, features: slice, X: Array, center: Array | None) -> None:
+        self.features, self._raw, self._center = features, X, center
+
+    @cached_property
+    def X(self) -> Array:
+        """The features around their center."""
+        return self._raw if self._center is None else self._raw - self._center
 
     @cached_property
     def squares(self) -> Array:

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .design import Design
+from .design import Block, Design
 from .moments import Array, Moments
 from .settings import SolverSettings
+from .threads import BlockMap
 
 _TAU_P_FLOOR = 1e-12  # an all-zero iterate has tau_p = 0; scores are of order one, so this is "nothing"
 _FLAT = 1e12  # pseudo-variance of a weight about which the data say nothing yet
@@ -113,7 +114,13 @@ def output_step(state: State, y: Array, train: Array, likelihood: Any, step: Arr
 
 
 def input_step(
-    state: State, out: Output, design: Design, prior: Any, step: Array, settings: SolverSettings
+    state: State,
+    out: Output,
+    design: Design,
+    prior: Any,
+    step: Array,
+    settings: SolverSettings,
+    over_blocks: BlockMap = map,
 ) -> tuple[State, dict[str, Array]]:
     """Lines 13 to 19 and, on the same pass over X, the next iteration's products (lines 2 and 3).
 
@@ -121,14 +128,12 @@ def input_step(
     """
     s = step * out.s + (1 - step) * state.s
     tau_s = step * out.tau_s + (1 - step) * state.tau_s
-    narrow_s, narrow_tau_s = s.astype(design.dtype), tau_s.astype(design.dtype)
-    mix = step.astype(design.dtype)
+    narrow_s, narrow_tau_s, mix = (part.astype(design.dtype) for part in (s, tau_s, step))
     floor = _curvature_floor(design, tau_s)
-    z, tau_z = _zeros(design, settings)
-    w, tau_w, w_damped, r, tau_r = (np.empty_like(state.w, order="F") for _ in range(5))
     uniform_tau_r = _uniform_tau_r(design, tau_s) if settings.variance == "uniform" else None
-    statistics: dict[str, Array] = {}
-    for block in design.blocks():
+    w, tau_w, w_damped, r, tau_r = (np.empty_like(state.w, order="F") for _ in range(5))
+
+    def visit(block: Block) -> tuple[Array, Array | float, dict[str, Array]]:
         at = block.features
         if uniform_tau_r is None:
             tau_r[at] = 1 / np.maximum(block.adjoint_squares(narrow_tau_s), floor)  # line 13
@@ -136,12 +141,17 @@ def input_step(
             tau_r[at] = uniform_tau_r
         w_damped[at] = mix * state.w[at] + (1 - mix) * state.w_damped[at]
         r[at] = w_damped[at] + tau_r[at] * block.adjoint(narrow_s)  # line 14
-        (w[at], tau_w[at]), part = _weights(prior, r[at], tau_r[at], settings.mode)
-        for name, value in part.items():
+        (w[at], tau_w[at]), sums = _weights(prior, r[at], tau_r[at], settings.mode)
+        tau_z = 0.0 if uniform_tau_r is not None else block.forward_squares(tau_w[at])
+        return block.forward(w[at]), tau_z, sums
+
+    z, tau_z = _zeros(design, settings)
+    statistics: dict[str, Array] = {}
+    for part, tau_part, sums in over_blocks(visit, design.blocks()):
+        z += part
+        tau_z += tau_part
+        for name, value in sums.items():
             statistics[name] = statistics[name] + value if name in statistics else value
-        z += block.forward(w[at])
-        if uniform_tau_r is None:
-            tau_z += block.forward_squares(tau_w[at])
     if uniform_tau_r is not None:
         tau_z += _uniform_tau_z(design, tau_w)
     curvature = np.maximum(out.tau_s.sum(axis=0), _TAU_P_FLOOR)

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .design import Design
+from .design import Block, Design
 from .moments import Array
 from .result import GampResult
 from .settings import SolverSettings
 from .solve import Progress, checked_labels, run
+from .threads import each_block
 
 _SMALLEST_SET = 400  # below this many features a smaller problem is not faster
 _MAX_ROUNDS = 20
@@ -37,14 +38,14 @@ def solve_screened(
     n_iter = np.zeros(design.shape[2], dtype=int)
     features = _first_guess(design, labels, likelihood, warm)
     for _ in range(_MAX_ROUNDS):
-        small = design.restrict(features)
+        small = design.restrict(features, np.float64)  # small enough for full precision
         part, models = run(
             small, labels, likelihood, prior, settings,
             warm=None if warm is None else _on(warm, features), callback=callback,
         )
         n_iter = n_iter + part.n_iter
         warm = _everywhere(design, small, part, labels, models.likelihood, models.prior, features)
-        missed = np.setdiff1d(np.flatnonzero((warm.coef != 0).any(axis=1)), features)
+        missed = _most_missed(warm, features)
         if not missed.size:
             break
         features = np.union1d(features, missed)
@@ -57,8 +58,11 @@ def _first_guess(design: Design, y: Array, likelihood: Any, warm: GampResult | N
     zeros = np.zeros_like(y)
     slopes = np.where(design.train, likelihood.prox_score(y, zeros, zeros + 1e-12).s, 0.0)
     size = np.empty(design.shape[1])
-    for block in design.blocks():
+
+    def visit(block: Block) -> None:
         size[block.features] = np.abs(block.adjoint(slopes.astype(design.dtype))).max(axis=1)
+
+    each_block(design, visit)
     if warm is not None:
         size[(warm.coef != 0).any(axis=1)] = np.inf
     wanted = max(_SMALLEST_SET, int(2 * np.isinf(size).sum()))
@@ -75,15 +79,29 @@ def _everywhere(
     shape = (design.shape[1], design.shape[2])
     coef, coef_var, r, tau_r = (np.zeros(shape, dtype=design.dtype, order="F") for _ in range(4))
     floor = 1e-12 * float(np.abs(tau_s).max()) + np.finfo(design.dtype).tiny * 1e4
-    for block in design.blocks():
+
+    def visit(block: Block) -> None:
         at = block.features
         tau_r[at] = 1 / np.maximum(block.adjoint_squares(tau_s), floor)
         r[at] = tau_r[at] * block.adjoint(s)
         coef[at], coef_var[at] = prior.prox(r[at], tau_r[at])
+
+    each_block(design, visit)
     inside = (part.coef, part.coef_var, part.r, part.tau_r)
     for whole, values in zip((coef, coef_var, r, tau_r), inside, strict=True):
         whole[features] = values
     return replace(part, coef=coef, coef_var=coef_var, r=r, tau_r=tau_r)
+
+
+def _most_missed(result: GampResult, features: NDArray) -> NDArray:
+    """Features outside the set that want to leave zero; the strongest, at most as many as are in it.
+
+    A run that has not settled yet misses many that a settled one would not.
+    """
+    wish = np.abs(result.coef).max(axis=1)
+    wish[features] = 0
+    missed = np.flatnonzero(wish)
+    return missed[np.argsort(-wish[missed], kind="stable")[: features.size]]
 
 
 def _on(result: GampResult, features: NDArray) -> GampResult:

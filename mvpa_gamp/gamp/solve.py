@@ -17,6 +17,7 @@ from .moments import Array
 from .parameters import expand, parameters, put, take
 from .result import CAVITY, FIXED_POINT, ITERATION_LIMIT, NOT_FINITE, GampResult
 from .settings import SolverSettings
+from .threads import BlockMap, block_threads
 
 _MAX_RETRIES = 12  # halvings of the step before a non-finite column is given up
 _SMALLEST_STEP = 2e-3  # a rejected step shrinks to this at most; then the move is accepted
@@ -97,15 +98,16 @@ def run(
     models = Models(expand(likelihood, n_columns), expand(prior, n_columns))
     if settings.mode == "max-sum":
         prior.prox(np.zeros(1), np.ones(1))  # a prior without a max-sum step says so here
-    batch: _Batch | None = _Batch.begin(design, labels, models, settings, warm)
     kept = _Kept(design, models, settings)
-    iteration = 0
-    while batch is not None:
-        iteration += 1
-        batch = _iterate(batch, kept, settings, iteration, tuner)
-        if callback is not None:
-            running = 0 if batch is None else batch.columns.size
-            callback(Progress(iteration, running, n_columns, settings.max_iter or 0))
+    with block_threads(design.n_blocks) as over_blocks:
+        batch: _Batch | None = _Batch.begin(design, labels, models, settings, warm)
+        iteration = 0
+        while batch is not None:
+            iteration += 1
+            batch = _iterate(batch, kept, settings, iteration, tuner, over_blocks)
+            if callback is not None:
+                running = 0 if batch is None else batch.columns.size
+                callback(Progress(iteration, running, n_columns, settings.max_iter or 0))
     return kept.result(), kept.models
 
 
@@ -180,14 +182,21 @@ class _Batch:
 
 
 def _iterate(
-    batch: _Batch, kept: "_Kept", settings: SolverSettings, iteration: int, tuner: Tuner | None
+    batch: _Batch,
+    kept: "_Kept",
+    settings: SolverSettings,
+    iteration: int,
+    tuner: Tuner | None,
+    over_blocks: BlockMap,
 ) -> _Batch | None:
     """One iteration of all running columns; returns those that go on, None when all have ended."""
     old, models, train = batch.state, batch.models, batch.design.train
     out = output_step(old, batch.y, train, models.likelihood, batch.step, settings.mode)
     if settings.stop == "cavity":
         kept.store_better(batch, objective.cavity_score(out, train), iteration - 1)
-    new, statistics = input_step(old, out, batch.design, models.prior, batch.step, settings)
+    new, statistics = input_step(
+        old, out, batch.design, models.prior, batch.step, settings, over_blocks
+    )
     finite = np.isfinite(new.z).all(axis=0) & np.isfinite(new.tau_z).all(axis=0)
     accepted = finite.copy()
     residual = _residual(old, out, new)

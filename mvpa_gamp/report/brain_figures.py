@@ -19,7 +19,9 @@ _PLANES = {"sagittal": 0, "coronal": 1, "axial": 2}
 _AXIS_NAMES = "xyz"
 _DRAWN = ("weight", "pattern", "pip", "selfreq")
 _WIDTH = 11.5  # inches: the page's width at a readable size of letters
-_FAINT = 0.05  # values below this share of the scale stay transparent, so that the brain can be seen
+# Values below this share of the scale stay transparent, so that the brain can be seen. A posterior is nowhere
+# zero: where it hardly differs from the prior there is nothing to show.
+_FAINT = {"weight": 0.05, "pip": 0.2, "selfreq": 0.0, "pattern": 0.0}
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ def _draw_panel(ax: Axes, volume: Volume, backdrop: Backdrop, panel: Panel, peak
     aspect = float(height / width)
     _show(ax, np.ma.masked_array(below, outside), aspect, "gray", backdrop.grey)
     colours, scale = _scale(panel.stat, volume.data)
-    faint = np.abs(above) < _FAINT * (scale.vmax or 1.0) if panel.stat != "pattern" else above == 0
+    faint = np.abs(above) <= _FAINT[panel.stat] * (scale.vmax or 1.0)
     _show(ax, np.ma.masked_array(above, faint), aspect, colours, scale)
     _annotate(ax, volume, panel, peak, axis)
 

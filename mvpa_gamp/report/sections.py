@@ -69,7 +69,7 @@ def _comparison(
         f"{kind}Refit on all runs. <b>Orange to red</b> speaks for {text(task['positive'])}, <b>blue</b> for "
         f"{text(task['negative'])}. Slices pass through each method's voxel of largest weight (ring); "
         "projections show the largest value along the line of sight. Every signed map has its own scale; "
-        "values below 5 % of the scale are left out, except in patterns. Left is left."
+        "weights below 5 % of it and inclusion probabilities below 0.2 are left out. Left is left."
     )
     path = results.folder.figure(f"sub-{subject}_contrast-{contrast}_maps.png")
     parts.append(figure(path, caption, f"Maps of {task['label']}{who}"))
