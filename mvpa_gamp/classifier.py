@@ -21,6 +21,8 @@ from .gamp.parameters import parameters
 from .gamp.priors import Prior
 from .gamp.starts import named_prior, start_laplace, start_prior
 
+_NO_VARIANCE = 1e-12  # scores are of order one
+
 
 class GAMPClassifier(ClassifierMixin, BaseEstimator):
     """Binary linear classifier and feature selector by generalized approximate message passing.
@@ -123,16 +125,11 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
 
         In max-sum mode, which has no posterior, it is the score itself.
         """
-        X = self._checked(X)
-        score = np.asarray(X @ self.coef_[0], dtype=float) + self.intercept_[0]
+        score, variance = self._score(self._checked(X))
         if self.mode == "max-sum":
             return score
-        variance = Design(X, center=self._center_).score_variance(self.coef_std_[0] ** 2)
-        clean = getattr(self.likelihood_, "base", self.likelihood_)  # new labels are not flipped
-        positive, negative = (
-            clean.log_partition(label, score, np.maximum(variance, 1e-12)) for label in (1.0, -1.0)
-        )
-        return positive - negative
+        clean = self._clean_likelihood()
+        return clean.log_partition(1.0, score, variance) - clean.log_partition(-1.0, score, variance)
 
     def predict(self, X: Any) -> NDArray:
         """The class with the higher probability."""
@@ -143,13 +140,19 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         """Class probabilities (n_samples, 2), averaged over the posterior of the score."""
         log_odds = self.decision_function(X)
         if self.mode == "max-sum":
-            positive = self.likelihood_.predict_proba(log_odds, np.full_like(log_odds, 1e-12))
+            variance = np.full_like(log_odds, _NO_VARIANCE)
+            positive = self._clean_likelihood().predict_proba(log_odds, variance)
         else:
             positive = expit(log_odds)
         return np.column_stack([1 - positive, positive])
 
+    def predict_log_proba(self, X: Any) -> NDArray:
+        """Logarithm of ``predict_proba``; -inf where a probability is zero."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
     def get_support(self, indices: bool = False) -> NDArray:
-        """Selected features: inclusion probability above one half, or a non-zero weight without a Bernoulli prior."""
+        """Selected features: inclusion probability above 1/2; without a Bernoulli prior, non-zero weights."""
         check_is_fitted(self)
         chosen = self.inclusion_prob_ > 0.5 if isinstance(self.prior_, Bernoulli) else self.coef_[0] != 0
         return np.flatnonzero(chosen) if indices else chosen
@@ -166,11 +169,12 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _center(self, X: Any) -> NDArray | None:
-        if self.center not in (True, False, "auto"):
-            raise ValueError(f"center must be True, False or 'auto', got {self.center!r}.")
-        if self.center is False or (self.center == "auto" and (sparse.issparse(X) or not self.fit_intercept)):
-            return None
-        return np.asarray(X.mean(axis=0), dtype=float).ravel()
+        wanted = self.center
+        if isinstance(wanted, str) and wanted == "auto":
+            wanted = self.fit_intercept and not sparse.issparse(X)
+        if not isinstance(wanted, (bool, np.bool_)):
+            raise ValueError(f"center must be True, False or 'auto', got {wanted!r}.")
+        return np.asarray(X.mean(axis=0, dtype=float)).ravel() if wanted else None
 
     def _start(self, design: Design, labels: NDArray, likelihood: Any) -> Any:
         if isinstance(self.prior, Prior):
@@ -194,8 +198,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         self._center_ = design.center
         self.coef_ = np.ascontiguousarray(result.coef.T)
         self.coef_std_ = np.sqrt(result.coef_var).T
-        shift = 0.0 if design.center is None else float(design.center @ result.coef[:, 0])
-        self.intercept_ = result.intercept - shift
+        self.intercept_ = result.intercept - self._shift()
         self.inclusion_prob_ = (
             (result.coef[:, 0] != 0).astype(float)
             if self.mode == "max-sum"
@@ -212,6 +215,19 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         }
         if not self.converged_:
             warnings.warn(f"1 of 1 fits did not converge. {self.status_}", ConvergenceWarning, stacklevel=3)
+
+    def _score(self, X: Any) -> tuple[NDArray, NDArray]:
+        """X @ coef_ + intercept_ and its variance, around the center: float32 X may have a large mean."""
+        design = Design(X, center=self._center_)
+        score, variance = design.scores(self.coef_.T, np.square(self.coef_std_.T))
+        offset = self.intercept_[0] + self._shift()
+        return score[:, 0] + offset, np.maximum(variance[:, 0], _NO_VARIANCE)
+
+    def _shift(self) -> float:
+        return 0.0 if self._center_ is None else float(np.vdot(self._center_.astype(float), self.coef_))
+
+    def _clean_likelihood(self) -> Any:
+        return getattr(self.likelihood_, "base", self.likelihood_)  # new labels are not flipped
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -251,5 +267,7 @@ def _two_classes(y: Any) -> tuple[NDArray, NDArray]:
             f"got {classes.size} classes. Compare classes in pairs, for example with OneVsOneClassifier."
         )
     if classes.size < 2:
-        raise ValueError(f"y must hold two classes, got one class: {classes.tolist()}. Add samples of another.")
+        raise ValueError(
+            f"y must hold two classes, got one class: {classes.tolist()}. Add samples of another."
+        )
     return classes, 2.0 * codes - 1.0

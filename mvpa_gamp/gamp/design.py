@@ -5,13 +5,13 @@ and the forward products while it is in cache, and the squared matrix is never s
 """
 
 from collections.abc import Iterator
-from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from .blocks import Block, CenteredSparseBlock, DenseBlock, SparseBlock, row_groups
 from .moments import Array
 
 # Bytes of X per block: about one second-level cache, so that the block is read from memory once.
@@ -35,6 +35,7 @@ class Design:
         self.center = None if center is None else _checked_center(center, self.X)
         self._squares = self.X.power(2) if self.is_sparse else None
         self._energy = self._row_energy()
+        self._groups = None if self.is_sparse else row_groups(self.train)
 
     @property
     def is_sparse(self) -> bool:
@@ -56,6 +57,7 @@ class Design:
         part = object.__new__(Design)
         part.X, part._squares, part.center = self.X, self._squares, self.center
         part.train, part._energy = self.train[:, columns], self._energy
+        part._groups = None if self._groups is None else row_groups(part.train)
         return part
 
     def restrict(self, features: NDArray, dtype: Any) -> "Design":
@@ -64,15 +66,16 @@ class Design:
         part.X, part.train = self.X[:, features].astype(dtype), self.train
         part.center = None if self.center is None else self.center[features].astype(dtype)
         part._squares = None if self._squares is None else part.X.power(2)
-        part._energy = part._row_energy()
+        part._energy, part._groups = part._row_energy(), self._groups
         return part
 
-    def score_variance(self, tau_w: Array) -> Array:
-        """S tau_w of one weight vector, (M,): the variance of every row's score."""
-        total = np.zeros((self.shape[0], 1))
-        for block in self.blocks():
-            total += block.forward_squares(tau_w[block.features, None].astype(self.dtype))
-        return total[:, 0]
+    def scores(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
+        """X w and S tau_w of all rows, (M, B): scores and their variances, held-out rows included."""
+        z, tau_z = (np.zeros((self.shape[0], w.shape[1])) for _ in range(2))
+        for block in self.blocks(all_rows=True):
+            z += block.forward(w[block.features])
+            tau_z += block.forward_squares(tau_w[block.features])
+        return z, tau_z
 
     def row_energy(self) -> Array:
         """Squared norm of every row of X, (M, 1)."""
@@ -90,15 +93,19 @@ class Design:
 
     @property
     def _block_width(self) -> int:
-        return max(64, _BLOCK_BYTES // (self.X.shape[0] * self.dtype.itemsize))
+        n_rows = self.X.shape[0] if self._groups is None else max(rows.size for rows, _ in self._groups)
+        return max(64, _BLOCK_BYTES // (n_rows * self.dtype.itemsize))
 
     @property
     def n_blocks(self) -> int:
         """How many blocks ``blocks`` yields."""
         return 1 if self.is_sparse else -(-self.X.shape[1] // self._block_width)
 
-    def blocks(self) -> Iterator["Block"]:
-        """X in blocks of features: one block when sparse."""
+    def blocks(self, all_rows: bool = False) -> Iterator[Block]:
+        """X in blocks of features, one block when sparse.
+
+        Products may skip the rows that a column does not train on, which get zeros, unless ``all_rows``.
+        """
         n_features = self.X.shape[1]
         if self.is_sparse:
             everything = slice(0, n_features)
@@ -108,112 +115,7 @@ class Design:
         for start in range(0, n_features, self._block_width):
             features = slice(start, min(start + self._block_width, n_features))
             center = None if self.center is None else self.center[features]
-            yield DenseBlock(features, self.X[:, features], center)
-
-
-class Block(Protocol):
-    """Some features of X, their products and the products of their squares S; results are (M, B) or (n, B)."""
-
-    features: slice
-
-    def forward(self, w: Array) -> Array:
-        """X w, float64."""
-        ...
-
-    def forward_squares(self, tau_w: Array) -> Array:
-        """S tau_w, float64."""
-        ...
-
-    def adjoint(self, s: Array) -> Array:
-        """X' s, in the precision of X."""
-        ...
-
-    def adjoint_squares(self, tau_s: Array) -> Array:
-        """S' tau_s, in the precision of X."""
-        ...
-
-
-class SparseBlock:
-    """All features of a scipy.sparse X."""
-
-    def __init__(self, features: slice, X: Any, squares: Any) -> None:
-        self.features, self.X, self.squares = features, X, squares
-
-    def forward(self, w: Array) -> Array:
-        """X w, float64."""
-        return np.asarray(self.X @ w, dtype=float)
-
-    def forward_squares(self, tau_w: Array) -> Array:
-        """S tau_w, float64."""
-        return np.asarray(self.squares @ tau_w, dtype=float)
-
-    def adjoint(self, s: Array) -> Array:
-        """X' s, in the precision of X."""
-        return np.asfortranarray(self.X.T @ s)
-
-    def adjoint_squares(self, tau_s: Array) -> Array:
-        """S' tau_s, in the precision of X."""
-        return np.asfortranarray(self.squares.T @ tau_s)
-
-
-class CenteredSparseBlock:
-    """X - 1 c' without making it dense: every product of X plus a correction of rank one."""
-
-    def __init__(self, plain: SparseBlock, center: Array) -> None:
-        self.features, self.plain, self.center = plain.features, plain, center
-
-    def forward(self, w: Array) -> Array:
-        """X w - 1 c' w."""
-        return self.plain.forward(w) - (self.center * w).sum(axis=0, dtype=float)
-
-    def forward_squares(self, tau_w: Array) -> Array:
-        """S tau_w - 2 X (c tau_w) + 1 (c^2)' tau_w, never negative."""
-        shifted = self.center * tau_w
-        constant = (self.center * shifted).sum(axis=0, dtype=float)
-        return np.maximum(self.plain.forward_squares(tau_w) - 2 * self.plain.forward(shifted) + constant, 0.0)
-
-    def adjoint(self, s: Array) -> Array:
-        """X' s - c 1' s."""
-        return self.plain.adjoint(s) - self.center * s.sum(axis=0)
-
-    def adjoint_squares(self, tau_s: Array) -> Array:
-        """S' tau_s - 2 c (X' tau_s) + c^2 1' tau_s, never negative."""
-        cross = 2 * self.center * self.plain.adjoint(tau_s)
-        constant = np.square(self.center) * tau_s.sum(axis=0)
-        return np.maximum(self.plain.adjoint_squares(tau_s) - cross + constant, 0)
-
-
-class DenseBlock:
-    """Some features of a C-ordered X; their squares are computed once per visit and never stored for all."""
-
-    def __init__(self, features: slice, X: Array, center: Array | None) -> None:
-        self.features, self._raw, self._center = features, X, center
-
-    @cached_property
-    def X(self) -> Array:
-        """The features around their center."""
-        return self._raw if self._center is None else self._raw - self._center
-
-    @cached_property
-    def squares(self) -> Array:
-        """X squared element by element."""
-        return np.square(self.X)
-
-    def forward(self, w: Array) -> Array:
-        """X w, float64."""
-        return np.asarray(self.X @ w, dtype=float)
-
-    def forward_squares(self, tau_w: Array) -> Array:
-        """S tau_w, float64."""
-        return np.asarray(self.squares @ tau_w, dtype=float)
-
-    def adjoint(self, s: Array) -> Array:
-        """X' s in Fortran order: s' X on C-ordered X is several times faster than X' s."""
-        return (np.ascontiguousarray(s.T) @ self.X).T
-
-    def adjoint_squares(self, tau_s: Array) -> Array:
-        """S' tau_s in Fortran order."""
-        return (np.ascontiguousarray(tau_s.T) @ self.squares).T
+            yield DenseBlock(features, self.X[:, features], center, None if all_rows else self._groups)
 
 
 def _checked_center(center: Any, X: Any) -> Array:

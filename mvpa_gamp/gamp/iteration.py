@@ -10,13 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .design import Block, Design
+from .blocks import Block
+from .design import Design
 from .moments import Array, Moments
+from .parameters import take
+from .result import GampResult
 from .settings import SolverSettings
 from .threads import BlockMap
 
 _TAU_P_FLOOR = 1e-12  # an all-zero iterate has tau_p = 0; scores are of order one, so this is "nothing"
 _FLAT = 1e12  # pseudo-variance of a weight about which the data say nothing yet
+_LEAST_CURVATURE = 0.1  # of the intercept, as a share of the summed squared slopes
 _CURVATURE_FLOOR = 1e-12  # smallest S' tau_s relative to its mean: caps tau_r of constant features
 
 
@@ -28,12 +32,12 @@ class State:
     """
 
     w: Array  # (N, B)
-    tau_w: Array  # (N, B), or (1, B) with uniform variances
+    tau_w: Array  # (N, B)
     w_damped: Array  # (N, B)
     r: Array  # (N, B)
-    tau_r: Array  # (N, B) or (1, B)
+    tau_r: Array  # (N, B)
     z: Array  # (M, B) X w, without the intercept
-    tau_z: Array  # (M, B) or (1, B) S tau_w
+    tau_z: Array  # (M, B) S tau_w, or (1, B) with uniform variances
     tau_p: Array  # (M, B) or (1, B)
     s: Array  # (M, B)
     tau_s: Array  # (M, B)
@@ -60,31 +64,26 @@ def start(design: Design, y: Array, likelihood: Any, prior: Any, settings: Solve
     The slopes s begin at 0 and grow by damped steps, while their precisions tau_s begin at their
     values there: the first steps are then small and almost linear in the labels.
     """
-    n_rows, n_features, n_columns = design.shape
+    _, n_features, n_columns = design.shape
     flat = np.full((n_features, n_columns), _FLAT, dtype=design.dtype, order="F")
     r = np.zeros_like(flat)
     w, tau_w = (np.array(part, dtype=design.dtype, order="F") for part in prior.posterior(r, flat))
-    return restart(design, y, likelihood, w, tau_w, r, flat, np.zeros(n_columns), settings)
-
-
-def restart(
-    design: Design,
-    y: Array,
-    likelihood: Any,
-    w: Array,
-    tau_w: Array,
-    r: Array,
-    tau_r: Array,
-    intercept: Array,
-    settings: SolverSettings,
-) -> State:
-    """Begin at given weights and variances, with slopes at 0."""
     z, tau_z = forward(design, w, tau_w, settings)
     zeros = np.zeros_like(z)
-    state = State(w, tau_w, w, r, tau_r, z, tau_z, tau_z, zeros, zeros, intercept)
-    one = np.ones(z.shape[1])
-    tau_s = output_step(state, y, design.train, likelihood, one, settings.mode).tau_s
+    state = State(w, tau_w, w, r, flat, z, tau_z, tau_z, zeros, zeros, np.zeros(n_columns))
+    tau_s = output_step(state, y, design.train, likelihood, np.ones(n_columns), settings.mode).tau_s
     return replace(state, tau_s=tau_s)
+
+
+def resume(design: Design, y: Array, likelihood: Any, warm: GampResult, settings: SolverSettings) -> State:
+    """Begin where an earlier result ended: its weights, and the slopes at its cavity predictions p."""
+    w, tau_w, r, tau_r = (
+        np.array(part, dtype=design.dtype, order="F") for part in (warm.coef, warm.coef_var, warm.r, warm.tau_r)
+    )
+    z, tau_z = forward(design, w, tau_w, settings)
+    given = State(w, tau_w, w, r, tau_r, warm.p, tau_z, tau_z, 0 * z, 0 * z, np.zeros_like(warm.intercept))
+    out = output_step(given, y, design.train, likelihood, np.ones(z.shape[1]), settings.mode)
+    return replace(given, z=z, s=out.s, tau_s=out.tau_s, intercept=warm.intercept.copy())
 
 
 def forward(design: Design, w: Array, tau_w: Array, settings: SolverSettings) -> tuple[Array, Array]:
@@ -100,17 +99,22 @@ def forward(design: Design, w: Array, tau_w: Array, settings: SolverSettings) ->
 
 
 def output_step(state: State, y: Array, train: Array, likelihood: Any, step: Array, mode: str) -> Output:
-    """Lines 2 to 12: cavity predictions and slopes; a held-out row has a flat likelihood, so its slopes are 0."""
+    """Lines 2 to 12: cavity predictions and slopes, evaluated on training rows only.
+
+    A held-out row has a flat likelihood: its slopes and its log-partition are 0.
+    """
     tau_p = np.maximum(step * state.tau_z + (1 - step) * state.tau_p, _TAU_P_FLOOR)
     p = state.z + state.intercept - state.s * tau_p
+    columns = np.nonzero(train)[1]
+    of_element = take(likelihood, columns)
+    given = (y[train], p[train], np.broadcast_to(tau_p, p.shape)[train])
+    s, tau_s, log_partition = (np.zeros_like(p) for _ in range(3))
     if mode == "sum-product":
-        (s, tau_s), log_partition = likelihood.evaluate(y, p, tau_p)
+        (s[train], tau_s[train]), log_partition[train] = of_element.evaluate(*given)
     else:
-        s, tau_s = likelihood.prox_score(y, p, tau_p)
-        log_partition = np.zeros_like(p)
+        s[train], tau_s[train] = of_element.prox_score(*given)
     # Robust likelihoods are not log-concave: where tau_s < 0 a row carries no precision.
-    tau_s = np.maximum(tau_s, 0.0)
-    return Output(p, tau_p, np.where(train, s, 0.0), np.where(train, tau_s, 0.0), log_partition)
+    return Output(p, tau_p, s, np.maximum(tau_s, 0.0), log_partition)
 
 
 def input_step(
@@ -154,10 +158,18 @@ def input_step(
             statistics[name] = statistics[name] + value if name in statistics else value
     if uniform_tau_r is not None:
         tau_z += _uniform_tau_z(design, tau_w)
-    curvature = np.maximum(out.tau_s.sum(axis=0), _TAU_P_FLOOR)
-    shift = out.s.sum(axis=0) / curvature if settings.intercept else 0.0
-    intercept = state.intercept + step * shift  # Newton on the summed log-partition, damped
+    intercept = state.intercept + step * _shift(out) if settings.intercept else state.intercept
     return State(w, tau_w, w_damped, r, tau_r, z, tau_z, out.tau_p, s, tau_s, intercept), statistics
+
+
+def _shift(out: Output) -> Array:
+    """A Newton step of the intercept on the summed log-partition, (B,).
+
+    A row that is far off pulls with all its slope and has no curvature left (hinge: none at all); a share
+    of the squared slope, which is the curvature of an undecided row, keeps the step within reason.
+    """
+    curvature = np.maximum(out.tau_s.sum(axis=0), _LEAST_CURVATURE * np.square(out.s).sum(axis=0))
+    return out.s.sum(axis=0) / np.maximum(curvature, np.finfo(float).tiny)
 
 
 def _weights(prior: Any, r: Array, tau_r: Array, mode: str) -> tuple[Moments, dict[str, Array]]:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .design import Block, Design
+from .blocks import Block
+from .design import Design
 from .moments import Array
 from .result import GampResult
 from .settings import SolverSettings

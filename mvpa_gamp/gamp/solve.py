@@ -11,22 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import objective
+from .damping import Damping
 from .design import Design
-from .iteration import Output, State, input_step, output_step, restart, start
+from .iteration import Output, State, input_step, output_step, resume, start
 from .moments import Array
 from .parameters import expand, parameters, put, take
 from .result import CAVITY, FIXED_POINT, ITERATION_LIMIT, NOT_FINITE, GampResult
 from .settings import SolverSettings
 from .threads import BlockMap, block_threads
 
+_NOTHING = 1e-3  # share of its pseudo-noise that is nothing for a weight
 _MAX_RETRIES = 12  # halvings of the step before a non-finite column is given up
-_SMALLEST_STEP = 2e-3  # a rejected step shrinks to this at most; then the move is accepted
-_STEP_GROWTH, _STEP_SHRINK = 1.1, 0.5
 # Gain of the cavity score, in nats per sample, that renews the patience: on separable data a growing slab
 # improves it for ever by less and less.
 _CLEAR_GAIN = 5e-3
-_FLAT = 1e-9  # relative decrease of the objective below which it says nothing any more
-_WINDOW = 10  # accepted objectives that a new one may not exceed; non-monotone, as damped GAMP is
 
 
 class Progress(NamedTuple):
@@ -108,7 +106,14 @@ def run(
             if callback is not None:
                 running = 0 if batch is None else batch.columns.size
                 callback(Progress(iteration, running, n_columns, settings.max_iter or 0))
-    return kept.result(), kept.models
+    return _predicted(kept.result(), design), kept.models
+
+
+def _predicted(result: GampResult, design: Design) -> GampResult:
+    """The result with plain predictions on held-out rows, which the loop need not visit."""
+    z, tau_z = design.scores(result.coef, result.coef_var)
+    p = np.where(design.train, result.p, z + result.intercept)
+    return replace(result, p=p, tau_p=np.where(design.train, result.tau_p, tau_z))
 
 
 def checked_labels(y: Any, design: Design) -> Array:
@@ -145,9 +150,7 @@ class _Batch:
     models: Models  # for the next iteration
     made_with: Models  # with which ``state`` was computed
     state: State
-    step: Array  # (B,) damping
-    recent: Array  # (2, _WINDOW, B) accepted objectives and residuals
-    retries: NDArray  # (B,) non-finite attempts in a row
+    damping: Damping
 
     @classmethod
     def begin(
@@ -157,15 +160,9 @@ class _Batch:
         if warm is None:
             state = start(design, y, models.likelihood, models.prior, settings)
         else:
-            parts = (np.array(part, order="F") for part in (warm.coef, warm.coef_var, warm.r, warm.tau_r))
-            state = restart(design, y, models.likelihood, *parts, warm.intercept.copy(), settings)
-        step = np.full(n_columns, settings.damping)
-        retries = np.zeros(n_columns, dtype=int)
-        recent = np.full((2, _WINDOW, n_columns), np.inf)
-        batch = cls(np.arange(n_columns), design, y, models, models, state, step, recent, retries)
-        if settings.stop == "fixed-point" and settings.adaptive:
-            recent[0] = _objective(batch, state, settings)
-        return batch
+            state = resume(design, y, models.likelihood, warm, settings)
+        damping = Damping.begin(settings.damping or 1.0, n_columns)
+        return cls(np.arange(n_columns), design, y, models, models, state, damping)
 
     def take(self, keep: NDArray) -> "_Batch":
         return _Batch(
@@ -175,9 +172,7 @@ class _Batch:
             self.models.take(keep),
             self.made_with.take(keep),
             self.state.take(keep),
-            self.step[keep],
-            self.recent[..., keep],
-            self.retries[keep],
+            self.damping.take(keep),
         )
 
 
@@ -190,18 +185,19 @@ def _iterate(
     over_blocks: BlockMap,
 ) -> _Batch | None:
     """One iteration of all running columns; returns those that go on, None when all have ended."""
-    old, models, train = batch.state, batch.models, batch.design.train
-    out = output_step(old, batch.y, train, models.likelihood, batch.step, settings.mode)
+    old, models, train, damping = batch.state, batch.models, batch.design.train, batch.damping
+    adaptive = settings.stop == "fixed-point" and settings.adaptive
+    out = output_step(old, batch.y, train, models.likelihood, damping.step, settings.mode)
     if settings.stop == "cavity":
         kept.store_better(batch, objective.cavity_score(out, train), iteration - 1)
     new, statistics = input_step(
-        old, out, batch.design, models.prior, batch.step, settings, over_blocks
+        old, out, batch.design, models.prior, damping.step, settings, over_blocks
     )
     finite = np.isfinite(new.z).all(axis=0) & np.isfinite(new.tau_z).all(axis=0)
     accepted = finite.copy()
     residual = _residual(old, out, new)
-    if settings.stop == "fixed-point" and settings.adaptive:
-        accepted &= _descends(batch, new, residual, settings)
+    if adaptive:
+        accepted &= damping.judge(_objective(batch, new, settings), residual, np.finfo(batch.design.dtype).eps)
     still = accepted & (residual <= (settings.tol or 0.0))
     tuned = models
     if tuner is not None:
@@ -211,29 +207,8 @@ def _iterate(
     batch.state = _merged(old, new, moved)
     batch.models = models.replaced(moved, tuned, moved)
     batch.made_with = batch.made_with.replaced(moved, models, moved)
-    batch.retries = np.where(finite, 0, batch.retries + 1)
-    _adapt_step(batch, accepted, settings)
+    damping.adapt(accepted, finite, adaptive)
     return kept.retire(batch, still, iteration)
-
-
-def _descends(
-    batch: _Batch, new: State, residual: Array, settings: SolverSettings
-) -> NDArray:
-    """Whether objective and residual of each column stay below their recent maxima; remembers them if so.
-
-    Close to a fixed point the objective is flat to rounding, and only the residual tells swinging from
-    settling; far from it only the objective tells where to go.
-    """
-    value = _objective(batch, new, settings)
-    limit, largest = batch.recent.max(axis=1)
-    scale = np.abs(np.where(np.isfinite(limit), limit, 0.0))
-    rounding = 50 * np.finfo(batch.design.dtype).eps * (1 + scale)
-    lower = value < limit - _FLAT * scale
-    accepted = (value <= limit + rounding) & (lower | (residual <= largest))
-    accepted |= batch.step <= _SMALLEST_STEP
-    shifted = np.concatenate([batch.recent[:, 1:], np.array([value, residual])[:, None]], axis=1)
-    batch.recent = np.where(accepted, shifted, batch.recent)
-    return accepted
 
 
 def _objective(batch: _Batch, state: State, settings: SolverSettings) -> Array:
@@ -243,18 +218,14 @@ def _objective(batch: _Batch, state: State, settings: SolverSettings) -> Array:
     return objective.bethe_free_energy(state, batch.y, batch.design, likelihood, prior)
 
 
-def _adapt_step(batch: _Batch, accepted: NDArray, settings: SolverSettings) -> None:
-    """Shrink the step of columns that failed; in adaptive fixed-point runs let the others grow."""
-    grow = _STEP_GROWTH if settings.stop == "fixed-point" and settings.adaptive else 1.0
-    step = batch.step * np.where(accepted, grow, _STEP_SHRINK)
-    batch.step = np.clip(step, min(_SMALLEST_STEP, settings.damping or 1.0), 1.0)
-
-
 def _residual(old: State, out: Output, new: State) -> Array:
-    """Relative change of weights or of slopes, whichever is larger, before damping shrinks it."""
-    tiny = np.finfo(float).tiny
-    weights = _norm(new.w - new.w_damped) / (_norm(new.w) + tiny)
-    return np.maximum(weights, _norm(out.s - old.s) / (_norm(out.s) + tiny))
+    """Relative change of weights or of slopes, whichever is larger, before damping shrinks it.
+
+    Weights that vanish are measured by a small share of their pseudo-noise sqrt(tau_r).
+    """
+    noise = _NOTHING * np.sqrt(new.tau_r.sum(axis=0, dtype=float))
+    weights = _norm(new.w - new.w_damped) / (_norm(new.w) + noise)
+    return np.maximum(weights, _norm(out.s - old.s) / (_norm(out.s) + np.finfo(float).tiny))
 
 
 def _same_parameters(old: Models, new: Models, tol: float) -> NDArray:
@@ -329,7 +300,7 @@ class _Kept:
             waited = iteration - self.clear_iter[batch.columns]
             reasons[(waited >= patience) & (iteration >= patience)] = CAVITY
         reasons[still] = FIXED_POINT
-        reasons[batch.retries > _MAX_RETRIES] = NOT_FINITE
+        reasons[batch.damping.failures > _MAX_RETRIES] = NOT_FINITE
         ended = np.flatnonzero(reasons != "")
         if not ended.size:
             return batch

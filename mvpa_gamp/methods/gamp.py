@@ -1,8 +1,8 @@
-"""EM-tuned GAMP as a method of the tables: all folds are columns of one solve, and nothing is cross-validated."""
+"""EM-tuned GAMP as a method of the tables: all folds are columns of one solve, without cross-validation."""
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ class GampMethod:
     A feature counts as selected when its posterior inclusion probability exceeds one half (Bernoulli
     priors, as in the paper) or when its weight is not zero (max-sum).
     """
+
+    joins_tasks: ClassVar[bool] = True
 
     name: str
     label: str
@@ -69,7 +71,9 @@ class GampMethod:
         )
 
 
-_TUNED = "its parameters were learnt on the training rows by expectation maximisation, without cross-validation"
+_TUNED = (
+    "its parameters were learnt on the training rows by expectation maximisation, without cross-validation"
+)
 
 GAMP_METHODS = (
     GampMethod(

@@ -22,7 +22,7 @@ from mvpa_gamp.study.plan import choose_methods, choose_tasks
 from mvpa_gamp.study.record import write_start, write_tables
 from mvpa_gamp.study.settings import StudySettings
 from mvpa_gamp.study.unit_files import Subject, UnitRecord, failed_unit, write_unit
-from mvpa_gamp.study.units import Unit, fit_units, is_done, plan_units
+from mvpa_gamp.study.units import Unit, all_or_none, fit_units, is_done, plan_units
 
 
 def run_study(settings: StudySettings, output: Output, n_jobs: int, console: Console) -> int:
@@ -44,7 +44,7 @@ def run_study(settings: StudySettings, output: Output, n_jobs: int, console: Con
             samples.subject, samples.mask_img, samples.banner, planted_voxels(samples, tasks), __version__
         )
         units = plan_units(output.folder, samples, tasks, methods)
-        done = [output.resume and is_done(unit) for unit in units]
+        done = all_or_none(units, [output.resume and is_done(unit) for unit in units])
         prepare(output)
         write_start(output.folder, settings, samples, subject)
     console.log_to(output.folder.log)

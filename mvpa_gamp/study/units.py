@@ -3,7 +3,7 @@
 import hashlib
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.report.folder import ResultsFolder
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.fits import fit_unit, load_fits, save_fits
+from mvpa_gamp.study.fits import fit_together, load_fits, save_fits
 
 
 @dataclass(frozen=True)
@@ -78,29 +78,70 @@ def is_done(unit: Unit) -> bool:
     return True
 
 
+def all_or_none(units: Sequence[Unit], done: Sequence[bool]) -> list[bool]:
+    """``done``, less units of methods that join tasks and still miss one: only together are they the same."""
+    missing = [unit.method for unit, finished in zip(units, done, strict=True) if not finished]
+    again = {method.name for method in missing if method.joins_tasks}
+    return [finished and unit.method.name not in again for unit, finished in zip(units, done, strict=True)]
+
+
 def fit_units(units: Sequence[Unit], samples: Samples, n_jobs: int) -> Iterator[str | None]:
     """Fit and store units; for each, in order, None or the traceback of what went wrong.
 
-    With several processes each one gets its share of the cores for its matrix products.
+    Methods that join tasks fit all of theirs in one go, when the first of them is due. With several
+    processes each one gets its share of the cores for its matrix products.
     """
-    if n_jobs == 1 or len(units) < 2:
-        yield from (_fit(unit, samples.X, samples.runs) for unit in units)
+    groups = _groups(units)
+    yield from _in_order(units, groups, _outcomes(groups, samples, n_jobs))
+
+
+def _groups(units: Sequence[Unit]) -> list[list[Unit]]:
+    """Units that are fitted in one go, in the order of their first."""
+    groups: dict[object, list[Unit]] = {}
+    for unit in units:
+        groups.setdefault(unit.method.name if unit.method.joins_tasks else id(unit), []).append(unit)
+    return list(groups.values())
+
+
+def _in_order(
+    units: Sequence[Unit], groups: list[list[Unit]], outcomes: Iterator[str | None]
+) -> Iterator[str | None]:
+    """The outcome of every unit in the order of the units, each group worked on when first needed."""
+    waiting = iter(groups)
+    known: dict[int, str | None] = {}
+    for unit in units:
+        while id(unit) not in known:
+            outcome = next(outcomes)
+            known |= {id(member): outcome for member in next(waiting)}
+        yield known[id(unit)]
+
+
+def _outcomes(groups: list[list[Unit]], samples: Samples, n_jobs: int) -> Iterator[str | None]:
+    if n_jobs == 1 or len(groups) < 2:
+        yield from (_fit(group, samples.X, samples.runs) for group in groups)
         return
     from joblib import Parallel, cpu_count, delayed, parallel_config
 
     workers = cpu_count() + 1 + n_jobs if n_jobs < 0 else n_jobs
-    workers = max(1, min(workers, len(units)))
+    workers = max(1, min(workers, len(groups)))
     with parallel_config("loky", inner_max_num_threads=max(1, cpu_count() // workers)):
-        jobs = (delayed(_fit)(unit, samples.X, samples.runs) for unit in units)
+        jobs = (delayed(_fit)(group, samples.X, samples.runs) for group in groups)
         yield from Parallel(n_jobs=workers, return_as="generator", pre_dispatch=workers)(jobs)
 
 
-def _fit(unit: Unit, X: NDArray, runs: NDArray) -> str | None:
-    """Fit one unit and store its fits; a failure is an answer, not an end."""
+def _fit(group: Sequence[Unit], X: NDArray, runs: NDArray) -> str | None:
+    """Fit the units of one method together and store their fits; a failure is an answer, not an end."""
     try:
-        rows = unit.task.rows
-        fits = fit_unit(unit.method, X[rows], unit.task.y, runs[rows], rows)
-        save_fits(unit.path, fits, unit.fingerprint)
+        if len(group) == 1:  # only its own rows
+            rows = group[0].task.rows
+            fits = fit_together(
+                group[0].method, X[rows], runs[rows], [(np.arange(len(rows)), group[0].task.y)]
+            )
+            fits = [replace(fits[0], rows=rows)]
+        else:
+            fits = fit_together(group[0].method, X, runs, [(unit.task.rows, unit.task.y) for unit in group])
+        for unit, each in zip(group, fits, strict=True):
+            save_fits(unit.path, each, unit.fingerprint)
     except Exception:
         return traceback.format_exc()
     return None

@@ -1,0 +1,408 @@
+"""GAMPClassifier: the contract of scikit-learn, what its attributes mean, pipelines, nilearn, errors."""
+
+import doctest
+import pickle
+import warnings
+from importlib.metadata import version
+
+import nibabel
+import numpy as np
+import pytest
+from packaging.version import Version
+from scipy import sparse
+from scipy.special import expit, ndtr
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.feature_selection import SelectFromModel
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_score
+from sklearn.multiclass import OneVsOneClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import mvpa_gamp.classifier
+from mvpa_gamp import GAMPClassifier
+from mvpa_gamp.gamp import Bernoulli, Gaussian, Laplace, Logistic, Robust
+from mvpa_gamp.gamp.likelihoods import LIKELIHOODS
+from mvpa_gamp.gamp.priors import PRIORS
+
+MAX_SUM = {"mode": "max-sum", "prior": "laplace"}
+
+
+def two_features(n_samples=120, n_features=60, seed=0, noise=0.5):
+    """Features 0 and 1 tell the classes "no" and "yes" apart."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features))
+    y = X[:, 0] - X[:, 1] + noise * rng.standard_normal(n_samples) > 0
+    return X, np.where(y, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return two_features()
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return GAMPClassifier().fit(*data)
+
+
+# --- the contract of scikit-learn
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        GAMPClassifier(),
+        GAMPClassifier(**MAX_SUM, tol=1e-4),
+        GAMPClassifier(likelihood="probit", prior="gaussian"),
+    ],
+    ids=["default", "max-sum", "probit-gaussian"],
+)
+def test_the_full_check_of_scikit_learn_passes(estimator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results = check_estimator(estimator, on_skip=None)
+    skipped = {result["check_name"] for result in results if result["status"] != "passed"}
+    assert skipped <= {"check_array_api_input"}  # needs SCIPY_ARRAY_API in the environment
+    assert len(results) > 40
+
+
+def test_the_example_of_the_class_prints_what_it_says():
+    assert doctest.testmod(mvpa_gamp.classifier) == (0, 6)
+
+
+# --- what the fit says
+
+
+def test_shapes_and_meaning_of_the_attributes(data, fitted):
+    X, y = data
+    n_features = X.shape[1]
+    assert fitted.classes_.tolist() == ["no", "yes"]
+    assert fitted.coef_.shape == fitted.coef_std_.shape == (1, n_features)
+    assert fitted.intercept_.shape == (1,)
+    assert fitted.inclusion_prob_.shape == (n_features,)
+    assert (fitted.inclusion_prob_ >= 0).all() and (fitted.inclusion_prob_ <= 1).all()
+    assert fitted.inclusion_prob_[:2].min() > 0.99 > 0.5 > fitted.inclusion_prob_[2:].max()
+    assert fitted.coef_[0, 0] > 5 * fitted.coef_std_[0, 0] > 0
+    assert fitted.coef_[0, 1] < -5 * fitted.coef_std_[0, 1] < 0
+    assert fitted.converged_ is True
+    assert fitted.status_.startswith("Kept the iterate with the best leave-one-out score")
+    assert isinstance(fitted.n_iter_, int) and fitted.n_iter_ > 1
+    assert isinstance(fitted.loo_score_, float) and np.log(0.5) < fitted.loo_score_ < 0
+    learnt = fitted.hyperparameters_
+    assert set(learnt) == {"likelihood.scale", "prior.rate", "prior.slab.mean", "prior.slab.var"}
+    assert all(np.ndim(value) == 0 for value in learnt.values())
+    assert 1 < learnt["prior.rate"] * n_features < 4
+    assert fitted.score(X, y) > 0.88
+
+
+def test_support_as_mask_and_as_indices(fitted):
+    assert fitted.get_support().dtype == bool
+    assert fitted.get_support(indices=True).tolist() == [0, 1]
+    assert np.flatnonzero(fitted.get_support()).tolist() == [0, 1]
+
+
+def test_max_sum_says_what_it_has_and_nothing_else(data):
+    model = GAMPClassifier(**MAX_SUM).fit(*data)
+    assert np.isnan(model.loo_score_)
+    assert model.get_support()[:2].all() and model.get_support().sum() < 30
+    np.testing.assert_array_equal(model.inclusion_prob_ == 1, model.get_support())
+    score = data[0] @ model.coef_[0] + model.intercept_[0]
+    np.testing.assert_allclose(model.decision_function(data[0]), score, atol=1e-10)
+    np.testing.assert_allclose(model.predict_proba(data[0])[:, 1], expit(score), atol=1e-6)
+
+
+@pytest.mark.parametrize("prior", [name for name in PRIORS if not name.startswith("bernoulli-")])
+def test_continuous_priors_include_every_feature(data, prior):
+    model = GAMPClassifier(prior=prior).fit(*data)
+    assert (model.inclusion_prob_ == 1).all() and model.get_support().all()
+    assert model.score(*data) > 0.85
+
+
+def test_mixtures_keep_all_components_in_the_hyperparameters(data):
+    learnt = GAMPClassifier(prior="bernoulli-gaussian-mixture").fit(*data).hyperparameters_
+    assert learnt["prior.slab.weights"].shape == learnt["prior.slab.variances"].shape == (3,)
+
+
+def test_the_leave_one_out_score_is_close_to_actual_refits():
+    X, y = two_features(50, 20, seed=2, noise=1.0)
+    model = GAMPClassifier("probit", Bernoulli(0.1, Gaussian(0, 2)), em=False)
+    score = clone(model).fit(X, y).loo_score_
+    own = -log_loss(y, clone(model).fit(X, y).predict_proba(X))
+    refits = []
+    for row in range(50):
+        others = np.arange(50) != row
+        left_out = clone(model).fit(X[others], y[others]).predict_log_proba(X[[row]])[0]
+        refits.append(left_out[int(y[row] == "yes")])
+    assert abs(score - np.mean(refits)) < 0.03
+    assert abs(score - np.mean(refits)) < 0.3 * abs(
+        own - np.mean(refits)
+    )  # rows are not judged on themselves
+
+
+# --- probabilities
+
+
+@pytest.mark.parametrize(("likelihood", "link"), [("logistic", expit), ("probit", ndtr)])
+def test_probabilities_average_over_the_posterior_of_the_weights(likelihood, link):
+    X, y = two_features(60, 15, seed=3, noise=1.0)
+    X = X + 3.0  # the average is taken around the center
+    model = GAMPClassifier(likelihood=likelihood, prior="gaussian").fit(X, y)
+    rng = np.random.default_rng(1)
+    new = 2 * rng.standard_normal((10, 15)) + 3.0
+    weights = rng.normal(model.coef_, model.coef_std_, (50_000, 15))
+    offset = model.intercept_ + X.mean(axis=0) @ model.coef_[0]
+    sampled = link((new - X.mean(axis=0)) @ weights.T + offset).mean(axis=1)
+    plain = link(new @ model.coef_[0] + model.intercept_)
+    given = model.predict_proba(new)
+    np.testing.assert_allclose(given.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(given[:, 1], sampled, atol=0.01)
+    assert np.abs(plain - sampled).max() > 0.05
+    np.testing.assert_allclose(expit(model.decision_function(new)), given[:, 1], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [GAMPClassifier(), GAMPClassifier("probit"), GAMPClassifier("hinge"), GAMPClassifier(**MAX_SUM)],
+    ids=["logistic", "probit", "hinge", "max-sum"],
+)
+def test_one_positive_in_ten_is_calibrated_and_beats_the_majority(model):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((6000, 30)) + 2.0
+    score = (X[:, :3] - 2.0) @ [2.0, -2.0, 2.0] - 4.7
+    y = rng.random(6000) < expit(score)
+    train, test = slice(0, 1000), slice(1000, None)
+    assert 0.08 < y[train].mean() < 0.12
+    model = clone(model).fit(X[train], y[train])
+    positive = model.predict_proba(X[test])[:, 1]
+    assert abs(positive.mean() - y[test].mean()) < 0.025
+    assert log_loss(y[test], positive) < 0.65 * log_loss(y[test], np.full(5000, y[train].mean()))
+    assert model.score(X[test], y[test]) > 1 - y[test].mean() + 0.02
+    assert model.intercept_[0] + model.coef_[0].sum() * 2.0 < -1
+
+
+def test_without_an_intercept_the_score_passes_through_zero():
+    X, y = two_features(seed=6)
+    model = GAMPClassifier(fit_intercept=False).fit(X, y)
+    assert model.intercept_.tolist() == [0.0]
+    assert model.predict_proba(np.zeros((1, 60))).tolist() == [[0.5, 0.5]]
+
+
+@pytest.mark.parametrize("mode", [{}, {**MAX_SUM, "learn_likelihood": ()}], ids=["sum-product", "max-sum"])
+def test_robust_likelihood_finds_wrong_labels_and_predicts_right_ones(mode):
+    X, clean = two_features(700, 30, seed=7, noise=0.2)
+    wrong = np.random.default_rng(8).random(700) < 0.2
+    y = np.where(wrong, np.where(clean == "yes", "no", "yes"), clean)
+    model = GAMPClassifier(likelihood=Robust(Logistic(), flip=0.1), **mode).fit(X[:400], y[:400])
+    assert model.score(X[400:], clean[400:]) > 0.93
+    assert model.predict_proba(X).max() > 0.95  # of the right label, not of the one that may be flipped
+    if not mode:
+        assert abs(model.hyperparameters_["likelihood.flip"] - 0.2) < 0.08
+
+
+# --- kinds of input
+
+
+@pytest.mark.parametrize("settings", [{}, MAX_SUM], ids=["sum-product", "max-sum"])
+@pytest.mark.parametrize("center", [False, True])
+def test_sparse_equals_dense(settings, center):
+    X, y = two_features(80, 50, seed=9)
+    X[np.random.default_rng(1).random(X.shape) < 0.6] = 0
+    X[:, 2:10] += 1
+    dense = GAMPClassifier(center=center, **settings).fit(X, y)
+    for thin in (sparse.csr_matrix(X), sparse.csc_array(X), sparse.coo_array(X)):
+        model = GAMPClassifier(center=center, **settings).fit(thin, y)
+        np.testing.assert_allclose(model.coef_, dense.coef_, atol=1e-8)
+        np.testing.assert_allclose(model.intercept_, dense.intercept_, atol=1e-8)
+        np.testing.assert_allclose(model.predict_proba(thin), dense.predict_proba(X), atol=1e-8)
+
+
+def test_auto_center_leaves_sparse_input_alone(data):
+    X, y = data[0] + 1.0, data[1]
+    plain, auto = GAMPClassifier(center=False), GAMPClassifier()
+    np.testing.assert_allclose(
+        auto.fit(sparse.csr_array(X), y).coef_, plain.fit(X, y).coef_, rtol=1e-6, atol=1e-9
+    )
+    np.testing.assert_allclose(auto.fit(X, y).coef_, GAMPClassifier(center=True).fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("settings", [{}, MAX_SUM], ids=["sum-product", "max-sum"])
+@pytest.mark.parametrize("mean", [0.0, 100.0])
+def test_float32_stays_float32_and_agrees(data, settings, mean):
+    X, y = (data[0] + mean).astype(np.float32), data[1]
+    single = GAMPClassifier(**settings).fit(X, y)
+    double = GAMPClassifier(**settings).fit(X.astype(float), y)
+    assert single.coef_.dtype == single.coef_std_.dtype == np.float32
+    np.testing.assert_allclose(single.predict_proba(X), double.predict_proba(X.astype(float)), atol=1e-3)
+    np.testing.assert_array_equal(single.get_support(), double.get_support())
+
+
+@pytest.mark.parametrize("settings", [{}, MAX_SUM, {"prior": "laplace"}], ids=["bg", "max-sum", "laplace"])
+@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_the_scale_of_the_features_does_not_matter(data, settings, factor):
+    X, y = data
+    plain, scaled = (clone(GAMPClassifier(**settings)).fit(c * X, y) for c in (1.0, factor))
+    np.testing.assert_allclose(scaled.predict_proba(factor * X), plain.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(scaled.coef_ * factor, plain.coef_, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(scaled.get_support(), plain.get_support())
+
+
+def test_classes_swap_with_the_labels(data):
+    X, y = data
+    one, other = (GAMPClassifier().fit(X, labels) for labels in (y == "yes", y == "no"))
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X)[:, ::-1], atol=1e-9)
+
+
+# --- inside scikit-learn and nilearn
+
+
+def test_pipeline_grid_search_clone_and_pickle(data):
+    X, y = data
+    pipeline = make_pipeline(StandardScaler(), GAMPClassifier("probit"))
+    search = GridSearchCV(pipeline, {"gampclassifier__prior": ["gaussian", Bernoulli(0.1, Gaussian())]}, cv=3)
+    search.fit(X, y)
+    assert isinstance(search.best_params_["gampclassifier__prior"], Bernoulli)
+    again = pickle.loads(pickle.dumps(search))
+    np.testing.assert_array_equal(again.predict_proba(X), search.predict_proba(X))
+    copied = clone(search.best_estimator_)
+    with pytest.raises(NotFittedError):
+        copied[-1].get_support()
+    np.testing.assert_allclose(copied.fit(X, y).predict_proba(X), search.predict_proba(X), rtol=1e-12)
+
+
+def test_leave_one_run_out_and_selection(data, fitted):
+    X, y = data
+    scores = cross_val_score(
+        GAMPClassifier("probit"), X, y, groups=np.repeat(range(4), 30), cv=LeaveOneGroupOut()
+    )
+    assert scores.shape == (4,) and scores.mean() > 0.8
+    likely = SelectFromModel(fitted, prefit=True, importance_getter="inclusion_prob_", threshold=0.5)
+    np.testing.assert_array_equal(likely.transform(X), X[:, :2])
+
+
+def test_three_classes_in_pairs_as_the_error_advises():
+    rng = np.random.default_rng(3)
+    y = np.repeat(["cat", "house", "shoe"], 20)
+    X = rng.standard_normal((60, 10))
+    X[np.arange(60), np.repeat([0, 1, 2], 20)] += 4
+    with pytest.raises(ValueError, match=r"Only binary classification.*got 3 classes.*OneVsOneClassifier"):
+        GAMPClassifier().fit(X, y)
+    assert OneVsOneClassifier(GAMPClassifier("probit")).fit(X, y).score(X, y) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore:Use a custom estimator", "ignore:Nilearn cannot define a default")
+@pytest.mark.parametrize("grid", [None, {}, {"prior": ["laplace", "bernoulli-gaussian"]}])
+def test_nilearn_decoder(grid):
+    if grid is None and Version(version("nilearn")) < Version("0.14.1"):
+        pytest.skip("nilearn before 0.14.1 accepts its own estimators only, unless param_grid is given")
+    from nilearn.decoding import Decoder
+
+    rng = np.random.default_rng(11)
+    mask = np.zeros((6, 6, 6), dtype=np.uint8)
+    mask[1:, 1:, 1:] = 1
+    runs, y = np.repeat(range(4), 12), np.tile(["face", "house"], 24)
+    volumes = 100 + rng.standard_normal((6, 6, 6, 48))
+    volumes[2:4, 2, 2, y == "house"] += 3.0
+    images, mask_image = (nibabel.Nifti1Image(a, np.diag([3, 3, 3, 1])) for a in (volumes, mask))
+    decoder = Decoder(
+        estimator=GAMPClassifier("probit"),
+        mask=mask_image,
+        cv=LeaveOneGroupOut(),
+        screening_percentile=100,
+        scoring="accuracy",
+        standardize="zscore_sample",
+        param_grid=grid,
+    )
+    decoder.fit(images, y, groups=runs)
+    assert decoder.coef_.shape == (1, 125)
+    assert len(decoder.cv_scores_["house"]) == 4 and np.mean(decoder.cv_scores_["house"]) > 0.9
+    assert (decoder.predict(images) == y).mean() > 0.9
+    weights = np.abs(decoder.coef_img_["house"].get_fdata())
+    assert weights.shape == mask.shape and not weights[mask == 0].any()
+    informative = np.zeros(mask.shape, dtype=bool)
+    informative[2:4, 2, 2] = True
+    assert weights[informative].min() > 3 * weights[~informative].max()
+
+
+# --- when something is wrong
+
+
+@pytest.mark.parametrize("settings", [{}, MAX_SUM, {"prior": "gaussian", "stop": "fixed-point"}])
+def test_one_warning_with_a_count_and_never_more(data, settings):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = GAMPClassifier(max_iter=1, **settings).fit(*data)
+        model.predict_proba(data[0])
+    assert [str(w.category.__name__) for w in caught] == ["ConvergenceWarning"]
+    message = str(caught[0].message)
+    assert message.startswith("1 of 1 fits did not converge.") and "Raise max_iter" in message
+    assert caught[0].filename == __file__
+    assert not model.converged_ and np.isfinite(model.coef_).all()
+    assert issubclass(caught[0].category, ConvergenceWarning)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"likelihood": "logit"}, r"Unknown likelihood 'logit'. Known likelihoods: logistic, probit, hinge"),
+        (
+            {"likelihood": Laplace()},
+            r"likelihood must be a name or a likelihood of mvpa_gamp.gamp, got Laplace",
+        ),
+        ({"prior": "l1"}, r"Unknown prior 'l1'. Known priors: gaussian, laplace, .*bernoulli-gaussian"),
+        ({"prior": 0.1}, r"prior must be a name or a prior object of mvpa_gamp.gamp, got float"),
+        ({"mode": "map"}, r"mode must be one of 'sum-product', 'max-sum', got 'map'"),
+        ({"mode": "max-sum"}, r"max-sum.*(laplace|Laplace)"),
+        ({"mode": "max-sum", "em": False}, r"max-sum.*(laplace|Laplace)"),
+        ({"center": "mean"}, r"center must be True, False or 'auto', got 'mean'"),
+        ({"center": 0}, r"center must be True, False or 'auto', got 0"),
+        ({"stop": "never"}, r"stop must be one of 'cavity', 'fixed-point', got 'never'"),
+        ({**MAX_SUM, "stop": "cavity"}, r"stop='cavity' needs mode='sum-product'.*Use stop='fixed-point'"),
+        ({"damping": 2.0}, r"damping must be a step in \(0, 1\], got 2.0"),
+        ({"max_iter": 0}, r"max_iter must be at least 1, got 0"),
+        ({"tol": -1.0}, r"tol must be positive, got -1.0"),
+        ({"variance": "none"}, r"variance must be one of 'full', 'uniform', got 'none'"),
+        ({"learn_prior": ("slope",)}, r"Bernoulli cannot learn 'slope'; it can learn 'rate'"),
+        ({**MAX_SUM, "learn_likelihood": "scale"}, r"learns prior parameters only.*Use mode='sum-product'"),
+    ],
+)
+def test_wrong_settings_are_refused_in_fit(data, settings, message):
+    with pytest.raises(ValueError, match=message):
+        GAMPClassifier(**settings).fit(*data)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X, y: (X, np.full_like(y, "no")), r"y must hold two classes, got one class: \['no'\]"),
+        (lambda X, y: (X, np.linspace(0, 1, y.size)), r"Unknown label type: continuous"),
+        (lambda X, y: (np.where(X > 2, np.nan, X), y), r"Input X contains NaN"),
+        (lambda X, y: (np.where(X > 2, np.inf, X), y), r"Input X contains infinity"),
+        (lambda X, y: (X[:-1], y), r"inconsistent numbers of samples"),
+        (lambda X, y: (X[:, 0], y), r"Expected 2D array, got 1D array"),
+    ],
+    ids=["one class", "continuous", "nan", "inf", "lengths", "1d"],
+)
+def test_bad_data_are_refused_in_fit(data, spoil, message):
+    with pytest.raises(ValueError, match=message):
+        GAMPClassifier().fit(*spoil(*data))
+
+
+def test_prediction_refuses_other_features_and_an_unfitted_model(data, fitted):
+    with pytest.raises(ValueError, match="X has 59 features, but GAMPClassifier is expecting 60"):
+        fitted.predict(data[0][:, 1:])
+    for method in ("predict", "predict_proba", "decision_function"):
+        with pytest.raises(NotFittedError):
+            getattr(GAMPClassifier(), method)(data[0])
+
+
+def test_every_likelihood_works_with_constant_features(data):
+    X, y = data[0].copy(), data[1]
+    X[:, 5] = 7.0
+    X[:, 6] = 0.0
+    for likelihood in LIKELIHOODS:
+        model = GAMPClassifier(likelihood).fit(X, y)
+        assert np.isfinite(model.predict_proba(X)).all()
+        assert model.get_support(indices=True).tolist() == [0, 1]
