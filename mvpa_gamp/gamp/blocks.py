@@ -44,7 +44,7 @@ def row_groups(train: NDArray) -> list[RowGroup] | None:
 
 
 class Block(Protocol):
-    """Some features of X, their products and the products of their squares S; results are (M, B) or (n, B)."""
+    """Some features of X, their products and those of their squares S; results are (M, B) or (n, B)."""
 
     features: slice
 
@@ -118,7 +118,9 @@ class CenteredSparseBlock:
 class DenseBlock:
     """Some features of a C-ordered X. With row groups, rows that a column does not train on get zeros."""
 
-    def __init__(self, features: slice, X: Array, center: Array | None, groups: list[RowGroup] | None) -> None:
+    def __init__(
+        self, features: slice, X: Array, center: Array | None, groups: list[RowGroup] | None
+    ) -> None:
         self.features, self._raw, self._center, self._groups = features, X, center, groups
 
     @cached_property

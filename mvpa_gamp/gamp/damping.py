@@ -58,7 +58,9 @@ class Damping:
         limit, largest = self.recent.max(axis=1)
         scale = np.abs(np.where(np.isfinite(limit), limit, 0.0))
         slack = (50 * eps + _SLACK * np.square(np.minimum(residual, 1.0))) * (1 + scale)
-        accepted = (objective <= limit + slack) & ((objective < limit - _FLAT * scale) | (residual <= largest))
+        accepted = (objective <= limit + slack) & (
+            (objective < limit - _FLAT * scale) | (residual <= largest)
+        )
         accepted |= (self.step <= _SMALLEST) | (self.travelled < _FREE)
         accepted &= np.isfinite(objective) & np.isfinite(residual)
         self._remember(np.array([objective, residual]), accepted)

@@ -34,8 +34,8 @@ class Design:
         self.train = _checked_train(train, self.X.shape[0])
         self.center = None if center is None else _checked_center(center, self.X)
         self._squares = self.X.power(2) if self.is_sparse else None
-        self._energy = self._row_energy()
         self._groups = None if self.is_sparse else row_groups(self.train)
+        self._energy = self._row_energy()
 
     @property
     def is_sparse(self) -> bool:
@@ -66,7 +66,8 @@ class Design:
         part.X, part.train = self.X[:, features].astype(dtype), self.train
         part.center = None if self.center is None else self.center[features].astype(dtype)
         part._squares = None if self._squares is None else part.X.power(2)
-        part._energy, part._groups = part._row_energy(), self._groups
+        part._groups = self._groups
+        part._energy = part._row_energy()
         return part
 
     def scores(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
@@ -82,14 +83,11 @@ class Design:
         return self._energy
 
     def _row_energy(self) -> Array:
-        if self._squares is not None:
-            energy = np.asarray(self._squares.sum(axis=1), dtype=float).reshape(-1, 1)
-        else:
-            energy = np.einsum("mn,mn->m", self.X, self.X, dtype=float)[:, None]
-        if self.center is None:
-            return energy
-        cross = np.asarray(self.X @ self.center, dtype=float)[:, None]
-        return np.maximum(energy - 2 * cross + np.square(self.center, dtype=float).sum(), 0.0)
+        ones = np.ones((self.shape[1], 1), dtype=self.dtype)
+        energy = np.zeros((self.shape[0], 1))
+        for block in self.blocks(all_rows=True):
+            energy += block.forward_squares(ones[block.features])
+        return energy
 
     @property
     def _block_width(self) -> int:
@@ -136,7 +134,7 @@ def _checked_matrix(X: Any) -> Any:
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"X must be a non-empty matrix of samples x features, got shape {X.shape}.")
     if X.dtype not in (np.float32, np.float64):
-        if not np.issubdtype(X.dtype, np.number) and X.dtype != bool or np.iscomplexobj(values):
+        if (not np.issubdtype(X.dtype, np.number) and X.dtype != bool) or np.iscomplexobj(values):
             raise ValueError(f"X must hold real numbers, got dtype {X.dtype}. Convert it to float first.")
         X = X.astype(np.float64)
     if not np.isfinite(values).all():

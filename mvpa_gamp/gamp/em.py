@@ -17,8 +17,8 @@ from .iteration import Output
 from .moments import Array
 from .parameters import expand, parameters, put, take, with_parameters
 from .result import EmResult, GampResult
-from .settings import SolverSettings
 from .screening import solve_screened
+from .settings import SolverSettings
 from .solve import Models, Progress, run
 
 # Max-sum tuning rests when a full update would change a parameter by less: the support hardly feels it.
@@ -57,7 +57,9 @@ def fit_em(
                 f"Max-sum tuning learns prior parameters only, got learn_likelihood={likelihood_names}. "
                 "Use mode='sum-product' to learn the likelihood."
             )
-        return _fit_max_sum(design, y, likelihood, prior, settings, prior_names, max_em_iter, history, callback)
+        return _fit_max_sum(
+            design, y, likelihood, prior, settings, prior_names, max_em_iter, history, callback
+        )
 
     def tune(
         iteration: int,
@@ -93,7 +95,7 @@ def _fit_max_sum(
     history: "_History",
     callback: Callable[[Progress], None] | None,
 ) -> EmResult:
-    """Alternate solves, warm-started, and updates at the posterior of (r, tau_r) there; then solve to ``tol``."""
+    """Alternate warm-started solves and updates at the posterior of (r, tau_r) there; then solve to ``tol``."""
     n_columns = design.shape[2]
     likelihood, prior = expand(likelihood, n_columns), expand(prior, n_columns)
     y = np.broadcast_to(np.asarray(y, dtype=float).reshape(design.shape[0], -1), (design.shape[0], n_columns))
@@ -103,8 +105,9 @@ def _fit_max_sum(
     for _ in range(max_em_iter if names else 0):
         part, of_part = design.take(active), take(prior, active)
         warm = None if result is None else _columns(result, active)
-        now = solve_screened(part, y[:, active], take(likelihood, active), of_part, rough, warm=warm,
-                             callback=callback)
+        now = solve_screened(
+            part, y[:, active], take(likelihood, active), of_part, rough, warm=warm, callback=callback
+        )
         result = now if result is None else _joined(result, active, now)
         updated = of_part.em_update(now.r.astype(float), now.tau_r.astype(float), names)
         history.add(active, Models(take(likelihood, active), updated))
@@ -129,11 +132,14 @@ def _extrapolated(before: Any, before_updated: Any, now: Any, now_updated: Any) 
     old, old_to, new, new_to = (parameters(model) for model in (before, before_updated, now, now_updated))
     changes = {}
     for name, value in new_to.items():
-        moved = np.log(new[name] / old[name])
-        slope = np.log(value / old_to[name]) / np.where(np.abs(moved) > _PARAMETER_TOL, moved, np.inf)
+        positive = np.min([old[name], old_to[name], new[name], value], axis=0) > 0  # others move plainly
+        logs = (np.log(np.where(positive, part, 1.0)) for part in (old[name], old_to[name], new[name], value))
+        log_old, log_old_to, log_new, log_new_to = logs
+        moved = log_new - log_old
+        slope = (log_new_to - log_old_to) / np.where(np.abs(moved) > _PARAMETER_TOL, moved, np.inf)
         gain = np.where((slope > 0) & (slope < 1), 1 / np.maximum(1 - slope, 0.25), 1.0)
-        step = np.clip(gain * np.log(value / new[name]), -_LARGEST_STEP, _LARGEST_STEP)
-        changes[name] = new[name] * np.exp(step)
+        step = np.clip(gain * (log_new_to - log_new), -_LARGEST_STEP, _LARGEST_STEP)
+        changes[name] = np.where(positive, new[name] * np.exp(step), value)
     return with_parameters(now_updated, changes)
 
 

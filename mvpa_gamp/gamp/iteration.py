@@ -19,7 +19,7 @@ from .settings import SolverSettings
 from .threads import BlockMap
 
 _TAU_P_FLOOR = 1e-12  # an all-zero iterate has tau_p = 0; scores are of order one, so this is "nothing"
-_FLAT = 1e12  # pseudo-variance of a weight about which the data say nothing yet
+_FLAT = 1e20  # pseudo-variance of a weight about which the data say nothing yet
 _LEAST_CURVATURE = 0.1  # of the intercept, as a share of the summed squared slopes
 _CURVATURE_FLOOR = 1e-12  # smallest S' tau_s relative to its mean: caps tau_r of constant features
 
@@ -78,7 +78,8 @@ def start(design: Design, y: Array, likelihood: Any, prior: Any, settings: Solve
 def resume(design: Design, y: Array, likelihood: Any, warm: GampResult, settings: SolverSettings) -> State:
     """Begin where an earlier result ended: its weights, and the slopes at its cavity predictions p."""
     w, tau_w, r, tau_r = (
-        np.array(part, dtype=design.dtype, order="F") for part in (warm.coef, warm.coef_var, warm.r, warm.tau_r)
+        np.array(part, dtype=design.dtype, order="F")
+        for part in (warm.coef, warm.coef_var, warm.r, warm.tau_r)
     )
     z, tau_z = forward(design, w, tau_w, settings)
     given = State(w, tau_w, w, r, tau_r, warm.p, tau_z, tau_z, 0 * z, 0 * z, np.zeros_like(warm.intercept))

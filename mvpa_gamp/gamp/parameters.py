@@ -51,7 +51,7 @@ def expand(model: Model, n_columns: int) -> Model:
         if value.ndim > ndim:
             if value.shape[-1] != n_columns:
                 raise ValueError(
-                    f"{type(model).__name__}: a parameter has {value.shape[-1]} columns, expected {n_columns}. "
+                    f"{type(model).__name__}: a parameter has {value.shape[-1]} columns, not {n_columns}. "
                     "Give one number, or one value per column."
                 )
             return value.copy()

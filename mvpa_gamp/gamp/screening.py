@@ -41,8 +41,13 @@ def solve_screened(
     for _ in range(_MAX_ROUNDS):
         small = design.restrict(features, np.float64)  # small enough for full precision
         part, models = run(
-            small, labels, likelihood, prior, settings,
-            warm=None if warm is None else _on(warm, features), callback=callback,
+            small,
+            labels,
+            likelihood,
+            prior,
+            settings,
+            warm=None if warm is None else _on(warm, features),
+            callback=callback,
         )
         n_iter = n_iter + part.n_iter
         warm = _everywhere(design, small, part, labels, models.likelihood, models.prior, features)

@@ -87,7 +87,7 @@ def run(
     warm: GampResult | None = None,
     callback: Callable[[Progress], None] | None = None,
 ) -> tuple[GampResult, Models]:
-    """Solve, letting ``tuner`` change the models after each iteration; returns the models of the kept states."""
+    """Solve, letting ``tuner`` change the models after each iteration; also returns the models kept."""
     settings = (settings or SolverSettings()).resolved()
     tol = max(settings.tol or 0.0, 50 * float(np.finfo(design.dtype).eps))
     settings = replace(settings, tol=tol)
@@ -190,14 +190,14 @@ def _iterate(
     out = output_step(old, batch.y, train, models.likelihood, damping.step, settings.mode)
     if settings.stop == "cavity":
         kept.store_better(batch, objective.cavity_score(out, train), iteration - 1)
-    new, statistics = input_step(
-        old, out, batch.design, models.prior, damping.step, settings, over_blocks
-    )
-    finite = np.isfinite(new.z).all(axis=0) & np.isfinite(new.tau_z).all(axis=0)
+    new, statistics = input_step(old, out, batch.design, models.prior, damping.step, settings, over_blocks)
+    finite = np.asarray(np.isfinite(new.z).all(axis=0) & np.isfinite(new.tau_z).all(axis=0))
     accepted = finite.copy()
     residual = _residual(old, out, new)
     if adaptive:
-        accepted &= damping.judge(_objective(batch, new, settings), residual, np.finfo(batch.design.dtype).eps)
+        accepted &= damping.judge(
+            _objective(batch, new, settings), residual, np.finfo(batch.design.dtype).eps
+        )
     still = accepted & (residual <= (settings.tol or 0.0))
     tuned = models
     if tuner is not None:

@@ -10,13 +10,20 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 _BLOCKS_PER_THREAD = 3  # fewer do not pay for handing them over
 
 BlockMap = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Finding the loaded BLAS takes longer than a small solve, so it is done once."""
+    return ThreadpoolController()
 
 
 @contextmanager
@@ -24,7 +31,7 @@ def block_threads(n_blocks: int) -> Iterator[BlockMap]:
     """A ``map`` over blocks that uses the cores this process may use, results in order."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = min(cores, n_blocks // _BLOCKS_PER_THREAD)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _controller().limit(limits=1, user_api="blas"):
         if workers < 2:
             yield map
             return
