@@ -57,6 +57,11 @@ def fit_em(
                 f"Max-sum tuning learns prior parameters only, got learn_likelihood={likelihood_names}. "
                 "Use mode='sum-product' to learn the likelihood."
             )
+        if likelihood.kinks and prior_names:
+            raise ValueError(
+                f"Max-sum tuning needs a loss with curvature, got {type(likelihood).__name__}, which is piecewise "
+                "linear. Use mode='sum-product', or fix the prior's parameters (em=False, or learn_prior=())."
+            )
         return _fit_max_sum(
             design, y, likelihood, prior, settings, prior_names, max_em_iter, history, callback
         )
@@ -95,7 +100,7 @@ def _fit_max_sum(
     history: "_History",
     callback: Callable[[Progress], None] | None,
 ) -> EmResult:
-    """Alternate warm-started solves and updates at the posterior of (r, tau_r) there; then solve to ``tol``."""
+    """Alternate warm-started solves and updates at the posterior of (r, tau_r); then solve to ``tol``."""
     n_columns = design.shape[2]
     likelihood, prior = expand(likelihood, n_columns), expand(prior, n_columns)
     y = np.broadcast_to(np.asarray(y, dtype=float).reshape(design.shape[0], -1), (design.shape[0], n_columns))

@@ -20,6 +20,7 @@ from .threads import BlockMap
 
 _TAU_P_FLOOR = 1e-12  # an all-zero iterate has tau_p = 0; scores are of order one, so this is "nothing"
 _FLAT = 1e20  # pseudo-variance of a weight about which the data say nothing yet
+_KINKED_CURVATURE = 0.1  # of a loss without curvature, such as hinge: about that of a logistic nearby
 _LEAST_CURVATURE = 0.1  # of the intercept, as a share of the summed squared slopes
 _CURVATURE_FLOOR = 1e-12  # smallest S' tau_s relative to its mean: caps tau_r of constant features
 
@@ -114,6 +115,8 @@ def output_step(state: State, y: Array, train: Array, likelihood: Any, step: Arr
         (s[train], tau_s[train]), log_partition[train] = of_element.evaluate(*given)
     else:
         s[train], tau_s[train] = of_element.prox_score(*given)
+        if likelihood.kinks:  # tau_s only sets the length of max-sum steps, it moves no fixed point
+            tau_s[train] = np.maximum(tau_s[train], _KINKED_CURVATURE / (1 + _KINKED_CURVATURE * given[2]))
     # Robust likelihoods are not log-concave: where tau_s < 0 a row carries no precision.
     return Output(p, tau_p, s, np.maximum(tau_s, 0.0), log_partition)
 
