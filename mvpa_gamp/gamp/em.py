@@ -59,8 +59,8 @@ def fit_em(
             )
         if likelihood.kinks and prior_names:
             raise ValueError(
-                f"Max-sum tuning needs a loss with curvature, got {type(likelihood).__name__}, which is piecewise "
-                "linear. Use mode='sum-product', or fix the prior's parameters (em=False, or learn_prior=())."
+                f"Max-sum tuning needs a loss with curvature, got {type(likelihood).__name__}, which is "
+                "piecewise linear. Use mode='sum-product', or keep the prior (em=False or learn_prior=())."
             )
         return _fit_max_sum(
             design, y, likelihood, prior, settings, prior_names, max_em_iter, history, callback
