@@ -116,7 +116,7 @@ class CenteredSparseBlock:
 
 
 class DenseBlock:
-    """Some features of a C-ordered X. With row groups, rows that a column does not train on get zeros."""
+    """Some features of a C-ordered X. With row groups, rows outside a column's group get zeros."""
 
     def __init__(
         self, features: slice, X: Array, center: Array | None, groups: list[RowGroup] | None

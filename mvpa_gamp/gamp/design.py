@@ -117,6 +117,8 @@ class Design:
 
 
 def _checked_center(center: Any, X: Any) -> Array:
+    if np.iscomplexobj(center):
+        raise ValueError("center must hold real numbers, got complex ones. Give the feature means.")
     center = np.asarray(center, dtype=X.dtype)
     if center.shape != (X.shape[1],) or not np.isfinite(center).all():
         raise ValueError(

@@ -36,7 +36,8 @@ def bethe_free_energy(state: State, y: Array, design: Design, likelihood: Any, p
     for _ in range(_NEWTON_STEPS):
         s, tau_s = likelihood.score(y, p, tau_p)
         slope = np.maximum(1 - tau_p * tau_s, 1e-6)  # d posterior mean / d p
-        p = p + np.clip((z - p - tau_p * s) / slope, -3 * np.sqrt(tau_p) - 1, 3 * np.sqrt(tau_p) + 1)
+        reach = 3 * np.sqrt(tau_p) + 1
+        p = p + np.nan_to_num(np.clip((z - p - tau_p * s) / slope, -reach, reach))
     rows = likelihood.log_partition(y, p, tau_p) + np.square(z - p) / (2 * tau_p)
     return _divergence(state, prior) - np.where(design.train, rows, 0.0).sum(axis=0)
 

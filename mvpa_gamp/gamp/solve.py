@@ -119,6 +119,8 @@ def _predicted(result: GampResult, design: Design) -> GampResult:
 def checked_labels(y: Any, design: Design) -> Array:
     """Labels as (M, B) floats, 1 on rows that a column does not train on."""
     n_rows, _, n_columns = design.shape
+    if np.iscomplexobj(y):
+        raise ValueError("Labels must be -1 or +1, got complex numbers. Map your two classes to -1 and +1.")
     y = np.asarray(y, dtype=float)
     if y.shape not in ((n_rows,), (n_rows, n_columns)):
         raise ValueError(f"y must have shape ({n_rows},) or ({n_rows}, {n_columns}), got {y.shape}.")
@@ -195,9 +197,9 @@ def _iterate(
     accepted = finite.copy()
     residual = _residual(old, out, new)
     if adaptive:
-        accepted &= damping.judge(
-            _objective(batch, new, settings), residual, np.finfo(batch.design.dtype).eps
-        )
+        new = _merged(old, new, np.flatnonzero(finite))  # a broken column has no objective
+        eps = float(np.finfo(batch.design.dtype).eps)
+        accepted &= damping.judge(_objective(batch, new, settings), residual, eps)
     still = accepted & (residual <= (settings.tol or 0.0))
     tuned = models
     if tuner is not None:

@@ -18,6 +18,7 @@ from .threads import block_threads
 # Prior variance of a score. Measured on fMRI and on synthetic data with N >> M: 5 to 50 decode equally
 # well; below, the first iterations are too timid to leave zero; above, selection is too eager.
 SCORE_VARIANCE = 15.0
+_NO_ENERGY = 1e-100  # of an X of zeros, which then has a start like any other
 # At most one feature in ten, and at most one per two training rows: labels carry one bit each.
 LARGEST_RATE = 0.1
 FEATURES_PER_ROW = 0.5
@@ -35,7 +36,7 @@ def start_prior(name: str, design: Design) -> Any:
     if isinstance(prior, Bernoulli):
         share = np.minimum(LARGEST_RATE, FEATURES_PER_ROW * n_train / n_features)
         prior = replace(prior, rate=share)
-    return prior.scaled(np.sqrt(SCORE_VARIANCE / np.maximum(share * energy, np.finfo(float).tiny)))
+    return prior.scaled(np.sqrt(SCORE_VARIANCE / np.maximum(share * energy, _NO_ENERGY)))
 
 
 def start_laplace(design: Design, y: Any, likelihood: Any) -> Laplace:

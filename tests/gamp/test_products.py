@@ -1,5 +1,7 @@
 """Products with X, block by block, against plain NumPy."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -97,7 +99,7 @@ def test_many_blocks_cover_every_feature_once():
     slices = [block.features for block in design.blocks()]
     assert len(slices) == design.n_blocks > 1
     assert slices[0].start == 0 and slices[-1].stop == 9000
-    assert all(a.stop == b.start for a, b in zip(slices, slices[1:], strict=False))
+    assert all(a.stop == b.start for a, b in pairwise(slices))
     w, s = rng.standard_normal((9000, 1)), rng.standard_normal((40, 1))
     for got, wanted in zip(products(design, w, s), plain(X, w, s), strict=True):
         np.testing.assert_allclose(got, wanted, atol=1e-11 * np.abs(wanted).max(), rtol=0)
