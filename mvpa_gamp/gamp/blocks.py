@@ -115,6 +115,32 @@ class CenteredSparseBlock:
         return np.maximum(self.plain.adjoint_squares(tau_s) - cross + constant, 0)
 
 
+class OffsetBlock:
+    """Another block minus each column's own feature means (n, B); squares stay those of the block.
+
+    A column's means differ little from the common center, and variances do not need to be that exact.
+    """
+
+    def __init__(self, block: Block, means: Array) -> None:
+        self.features, self.block, self.means = block.features, block, means
+
+    def forward(self, w: Array) -> Array:
+        """X w minus the product of means and weights."""
+        return self.block.forward(w) - (self.means * w).sum(axis=0, dtype=float)
+
+    def forward_squares(self, tau_w: Array) -> Array:
+        """S tau_w of the block."""
+        return self.block.forward_squares(tau_w)
+
+    def adjoint(self, s: Array) -> Array:
+        """X' s minus the means times the sum of s."""
+        return self.block.adjoint(s) - self.means * s.sum(axis=0)
+
+    def adjoint_squares(self, tau_s: Array) -> Array:
+        """S' tau_s of the block."""
+        return self.block.adjoint_squares(tau_s)
+
+
 class DenseBlock:
     """Some features of a C-ordered X. With row groups, rows outside a column's group get zeros."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .blocks import Block, CenteredSparseBlock, DenseBlock, SparseBlock, row_groups
+from .blocks import Block, CenteredSparseBlock, DenseBlock, OffsetBlock, SparseBlock, row_groups
 from .moments import Array
 
 # Bytes of X per block: about one second-level cache, so that the block is read from memory once.
@@ -25,17 +25,24 @@ class Design:
     ----------
     X : (M, N) array or scipy.sparse matrix, float32 or float64 (anything else becomes float64).
     train : (M, B) or (M,) bool, True where a row's label may be used; None means all rows, one column.
-    center : (N,) subtracted from every row without touching X (mean removal: GAMP expects features
-        around zero); None subtracts nothing. Sparse X stays sparse, at the price of two more products.
+    center : mean removal without touching X, because GAMP expects features around zero. (N,) is subtracted
+        from every row; "train" subtracts from each column the mean of its own training rows; None nothing.
+        Sparse X stays sparse; an (N,) center then costs two more products, "train" none.
     """
 
     def __init__(self, X: Any, train: Any = None, center: Any = None) -> None:
         self.X = _checked_matrix(X)
         self.train = _checked_train(train, self.X.shape[0])
-        self.center = None if center is None else _checked_center(center, self.X)
+        self.means: Array | None = None
+        if isinstance(center, str):
+            self.center = _common_center(center, self.X)
+        else:
+            self.center = None if center is None else _checked_center(center, self.X)
         self._squares = self.X.power(2) if self.is_sparse else None
         self._groups = None if self.is_sparse else row_groups(self.train)
         self._energy = self._row_energy()
+        if isinstance(center, str):
+            self.means = self._training_means()
 
     @property
     def is_sparse(self) -> bool:
@@ -57,6 +64,7 @@ class Design:
         part = object.__new__(Design)
         part.X, part._squares, part.center = self.X, self._squares, self.center
         part.train, part._energy = self.train[:, columns], self._energy
+        part.means = None if self.means is None else self.means[:, columns]
         part._groups = None if self._groups is None else row_groups(part.train)
         return part
 
@@ -65,6 +73,7 @@ class Design:
         part = object.__new__(Design)
         part.X, part.train = self.X[:, features].astype(dtype), self.train
         part.center = None if self.center is None else self.center[features].astype(dtype)
+        part.means = None if self.means is None else np.asfortranarray(self.means[features], dtype=dtype)
         part._squares = None if self._squares is None else part.X.power(2)
         part._groups = self._groups
         part._energy = part._row_energy()
@@ -77,6 +86,22 @@ class Design:
             z += block.forward(w[block.features])
             tau_z += block.forward_squares(tau_w[block.features])
         return z, tau_z
+
+    def plain_intercept(self, w: Array, intercept: Array) -> Array:
+        """The intercept that goes with X itself when ``intercept`` goes with the centred X, (B,)."""
+        for center in (self.center, self.means):
+            if center is not None:
+                around = center if center.ndim == 2 else center[:, None]
+                intercept = intercept - (around * w).sum(axis=0, dtype=float)
+        return intercept
+
+    def _training_means(self) -> Array:
+        """What remains of each column's training mean after the common center, (N, B)."""
+        weights = (self.train / self.train.sum(axis=0)).astype(self.dtype)
+        means = np.empty((self.shape[1], self.shape[2]), dtype=self.dtype, order="F")
+        for block in self.blocks():
+            means[block.features] = block.adjoint(weights)
+        return means
 
     def row_energy(self) -> Array:
         """Squared norm of every row of X, (M, 1)."""
@@ -102,8 +127,12 @@ class Design:
     def blocks(self, all_rows: bool = False) -> Iterator[Block]:
         """X in blocks of features, one block when sparse.
 
-        Products may skip the rows that a column does not train on, which get zeros, unless ``all_rows``.
+        Products may skip the rows that a column does not train on, unless ``all_rows``.
         """
+        for block in self._plain_blocks(all_rows):
+            yield block if self.means is None else OffsetBlock(block, self.means[block.features])
+
+    def _plain_blocks(self, all_rows: bool) -> Iterator[Block]:
         n_features = self.X.shape[1]
         if self.is_sparse:
             everything = slice(0, n_features)
@@ -114,6 +143,12 @@ class Design:
             features = slice(start, min(start + self._block_width, n_features))
             center = None if self.center is None else self.center[features]
             yield DenseBlock(features, self.X[:, features], center, None if all_rows else self._groups)
+
+
+def _common_center(center: str, X: Any) -> Array | None:
+    if center != "train":
+        raise ValueError(f"center must be 'train', None or one number per feature, got {center!r}.")
+    return None if sparse.issparse(X) else X.mean(axis=0, dtype=float).astype(X.dtype)
 
 
 def _checked_center(center: Any, X: Any) -> Array:

@@ -223,9 +223,10 @@ def _objective(batch: _Batch, state: State, settings: SolverSettings) -> Array:
 def _residual(old: State, out: Output, new: State) -> Array:
     """Relative change of weights or of slopes, whichever is larger, before damping shrinks it.
 
-    Weights that vanish are measured by a small share of their pseudo-noise sqrt(tau_r).
+    Weights that vanish are measured by a small share of their pseudo-noise, N over the root of the summed
+    1 / tau_r: features without data, whose tau_r is huge, count for nothing in it.
     """
-    noise = _NOTHING * np.sqrt(new.tau_r.sum(axis=0, dtype=float))
+    noise = _NOTHING * len(new.tau_r) / np.sqrt((1 / new.tau_r).sum(axis=0, dtype=float))
     weights = _norm(new.w - new.w_damped) / (_norm(new.w) + noise)
     return np.maximum(weights, _norm(out.s - old.s) / (_norm(out.s) + np.finfo(float).tiny))
 

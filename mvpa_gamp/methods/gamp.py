@@ -39,17 +39,17 @@ class GampMethod:
         """Fit one classifier per column of ``train``; see ``FoldFits`` for the contract."""
         began = time.perf_counter()
         X, Y, train, _ = check_fold_input(X, y, train, runs)
-        design = Design(X, train)
+        design = Design(X, train, center="train")
         if self.settings.mode == "max-sum":
             prior = start_laplace(design, Y, self.likelihood)
         else:
             prior = start_prior(self.prior, design)
         tuned = fit_em(design, Y, self.likelihood, prior, self.settings)
-        return self._fold_fits(X, tuned, time.perf_counter() - began)
+        return self._fold_fits(design, tuned, time.perf_counter() - began)
 
-    def _fold_fits(self, X: Any, tuned: EmResult, seconds: float) -> FoldFits:
+    def _fold_fits(self, design: Design, tuned: EmResult, seconds: float) -> FoldFits:
         result = tuned.result
-        decision = np.asarray(X @ result.coef, dtype=float) + result.intercept
+        decision = design.scores(result.coef, result.coef_var)[0] + result.intercept
         # Held-out rows carry their predictive variance in tau_p; training rows are predicted the same way.
         proba = tuned.likelihood.predict_proba(decision, np.maximum(result.tau_p, 1e-12))
         bernoulli = self.settings.mode == "sum-product"
@@ -57,7 +57,7 @@ class GampMethod:
         learnt = {f"prior.{name}": np.asarray(value) for name, value in parameters(tuned.prior).items()}
         return FoldFits(
             coef=result.coef,
-            intercept=result.intercept,
+            intercept=design.plain_intercept(result.coef, result.intercept),
             support=result.coef != 0 if inclusion is None else inclusion > 0.5,
             status=tuple(str(sentence) for sentence in result.status),
             converged=result.converged,
