@@ -49,7 +49,8 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
     coef_, coef_std_ : (1, n_features) posterior mean and standard deviation of the weights.
     intercept_ : (1,)
     inclusion_prob_ : (n_features,) posterior probability that a weight is not zero.
-    loo_score_ : mean leave-one-out log-likelihood of the training samples (NaN in max-sum mode).
+    loo_score_ : mean leave-one-out log-likelihood of the training samples, by which the iterate was chosen
+        (NaN in max-sum mode). Choosing and tuning make it optimistic: report held-out scores instead.
     converged_, status_, n_iter_ : how the run ended.
     hyperparameters_ : dict of the parameters in use, such as ``prior.slab.var``.
 
@@ -104,6 +105,10 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         )
         self.classes_, labels = _two_classes(y)
         design = Design(X, center=self._center(X))
+        if not design.row_energy().any():
+            raise ValueError(
+                "No feature of X varies, so nothing tells the classes apart. Check how X was built or masked."
+            )
         prior = self._start(design, labels, likelihood)
         if self.em:
             tuned = fit_em(

@@ -406,3 +406,8 @@ def test_every_likelihood_works_with_constant_features(data):
         model = GAMPClassifier(likelihood).fit(X, y)
         assert np.isfinite(model.predict_proba(X)).all()
         assert model.get_support(indices=True).tolist() == [0, 1]
+
+
+def test_an_x_that_does_not_vary_is_refused():
+    with pytest.raises(ValueError, match=r"No feature of X varies.*Check how X was built"):
+        GAMPClassifier().fit(np.ones((20, 5)), np.arange(20) % 2)
