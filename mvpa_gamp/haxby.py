@@ -12,6 +12,7 @@ from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.settings import DEFAULT_METHODS, KNOWN_METHODS, StudySettings, read_settings
 
 _DOORS = ("data_dir", "fetch", "participant_label", "bold", "labels", "mask", "phantom", "phantom_shape")
+_OUT = "haxby-results"
 _RUN = ("config", "out", "n_jobs", "resume", "overwrite", "reports_only", "quiet", "verbose")
 
 _ABOUT = """\
@@ -30,7 +31,7 @@ examples:
       --pairs face:house --out my-results
       your own volumes; labels in nilearn's "labels chunks" form or as a TSV
   python -m mvpa_gamp.haxby --out my-results --resume
-      go on after an interruption (give the same options, or --config my-results/config.toml)
+      go on after an interruption, with the settings of my-results/config.toml
 
 exit codes: 0 all promised files are there; 1 something failed on the way; 2 the input cannot be run.
 """
@@ -141,13 +142,23 @@ def _add_run(group: Any) -> None:
 def study_settings(given: dict[str, Any]) -> StudySettings:
     """Settings from the options given, over those of --config, over the defaults.
 
-    A door named on the command line closes the door that the config file opened.
+    A door named on the command line closes the door that the config file opened. A resumed run starts from
+    the settings in its folder.
     """
     own = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if k not in _RUN}
-    base = read_settings(Path(given["config"])) if "config" in given else {}
+    config = _config(given)
+    base = {} if config is None else read_settings(config)
     if any(own.get(door) for door in ("data_dir", "bold", "phantom")):
         base = {k: v for k, v in base.items() if k not in _DOORS}
     return StudySettings(**{**base, **own})
+
+
+def _config(given: dict[str, Any]) -> Path | None:
+    """The config file named, or that of the run to be resumed."""
+    if "config" in given:
+        return Path(given["config"])
+    earlier = Path(given.get("out", _OUT)) / "config.toml"
+    return earlier if given.get("resume") and earlier.is_file() else None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -176,7 +187,7 @@ def _run(given: dict[str, Any]) -> int:
     from mvpa_gamp.study.console import Console
     from mvpa_gamp.study.run import Output, rebuild_report, run_study
 
-    out = Path(given.get("out", "haxby-results"))
+    out = Path(given.get("out", _OUT))
     level = 0 if given.get("quiet") else 2 if given.get("verbose") else 1
     with Console(level) as console:
         if given.get("reports_only"):

@@ -202,6 +202,38 @@ def test_the_table_is_printed_row_by_row_and_with_averages(tiny, tmp_path, capsy
     assert "[1/2" in said.err  # plain lines where stderr is no terminal
 
 
+def test_a_resume_needs_no_other_option(tiny, tmp_path):
+    out = tmp_path / "out"
+    given = tiny.options(out, "--pairs", "face:house", "--participant-label", "sub-07", "--quiet")
+    assert main(given) == 0
+    page = (out / "index.html").read_bytes()
+    (out / "index.html").unlink()
+    assert main(["--out", str(out), "--resume", "--quiet"]) == 0
+    assert (out / "sub-07").is_dir()
+    assert len((out / "index.html").read_bytes()) == pytest.approx(len(page), abs=200)
+
+
+def test_a_reader_that_goes_away_does_not_end_the_study(tiny, tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "mvpa_gamp.haxby", *tiny.options(out, "--pairs", "all")]
+    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    child.stdout.close()
+    said = child.stderr.read().decode()
+    child.stderr.close()
+    assert child.wait() == 0, said
+    assert "BrokenPipe" not in said
+    assert (out / "index.html").is_file()
+
+
+def test_predictions_name_the_volume(finished, tiny):
+    path = next((finished / "sub-tiny").glob("*faceMinusHouse_desc-cdn_predictions.tsv"))
+    labels = [line.split("\t") for line in tiny.labels.read_text().splitlines()[1:]]
+    for row in read_tsv(path):
+        assert labels[int(row["volume"])] == [row["true"], row["run"]]
+    about = json.loads(path.with_suffix(".json").read_text())
+    assert set(about) == set(read_tsv(path)[0])
+
+
 def test_a_resume_may_add_methods_but_not_change_settings(tiny, tmp_path, capsys):
     out = tmp_path / "grows"
     assert main(tiny.options(out, "--pairs", "face:house", "--quiet")) == 0

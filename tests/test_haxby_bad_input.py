@@ -163,6 +163,10 @@ def test_stored_fits_of_other_data_are_refused(tiny, make_tiny, tmp_path, capsys
         (["--confounds", "nowhere.tsv"], ["nowhere.tsv"]),
         (["--config", "nowhere.toml"], ["nowhere.toml"]),
         (["--participant-label", "phantom"], ["phantom"]),
+        (["--phantom-shape", "9", "9", "9"], ["--phantom-shape"]),
+        (["--seed", "-1"], ["--seed", "-1"]),
+        (["--lag-trs", "500"], ["a lag of 500", "24 volumes"]),
+        (["--pairs", "face:rest"], ["'rest'", "left out as rest"]),
     ],
 )
 def test_options_that_contradict_or_miss_something(more, words, options, capsys):
@@ -239,3 +243,18 @@ def test_nothing_is_promised_that_is_not_there(finished, tmp_path, capsys):
     next((copy / "sub-tiny").glob("*FoldMean*pattern*.nii.gz")).unlink()
     assert main(["--reports-only", "--out", str(copy)]) == 1
     assert "missing: " in capsys.readouterr().err
+
+
+def test_a_link_to_nowhere_is_no_folder(tiny, tmp_path, capsys):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    refused(tiny.options(tmp_path / "link"), capsys, "is a link to")
+
+
+def test_a_damaged_folder_has_no_report_but_a_way_out(finished, tmp_path, capsys):
+    import shutil
+
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    next((copy / "sub-tiny").glob("*cdn_stat-weight*.nii.gz")).unlink()
+    refused(["--reports-only", "--out", str(copy)], capsys, "missing or damaged", "--resume")
+    (copy / "summary.json").write_text("{")
+    refused(["--reports-only", "--out", str(copy)], capsys, "summary.json is damaged", "--resume")

@@ -66,11 +66,14 @@ def make_tasks(conditions: Any, pairs: Iterable[Pair]) -> list[Task]:
     return tasks
 
 
-def parse_pairs(pairs: str | Sequence[str] | None, categories: Iterable[str]) -> list[Pair]:
+def parse_pairs(
+    pairs: str | Sequence[str] | None, categories: Iterable[str], dropped: Sequence[str] = ()
+) -> list[Pair]:
     """Turn a user's choice into pairs of categories.
 
     ``["face:house", ...]`` names pairs, "all" (or ["all"]) takes every pair, and None takes the paper's pairs
-    as far as their categories are present, or every pair when none of the paper's is.
+    as far as their categories are present, or every pair when none of the paper's is. ``dropped`` are
+    conditions that were left out on purpose, such as rest: messages say so.
     """
     known = sorted({str(category) for category in categories})
     if len(known) < 2:
@@ -85,14 +88,14 @@ def parse_pairs(pairs: str | Sequence[str] | None, categories: Iterable[str]) ->
         return list(combinations(known, 2))
     if not texts:
         raise ValueError("No pair was given. Name pairs like face:house, or say all.")
-    found = [_parse_pair(text, known) for text in texts]
+    found = [_parse_pair(text, known, dropped) for text in texts]
     for pair in found:
         if found.count(pair) + found.count(pair[::-1]) > 1:
             raise ValueError(f"The pair {pair[0]}:{pair[1]} was given more than once. Give each pair once.")
     return found
 
 
-def _parse_pair(text: str, known: list[str]) -> Pair:
+def _parse_pair(text: str, known: list[str], dropped: Sequence[str]) -> Pair:
     """Split at the colon; where a category contains colons, the split with two known sides counts."""
     splits = [(text[:i], text[i + 1 :]) for i, letter in enumerate(text) if letter == ":"]
     if not splits:
@@ -102,6 +105,12 @@ def _parse_pair(text: str, known: list[str]) -> Pair:
     matches = [split for split in splits if set(split) <= set(known)]
     if not matches:
         unknown = [name for name in splits[0] if name not in known]
+        resting = [name for name in unknown if name in dropped]
+        if resting:
+            raise ValueError(
+                f"The pair {text!r} names {_listed(resting)}, whose volumes are left out as rest and cannot "
+                f"be compared. Choose among {_listed(known)}, or rename the condition in the label file."
+            )
         raise ValueError(
             f"The pair {text!r} names {_listed(unknown)}, which the data do not have. "
             f"Choose among {_listed(known)}."

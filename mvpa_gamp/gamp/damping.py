@@ -20,6 +20,9 @@ _FLAT = 1e-9  # relative decrease of the objective below which it says nothing a
 # The objective is quadratic around its minimum, so the distance of a move, its residual, bounds what a rise
 # may be without harm; an intercept that settles before the weights costs a few percent on the way.
 _SLACK = 0.05
+# Below this residual a run that keeps settling is believed, whatever its objective: tuned models and
+# likelihoods that are not log-concave have fixed points beside the minimum.
+_CLOSE = 0.1
 # A step that just failed is the edge of stability: stay below it, and forget it in about a hundred moves.
 _EDGE, _RECOVERY, _LOWEST_EDGE = 0.9, 1.01, 0.05
 _PROGRESS = np.array([[1e-6], [1e-3]])  # relative decreases of objective and residual that count as progress
@@ -61,6 +64,7 @@ class Damping:
         accepted = (objective <= limit + slack) & (
             (objective < limit - _FLAT * scale) | (residual <= largest)
         )
+        accepted |= residual <= np.minimum(self.recent[1].min(axis=0), _CLOSE)
         accepted |= (self.step <= _SMALLEST) | (self.travelled < _FREE)
         accepted &= np.isfinite(objective) & np.isfinite(residual)
         self._remember(np.array([objective, residual]), accepted)

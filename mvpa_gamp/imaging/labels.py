@@ -96,10 +96,18 @@ def _rows(path: Path) -> list[list[str]]:
         raise DataError(f"label file {path}: expected a text file, found none there. Check the path.")
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"label file {path} cannot be read as text ({error}). Save it as UTF-8.") from error
+    except OSError as error:
+        raise DataError(
+            f"label file {path} cannot be read ({error.strerror}). Check its permissions."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"label file {path} is not text in UTF-8 ({error}). Save it as UTF-8.") from error
+    if "\0" in text:
+        raise DataError(
+            f"label file {path} is binary, expected text. Give nilearn's `labels chunks` form or a TSV."
+        )
     lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) < 2 or "\0" in text:
+    if len(lines) < 2:
         raise DataError(
             f"label file {path}: expected a header line and one line per volume, got {len(lines)} lines of "
             "text. Give nilearn's `labels chunks` form or a TSV."

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.file_order import order_notes
 from mvpa_gamp.imaging.labels import (
     UNLABELLED,
     Labels,
@@ -51,6 +52,7 @@ class Samples:
     notes: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
     truth: PlantedTruth | None = None
+    volumes: NDArray | None = None  # (M,) int: place of each row in the BOLD series, from 0
 
     def __post_init__(self) -> None:
         if self.is_phantom != (self.subject.lower() == "phantom"):
@@ -101,6 +103,7 @@ def load_samples(
         check_same_grid(image, images[0], "BOLD file")
     check_same_grid(mask_img, images[0], "mask")
     known = _complete_labels(known, [image.shape[3] for image in images])
+    notes = order_notes([name_of(image) for image in images], [image.shape[3] for image in images], known)
     series = read_series(images, inside, processing.smoothing_fwhm)
     origin = {
         "source": "nifti",
@@ -109,7 +112,9 @@ def load_samples(
         "mask": name_of(mask_img),
     }
     samples = process_series(series, known, processing, mask_img, entity(subject))
-    return replace(samples, provenance=samples.provenance | origin | (provenance or {}))
+    return replace(
+        samples, notes=notes + samples.notes, provenance=samples.provenance | origin | (provenance or {})
+    )
 
 
 def read_series(images: Sequence[Any], inside: NDArray, smoothing_fwhm: float | None) -> Series:
@@ -162,6 +167,7 @@ def process_series(
     conditions = shift_labels(labels, processing.lag_trs)
     rows = ~np.isin(conditions, [*processing.drop, UNLABELLED])
     if not rows.any():
+        _check_lag(labels, processing, max(span.stop - span.start for _, span in stretches))
         raise DataError(
             f"labels: no volume is left after dropping {', '.join(processing.drop)}; the conditions are "
             f"{', '.join(sorted(set(map(str, labels.conditions)))[:10])}. Check the label file."
@@ -187,6 +193,7 @@ def process_series(
         subject=subject,
         is_phantom=is_phantom,
         notes=notes,
+        volumes=np.flatnonzero(rows),
         provenance={"processing": processing.description(), "t_r": t_r, "volumes": list(series.volumes)},
     )
 
@@ -207,6 +214,15 @@ def _complete_labels(labels: Labels, volumes: list[int]) -> Labels:
             "BOLD file. Add the column: cross-validation leaves one run out."
         )
     return Labels(labels.conditions, runs_of_files(volumes))
+
+
+def _check_lag(labels: Labels, processing: Processing, longest: int) -> None:
+    """Blame the lag, not the labels, where it alone leaves no volume."""
+    if processing.lag_trs and not np.isin(labels.conditions, [*processing.drop, UNLABELLED]).all():
+        raise DataError(
+            f"lag_trs: a lag of {processing.lag_trs} volumes moves every label out of its run (the longest "
+            f"run has {longest} volumes). Give a smaller lag."
+        )
 
 
 def _usable_voxels(series: Series, stretches: list[tuple[int, slice]]) -> tuple[NDArray, tuple[str, ...]]:

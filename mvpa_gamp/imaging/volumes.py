@@ -7,6 +7,7 @@ values that are not numbers, and a grid that differs from the other images'.
 
 import gzip
 import math
+import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,8 @@ def open_image(image: Any, what: str) -> Any:
     if not path.is_file():
         found = "a folder" if path.is_dir() else "nothing there"
         raise DataError(f"{what} {path}: expected a NIfTI file, found {found}. Check the path.")
+    if not os.access(path, os.R_OK):
+        raise DataError(f"{what} {path}: you have no permission to read it. Change its permissions.")
     try:
         opened: Any = nibabel.load(path, keep_file_open=True)  # a gzip stream is then read once, forwards
         expected = _promised_bytes(opened)

@@ -141,7 +141,7 @@ def _draw_line(
     subject, contrast, method = unit
     paths = {s: results.folder.statmap(subject, contrast, entity(method), s) for s in results.stats(*unit)}
     maps = {stat: _volume(path).cut(backdrop.box) for stat, path in paths.items() if stat in _DRAWN}
-    peak = _peak(maps["weight"].data)
+    peak, empty = _peak(maps["weight"].data), not np.any(maps["weight"].data)
     axes[0].set_ylabel(results.labels[method], fontsize=9, color=INK, labelpad=8)
     for ax, panel in zip(axes, panels, strict=True):
         ax.set_xticks([])
@@ -152,7 +152,7 @@ def _draw_line(
         if panel.stat not in maps:
             _draw_nothing(ax, backdrop.mean, panel)
             continue
-        _draw_panel(ax, maps[panel.stat], backdrop, panel, peak)
+        _draw_panel(ax, maps[panel.stat], backdrop, panel, peak, empty)
 
 
 def _draw_nothing(ax: Axes, background: Volume, panel: Panel) -> None:
@@ -173,8 +173,10 @@ def _peak(weights: NDArray) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(np.abs(weights))), weights.shape))
 
 
-def _draw_panel(ax: Axes, volume: Volume, backdrop: Backdrop, panel: Panel, peak: tuple[int, ...]) -> None:
-    """A slice of the mean volume with the map above it."""
+def _draw_panel(
+    ax: Axes, volume: Volume, backdrop: Backdrop, panel: Panel, peak: tuple[int, ...], empty: bool
+) -> None:
+    """A slice of the mean volume with the map above it; ``empty`` if all weights are zero."""
     axis = _PLANES[panel.plane]
     below = np.take(backdrop.mean.data, peak[axis], axis=axis)
     outside = ~np.take(backdrop.inside, peak[axis], axis=axis)
@@ -185,7 +187,7 @@ def _draw_panel(ax: Axes, volume: Volume, backdrop: Backdrop, panel: Panel, peak
     colours, scale = _scale(panel.stat, volume.data)
     faint = np.abs(above) <= _FAINT[panel.stat] * (scale.vmax or 1.0)
     _show(ax, np.ma.masked_array(above, faint), aspect, colours, scale)
-    _annotate(ax, volume, panel, peak, axis)
+    _annotate(ax, volume, panel, peak, ring=not empty)
 
 
 def _show(ax: Axes, plane: NDArray, aspect: float, colours: str | Colormap, scale: Normalize) -> None:
@@ -201,15 +203,19 @@ def _scale(stat: str, values: NDArray) -> tuple[Colormap, Normalize]:
     return WEIGHTS, Normalize(-top, top)
 
 
-def _annotate(ax: Axes, volume: Volume, panel: Panel, peak: tuple[int, ...], axis: int) -> None:
+def _annotate(ax: Axes, volume: Volume, panel: Panel, peak: tuple[int, ...], ring: bool) -> None:
     """The slice's coordinate below, left and right on axial and coronal planes, a ring around the peak."""
+    axis = _PLANES[panel.plane]
     if panel.projection:
         text = "all slices"
+    elif not np.any(volume.data):
+        text = "nothing selected"
     else:
         place = (volume.affine @ [*peak, 1])[axis]
         text = f"{_AXIS_NAMES[axis]} = {place:.0f} mm"
-        across, up = np.delete(peak, axis)
-        ax.plot(across, up, "o", ms=9, mfc="none", mec=INK, mew=0.7, alpha=0.8)
+        if ring:
+            across, up = np.delete(peak, axis)
+            ax.plot(across, up, "o", ms=9, mfc="none", mec=INK, mew=0.7, alpha=0.8)
     ax.text(0.5, -0.02, text, transform=ax.transAxes, ha="center", va="top", fontsize=7, color=QUIET)
     if panel.plane != "sagittal":
         ax.text(0.0, -0.02, "L", transform=ax.transAxes, ha="left", va="top", fontsize=7, color=QUIET)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mvpa_gamp.stability import jaccard, jaccard_chance, jaccard_matrix, kuncheva, nogueira
 
 CONSISTENCY_COLUMNS = (
-    "contrast", "comparison", "method", "folds", "voxels", "sparsity_percent",
+    "contrast", "comparison", "method", "folds", "folds_selecting", "voxels", "sparsity_percent",
     "consistency_percent", "chance_consistency_percent", "kuncheva",
     "nogueira", "nogueira_variance", "nogueira_low", "nogueira_high",
     "voxels_in_every_fold", "voxels_in_any_fold",
@@ -18,13 +18,16 @@ CONSISTENCY_COLUMNS = (
 def consistency(support: NDArray) -> dict[str, Any]:
     """All measures of a boolean (N, B) support matrix, one column per fold (the refit left out), B >= 2.
 
-    ``consistency_percent`` is the paper's: the mean Jaccard index over ordered pairs of folds.
+    ``consistency_percent`` is the paper's: the mean Jaccard index over ordered pairs of folds, where two
+    empty selections count as equal. ``folds_selecting`` counts the folds that selected something, but not
+    every voxel: without most of them consistency says nothing.
     """
     stability = nogueira(support)
-    times = support.sum(axis=1)
+    times, sizes = support.sum(axis=1), support.sum(axis=0)
     return {
         "folds": support.shape[1],
-        "voxels": float(support.sum(axis=0).mean()),
+        "folds_selecting": int(((sizes > 0) & (sizes < len(support))).sum()),
+        "voxels": float(sizes.mean()),
         "sparsity_percent": 100 * float(support.mean()),
         "consistency_percent": 100 * jaccard(support),
         "chance_consistency_percent": 100 * jaccard_chance(support),

@@ -6,9 +6,12 @@ from typing import Any
 
 from mvpa_gamp.report.files import cell as exact
 from mvpa_gamp.report.markup import cell, details, paragraph, section, table, text
+from mvpa_gamp.report.methods_text import SELECTED
 from mvpa_gamp.report.results import Results
 from mvpa_gamp.report.style import colour
-from mvpa_gamp.report.tables import AVERAGE, MEASURES, Measure, show, significant
+from mvpa_gamp.report.tables import AVERAGE, MEASURES, Measure, measured, selects, show, significant
+
+_OF_SELECTIONS = ("voxels", "sparsity_percent", "consistency_percent")
 
 
 def headline_section(results: Results) -> str:
@@ -35,8 +38,9 @@ def _overview(results: Results, subject: str) -> str:
     caption = f"Averages over {count} comparison{'s' * (count > 1)}. " + text(
         "Error: mean over held-out runs ± its standard error across runs (mean of the comparisons' standard "
         "errors). Consistency: mean Jaccard overlap of the voxels selected in two folds; by chance: what "
-        "random selections of the same sizes would reach. Stability: Nogueira's index, 0 for random and 1 "
-        "for identical selections. Run time: all folds and the refit of one comparison."
+        "random selections of the same sizes would reach; a dash where a method selects nothing, or every "
+        "voxel, in most folds. Stability: Nogueira's index, 0 for random and 1 for identical "
+        "selections. Run time: all folds and the refit of one comparison."
     )
     if results.phantom:
         caption += text(" Planted voxels: area under the precision-recall curve of the refit map.")
@@ -45,14 +49,14 @@ def _overview(results: Results, subject: str) -> str:
 
 def _overview_row(results: Results, index: int, row: Mapping[str, Any]) -> str:
     """The averages of one method."""
-    error, voxels, sparsity, consistency, seconds = (show(m, row[m.column]) for m in MEASURES)
+    error, voxels, sparsity, consistency, seconds = (show(m, measured(m, row)) for m in MEASURES)
     swatch = f'<span class="swatch" style="background:{colour(index)}"></span>'
     se = row["error_se_percent"]
     cells = [
         f'<td class="name">{swatch}{text(results.labels[row["method"]])}</td>',
         cell(f"{error} %" + ("" if math.isnan(se) else f" ± {se:.1f}")),
         cell(f"{voxels} ({sparsity} %)"),
-        cell(f"{consistency} %"),
+        cell(consistency if consistency == "–" else f"{consistency} %"),
         cell(_percent(row["chance_consistency_percent"]), "quiet"),
         cell(_decimal(row["nogueira"])),
         cell(f"{seconds} s"),
@@ -79,13 +83,16 @@ def _paper_table(results: Results, subject: str) -> str:
     )
     head = [cell("", header=True) + groups, cell("Comparison", "name", header=True) + names]
     body = []
-    for contrast, label in [*((t["contrast"], t["label"]) for t in results.tasks), (AVERAGE, "average")]:
+    lines = [(task["contrast"], task["label"]) for task in results.tasks]
+    for contrast, label in [*lines, (AVERAGE, "average")]:
         rows = [results.row(subject, contrast, method) for method in methods]
         cells = cell(label, "name") + "".join(_measure_cells(measure, rows) for measure in MEASURES)
         body.append(f'<tr class="average">{cells}</tr>' if contrast == AVERAGE else f"<tr>{cells}</tr>")
     caption = text(
-        "The best value of each group of columns is bold; a difference smaller than the standard errors is "
-        "no difference. A sparser selection is not better as such. Every number stands in summary.tsv, run "
+        "The best value of each group of columns is bold; differences smaller than the standard errors "
+        "cannot be told apart here. A sparser selection is not better as such. "
+        + SELECTED
+        + " Every number stands in summary.tsv, run "
         "times in timings.tsv."
     )
     return table(head, body, caption, "paper")
@@ -99,14 +106,17 @@ def _name_cell(label: str, first: bool) -> str:
 
 def _measure_cells(measure: Measure, rows: Sequence[Mapping[str, Any]]) -> str:
     """One measure of one comparison: a cell per method, the best one bold (after rounding)."""
-    shown = [show(measure, row[measure.column]) for row in rows]
-    known = [float(row[measure.column]) for row in rows if row[measure.column] is not None]
+    shown = [show(measure, measured(measure, row)) for row in rows]
+    fair = [row for row in rows if measure.column not in _OF_SELECTIONS or selects(row)]
+    known = [float(row[measure.column]) for row in fair if row[measure.column] is not None]
     values = [value for value in known if not math.isnan(value)]
     best = show(measure, measure.best(values)) if len(values) > 1 else None
     return "".join(
         cell(
             said,
-            " ".join(k for k in ("start" if i == 0 else "", "best" if said == best else "") if k),
+            " ".join(
+                k for k in ("start" if i == 0 else "", "best" if said == best and row in fair else "") if k
+            ),
             value=exact(row[measure.column]),
         )
         for i, (said, row) in enumerate(zip(shown, rows, strict=True))

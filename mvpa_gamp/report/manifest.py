@@ -26,6 +26,7 @@ def result_files(results: Results) -> Iterator[Path]:
             yield from (image, sidecar_path(image))
     for unit in results.units():
         yield from (folder.unit_table(*unit, name) for name in UNIT_TABLES)
+        yield folder.unit_table(*unit, "predictions").with_suffix(".json")
         for image in _maps(results, *unit):
             yield from (image, sidecar_path(image))
 

@@ -49,13 +49,13 @@ def cell(content: object, kind: str = "", value: object = None, header: bool = F
 
 
 def table(head: Sequence[str], body: Iterable[str], caption: str = "", kind: str = "") -> str:
-    """A table from rows of cells; it scrolls sideways where it is wider than the page."""
-    top = f"<caption>{caption}</caption>" if caption else ""
+    """A table from rows of cells; where it is wider than the page it scrolls, its caption does not."""
+    below = f"<figcaption>{caption}</figcaption>" if caption else ""
     head_rows = "".join(f"<tr>{row}</tr>" for row in head)
     body_rows = "\n".join(row if row.startswith("<tr") else f"<tr>{row}</tr>" for row in body)
     return (
-        f'<div class="scroll"><table{_class(kind)}>{top}<thead>{head_rows}</thead>'
-        f"<tbody>\n{body_rows}\n</tbody></table></div>"
+        f'<figure class="tabular"><div class="scroll" tabindex="0"><table{_class(kind)}>'
+        f"<thead>{head_rows}</thead><tbody>\n{body_rows}\n</tbody></table></div>{below}</figure>"
     )
 
 

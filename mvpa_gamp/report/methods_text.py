@@ -28,6 +28,17 @@ _KUNCHEVA = (
     "Kuncheva LI (2007). A stability index for feature selection. Proceedings of the IASTED International "
     "Conference on Artificial Intelligence and Applications, 390–395."
 )
+SELECTED = (
+    "Selected are the voxels with a non-zero weight or, for sum-product GAMP, with a posterior inclusion "
+    "probability above one half; sum-product GAMP predicts from the posterior means of all voxels, "
+    "selected or not."
+)
+_SHORT = {
+    "l1-lr-cv": "Becker et al., 2011",
+    "onebit-cs": "Plan and Vershynin, 2013",
+    "cdn": "Fan et al., 2008",
+    "tron": "Fan et al., 2008",
+}
 _METHOD_REFERENCES = {
     "l1-lr-cv": "Becker SR, Candès EJ, Grant MC (2011). Templates for convex cone problems with "
     "applications to sparse signal recovery. Mathematical Programming Computation 3, 165–218. "
@@ -47,7 +58,7 @@ def methods_paragraphs(results: Results) -> list[str]:
         _data(study),
         _processing(study["processing"]),
         _validation(results),
-        " ".join(f"{method['label']}: {_sentence(method['description'])}" for method in results.methods),
+        " ".join(_method(method) for method in results.methods) + _intercepts(results.labels),
         _measures(),
         f"Analyses used mvpa_gamp {study['version']} (random seed {study['seed']}).",
     ]
@@ -96,9 +107,10 @@ def _processing(steps: Mapping[str, Any]) -> str:
         said.append("time series were z-scored within each run")
     if steps.get("lag_trs"):
         said.append(f"labels were shifted by {steps['lag_trs']} volumes to allow for the haemodynamic delay")
-    if not said:
-        return "The time series were used as they are."
-    return _sentence("; ".join(said).capitalize())
+    else:
+        said.append("labels were not shifted for the haemodynamic delay")
+    text = "; ".join(said)
+    return _sentence(text[0].upper() + text[1:])
 
 
 def _validation(results: Results) -> str:
@@ -114,12 +126,36 @@ def _validation(results: Results) -> str:
     )
 
 
+def _method(method: Mapping[str, Any]) -> str:
+    """What a method does, and who described it."""
+    return f"{method['label']} ({_SHORT.get(method['name'], 'Ziniel et al., 2015')}): " + _sentence(
+        method["description"]
+    )
+
+
+def _intercepts(labels: Mapping[str, str]) -> str:
+    """Which classifiers have an intercept: it matters where the two categories are not equally frequent."""
+    without = [label for name, label in labels.items() if name in ("l1-lr-cv", "onebit-cs")]
+    penalised = [label for name, label in labels.items() if name in ("cdn", "tron")]
+    free = [label for name, label in labels.items() if name.startswith("gamp-")]
+    said = [
+        f"{' and '.join(some)} {'has' if len(some) == 1 else 'have'} {what}"
+        for some, what in (
+            (free, "an intercept"),
+            (penalised, "an intercept that is penalised like a weight"),
+            (without, "no intercept"),
+        )
+        if some
+    ]
+    return f" Intercepts: {'; '.join(said)}."
+
+
 def _measures() -> str:
     """What the columns of the table mean."""
     return (
-        "Sparsity is the mean number of selected voxels: non-zero weights, or, for sum-product GAMP, "
-        "posterior inclusion probabilities above one half. Consistency is the mean Jaccard index between the "
-        "voxels selected in every two folds (Ziniel et al., 2015), given with the value expected from random "
+        SELECTED + " Sparsity is their share among all voxels, averaged over folds. "
+        "Consistency is the mean Jaccard index between the voxels selected in every two "
+        "folds (Ziniel et al., 2015), given with the value expected from random "
         "selections of the same sizes; we also report the stability of Nogueira et al. (2018) with its 95 % "
         "interval and Kuncheva's (2007) index. Maps are refits on all runs; activation patterns follow Haufe "
         "et al. (2014)."

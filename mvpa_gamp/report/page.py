@@ -5,6 +5,8 @@ from pathlib import Path
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.report import brain_figures, plots
+from mvpa_gamp.report.cautions import cautions
+from mvpa_gamp.report.convergence import convergence_section
 from mvpa_gamp.report.files import read_json, write_text
 from mvpa_gamp.report.headline import headline_section
 from mvpa_gamp.report.markup import details, paragraph, section, text
@@ -14,7 +16,6 @@ from mvpa_gamp.report.sections import (
     comparisons_section,
     confusion_section,
     consistency_section,
-    convergence_section,
     errors_section,
     phantom_section,
 )
@@ -114,10 +115,12 @@ def _header(results: Results) -> str:
 
 
 def _banners(results: Results) -> str:
-    """What a reader must not miss: simulated data, failed units."""
+    """What a reader must not miss: simulated data, results that need caution, failed units."""
     out = ""
     if results.phantom:
         out += f'<p class="banner"><strong>{text(results.banner)}.</strong> {_PHANTOM}</p>\n'
+    for caution in cautions(results):
+        out += f'<p class="banner"><strong>Caution.</strong> {text(caution)}</p>\n'
     failed = [row for row in results.rows if row["status"] != "ok" and row["contrast"] != "average"]
     for row in failed:
         what = f"{results.labels[row['method']]} on {row['comparison']}: {row['status']}"

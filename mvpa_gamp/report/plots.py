@@ -19,9 +19,11 @@ from mvpa_gamp.report.files import number
 from mvpa_gamp.report.folder import ResultsFolder
 from mvpa_gamp.report.results import Results
 from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour, look, marker, svg
-from mvpa_gamp.report.tables import AVERAGE
+from mvpa_gamp.report.tables import AVERAGE, selects
 
 _COLUMNS = 3  # small multiples per line
+_NARROWEST = 5.6  # inches: room for a legend above a single panel
+_LEGEND_INCHES = 0.6, 0.085  # width of an entry: its line, and each letter
 
 
 def fold_errors(results: Results, subject: str) -> bytes:
@@ -82,7 +84,8 @@ def overlap_matrices(results: Results, subject: str) -> bytes:
                 if results.row(subject, task["contrast"], method)["status"] != "ok":
                     ax.text(0.5, 0.5, "failed", ha="center", va="center", color=QUIET, transform=ax.transAxes)
                     continue
-                image = _draw_overlap(ax, results.jaccard(subject, task["contrast"], method))
+                chose = selects(results.row(subject, task["contrast"], method))
+                image = _draw_overlap(ax, results.jaccard(subject, task["contrast"], method), chose)
                 if r == 0:
                     ax.set_title(label, pad=18)
         if image is not None:
@@ -92,13 +95,13 @@ def overlap_matrices(results: Results, subject: str) -> bytes:
         return svg(figure, results.banner)
 
 
-def _draw_overlap(ax: Axes, matrix: NDArray) -> AxesImage:
-    """One heat map, with the mean of its off-diagonal entries above it."""
+def _draw_overlap(ax: Axes, matrix: NDArray, chose: bool) -> AxesImage:
+    """One heat map, with the mean of its off-diagonal entries above it if the folds chose anything."""
     image = ax.imshow(matrix, vmin=0, vmax=1, cmap=OVERLAP, interpolation="nearest")
     for spine in ax.spines.values():
         spine.set_visible(False)
     off = matrix[~np.eye(len(matrix), dtype=bool)]
-    mean = f"{100 * off.mean():.0f} %" if off.size else "–"
+    mean = f"{100 * off.mean():.0f} %" if off.size and chose else "–"
     ax.text(0.5, 1.03, f"mean {mean}", transform=ax.transAxes, ha="center", fontsize=8, color=QUIET)
     return image
 
@@ -141,7 +144,7 @@ def accuracy_and_stability(results: Results, subject: str) -> bytes:
         ax = figure.subplots()
         for i, method in enumerate(results.labels):
             rows = [r for r in results.rows if (r["subject"], r["method"]) == (subject, method)]
-            for row in rows:
+            for row in filter(selects, rows):
                 average = row["contrast"] == AVERAGE
                 ax.plot(
                     row["consistency_percent"], 100 - row["error_percent"], marker(i), color=colour(i),
@@ -213,7 +216,7 @@ def _grid(results: Results, height: float, sharey: bool) -> tuple[Figure, list[A
     count = len(results.tasks)
     columns = min(_COLUMNS, count)
     rows = -(-count // columns)
-    figure = Figure(figsize=(3.5 * columns + 0.6, height * rows + 0.7))
+    figure = Figure(figsize=(max(_NARROWEST, 3.5 * columns + 0.6), height * rows + 0.7))
     figure.set_layout_engine("constrained", h_pad=0.1)
     axes = list(figure.subplots(rows, columns, squeeze=False, sharey=sharey).ravel())
     for ax in axes[count:]:
@@ -228,9 +231,12 @@ def _label_left(axes: Sequence[Axes], text: str) -> None:
 
 
 def _legend(figure: Figure, results: Results) -> None:
-    """One legend above all panels."""
+    """One legend above all panels, in as many columns as the figure has room for."""
     handles = [
         Line2D([], [], color=colour(i), marker=marker(i), ms=5, lw=1.2, label=label)
         for i, label in enumerate(results.labels.values())
     ]
-    figure.legend(handles=handles, loc="outside upper left", ncols=min(5, len(handles)), labelcolor=INK)
+    line, letter = _LEGEND_INCHES
+    entry = line + letter * max(len(label) for label in results.labels.values())
+    columns = max(1, min(5, len(handles), int(figure.get_figwidth() / entry)))
+    figure.legend(handles=handles, loc="outside upper left", ncols=columns, labelcolor=INK)

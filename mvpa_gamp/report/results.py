@@ -111,9 +111,15 @@ def read_results(root: Path) -> Results:
                 f"{root} is not a finished results folder: {path.name} is missing. "
                 "Give the folder of a run that ended, or finish it with --resume."
             )
+    try:
+        study = read_json(folder.study)
+    except ValueError as error:
+        raise ResultsError(
+            f"{folder.study} is damaged ({error}). Write it again with --out {root} --resume."
+        ) from error
     texts = read_tsv(folder.summary)
     summary = [{k: v if k in _TEXT else number(v) for k, v in row.items()} for row in texts]
     timings = [
         {k: v if k in _TEXT else number(v) for k, v in row.items()} for row in read_tsv(folder.timings)
     ]
-    return Results(folder, read_json(folder.study), join_timings(summary, timings), texts)
+    return Results(folder, study, join_timings(summary, timings), texts)

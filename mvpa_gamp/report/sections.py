@@ -1,14 +1,12 @@
 """The sections of the page between the headline and the methods text."""
 
-import re
-
 from mvpa_gamp.report.files import cell as table_text
 from mvpa_gamp.report.files import number
 from mvpa_gamp.report.markup import cell, details, figure, paragraph, section, table, text
 from mvpa_gamp.report.results import Results
+from mvpa_gamp.report.tables import selects
 
 _CLUSTERS_SHOWN = 5
-_NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?")
 
 _MEANING = {
     "Weight": "How the classifier weighs a voxel. A weight is not activation: a voxel without signal can "
@@ -33,7 +31,8 @@ def errors_section(results: Results) -> str:
     trade = text(
         "Small marks are comparisons, large marks their averages; the dashed line is chance. Up and to the "
         "right is better: accurate, and the same voxels whichever run is left out. A method that selects "
-        "very many voxels reaches consistency more easily, see the chance levels in the consistency section."
+        "very many voxels reaches consistency more easily, see the chance levels in the consistency section. "
+        "A method that selects nothing, or every voxel, in most folds has no place here."
     )
     parts = []
     for subject in results.subjects:
@@ -67,9 +66,10 @@ def _comparison(
     kind = "PHANTOM, simulated. " if results.phantom else ""
     caption = (
         f"{kind}Refit on all runs. <b>Orange to red</b> speaks for {text(task['positive'])}, <b>blue</b> for "
-        f"{text(task['negative'])}. Slices pass through each method's voxel of largest weight (ring); "
-        "projections show the largest value along the line of sight. Every signed map has its own scale; "
-        "weights below 5 % of it and inclusion probabilities below 0.2 are left out. Left is left."
+        f"{text(task['negative'])}. Slices pass through each method's voxel of largest weight (ring; none if "
+        "all weights are zero); projections show the largest value along the line of sight. Every signed map "
+        "has its own scale; weights below 5 % of it and inclusion probabilities below 0.2 are left out. "
+        "Left is left."
     )
     path = results.folder.figure(f"sub-{subject}_contrast-{contrast}_maps.png")
     parts.append(figure(path, caption, f"Maps of {task['label']}{who}"))
@@ -150,12 +150,16 @@ def _consistency_table(results: Results, subject: str) -> str:
     body, before = [], None
     for row in results.table(subject, "consistency"):
         low, high = number(row["nogueira_low"]), number(row["nogueira_high"])
+        chose = selects(results.row(subject, row["contrast"], row["method"]))
         body.append(
             cell("" if row["comparison"] == before else row["comparison"], "name")
             + cell(results.labels[row["method"]], "name")
             + cell(f"{number(row['voxels']):.1f}")
-            + cell(f"{number(row['consistency_percent']):.1f}", value=row["consistency_percent"])
-            + cell(f"{number(row['chance_consistency_percent']):.2f}")
+            + cell(
+                f"{number(row['consistency_percent']):.1f}" if chose else "–",
+                value=row["consistency_percent"],
+            )
+            + cell(f"{number(row['chance_consistency_percent']):.2f}" if chose else "–")
             + cell(_index(row["kuncheva"]))
             + cell(_index(row["nogueira"]))
             + cell(f"{low:.2f} to {high:.2f}" if low == low else "–")
@@ -164,7 +168,8 @@ def _consistency_table(results: Results, subject: str) -> str:
     caption = text(
         "Jaccard by chance: random selections of the same sizes. Kuncheva's index (for unequal sizes: "
         "Cohen's kappa) and Nogueira's correct for chance: 0 is random, 1 identical. The interval treats "
-        "folds as independent draws; they share training data, so it is too narrow rather than too wide."
+        "folds as independent draws; they share training data, so it is too narrow rather than too wide. "
+        "A dash stands where a method selects nothing, or every voxel, in most folds: no choice to agree on."
     )
     return table([top], body, caption)
 
@@ -208,40 +213,6 @@ def _truth_table(results: Results, subject: str) -> str:
             cells += cell("–" if value != value else f"{value:.3f}")
         body.append(cells)
     return table([top], body, text("Area under the precision-recall curve (average precision)."))
-
-
-def convergence_section(results: Results) -> str:
-    """How every fit ended, in its own words."""
-    head = ("Comparison", "Method", "Folds converged", "Iterations", "How the fits ended")
-    top = "".join(cell(name, "name" if i in (0, 1, 4) else "", header=True) for i, name in enumerate(head))
-    labels = {task["contrast"]: task["label"] for task in results.tasks}
-    body, before = [], None
-    for subject, contrast, method in results.units():
-        folds = results.folds(subject, contrast, method)
-        steps = [number(row["n_iter"]) for row in folds]
-        ended = [row["status"] for row in folds]
-        said = "; ".join(_endings(ended))
-        good = sum(row["converged"] == "true" for row in folds)
-        iterations = f"{min(steps):.0f}–{max(steps):.0f}" if min(steps) < max(steps) else f"{min(steps):.0f}"
-        body.append(
-            cell("" if contrast == before else labels[contrast], "name")
-            + cell(results.labels[method], "name")
-            + cell(f"{good} of {len(folds)}")
-            + cell(iterations)
-            + f'<td class="name wrap">{text(said)}</td>'
-        )
-        before = contrast
-    caption = text("One line per comparison and method; each fold's own status stands in its folds table.")
-    return section("convergence", "Convergence", table([top], body, caption))
-
-
-def _endings(statuses: list[str]) -> list[str]:
-    """The different ways in which fits ended, with their count; numbers that differ become an ellipsis."""
-    groups: dict[str, list[str]] = {}
-    for status in statuses:
-        groups.setdefault(_NUMBER.sub("…", status), []).append(status)
-    said = [(len(some), some[0] if len(set(some)) == 1 else shape) for shape, some in groups.items()]
-    return [f"{count} × {sentence.rstrip('.')}" for count, sentence in said]
 
 
 def confusion_section(results: Results) -> str:

@@ -17,13 +17,40 @@ SUMMARY_COLUMNS = (
     "consistency_percent", "chance_consistency_percent", "kuncheva",
     "nogueira", "nogueira_low", "nogueira_high",
     "average_precision", "chance_average_precision",
-    "folds", "folds_converged", "status",
+    "folds", "folds_selecting", "folds_converged", "status",
 )  # fmt: skip
+_LONGEST_NAME = 48  # characters of a comparison in print
 TIMING_COLUMNS = ("subject", "contrast", "comparison", "method", "seconds")
 _KEYS = ("subject", "contrast", "comparison", "method")
-_NOT_AVERAGED = (*_KEYS, "status", "nogueira_low", "nogueira_high", "folds", "folds_converged")
+_NOT_AVERAGED = (
+    *_KEYS,
+    "status",
+    "nogueira_low",
+    "nogueira_high",
+    "folds",
+    "folds_selecting",
+    "folds_converged",
+)
+_OF_SELECTIONS = ("consistency_percent", "chance_consistency_percent")
 
 Row = Mapping[str, Any]
+
+
+def selects(row: Row) -> bool:
+    """Whether a row's method chose voxels in at least half of its folds, neither none nor all of them.
+
+    Otherwise its consistency says nothing: two empty selections are as equal as two complete ones.
+    """
+    if row["contrast"] == AVERAGE:
+        return not math.isnan(_number(row, "consistency_percent"))
+    chose, folds = _number(row, "folds_selecting"), _number(row, "folds")
+    return not 2 * chose < folds  # a table without the count is taken at its word
+
+
+def _number(row: Row, column: str) -> float:
+    """A cell as a number, NaN where there is none."""
+    value = row.get(column)
+    return math.nan if value is None else float(value)
 
 
 def error_summary(wrong: NDArray, held_out: NDArray, y: NDArray) -> dict[str, float]:
@@ -50,6 +77,7 @@ def average_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """One row per subject and method: the mean of every number over its comparisons, as in the paper.
 
     Comparisons that failed are left out of the mean and counted in ``status``; fold counts are summed.
+    Consistency is averaged over the comparisons where the method :func:`selects`.
     """
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -63,10 +91,11 @@ def _average(subject: str, method: str, rows: Sequence[Row]) -> dict[str, Any]:
     out: dict[str, Any] = {"subject": subject, "contrast": AVERAGE, "comparison": AVERAGE, "method": method}
     for column in SUMMARY_COLUMNS:
         if column not in _NOT_AVERAGED:
-            values = [float(row[column]) for row in good if row.get(column) is not None]
+            used = [row for row in good if selects(row)] if column in _OF_SELECTIONS else good
+            values = [float(row[column]) for row in used if row.get(column) is not None]
             out[column] = float(np.mean(values)) if values else math.nan
-    for column in ("folds", "folds_converged"):
-        out[column] = sum(int(row[column]) for row in good)
+    for column in ("folds", "folds_selecting", "folds_converged"):
+        out[column] = sum(int(row.get(column, 0)) for row in good)
     out["status"] = "ok" if len(good) == len(rows) else f"{len(rows) - len(good)} of {len(rows)} failed"
     return out
 
@@ -107,6 +136,13 @@ def show(measure: Measure, value: Any) -> str:
     return "–" if value is None or math.isnan(float(value)) else measure.show(float(value))
 
 
+def measured(measure: Measure, row: Row) -> float | None:
+    """The number of a row that may be shown: no consistency where the method does not select."""
+    if measure.column in _OF_SELECTIONS and not selects(row):
+        return None
+    return row.get(measure.column)
+
+
 def join_timings(summary: Iterable[Row], timings: Iterable[Row]) -> list[dict[str, Any]]:
     """Summary rows with their ``seconds``."""
     seconds = {tuple(row[key] for key in _KEYS): row["seconds"] for row in timings}
@@ -131,15 +167,22 @@ def timing_averages(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def pair_lines(rows: Sequence[Row], labels: Mapping[str, str], header: bool) -> str:
-    """The lines printed when a comparison is done: one per method, 80 characters wide."""
+def pair_lines(
+    rows: Sequence[Row], labels: Mapping[str, str], header: bool, names: Sequence[str] = ()
+) -> str:
+    """The lines printed when a comparison is done: one per method, 80 characters wide for short names.
+
+    ``names`` are all comparisons that will be printed: the first column has room for the longest.
+    """
     lines = []
+    first = _room((*names, *(row["comparison"] for row in rows)), at_least=19)
     if header:
         measures = f"{'Error %':>12}{'Voxels (%)':>15}{'Consist. %':>11}{'Time s':>8}"
-        lines.append(f"{'Comparison':<20}{'Method':<18}{measures}")
+        lines.append(f"{'Comparison':<{first + 1}}{'Method':<18}{measures}")
     for i, row in enumerate(rows):
         name = row["comparison"] if i == 0 else ""
-        lines.append(f"{_clip(name, 19):<20}{_clip(labels[row['method']], 17):<18}" + _measures_text(row))
+        method = _clip(labels[row["method"]], 17)
+        lines.append(f"{_clip(name, first):<{first + 1}}{method:<18}" + _measures_text(row))
     return "\n".join(lines)
 
 
@@ -147,7 +190,7 @@ def _measures_text(row: Row) -> str:
     """The four measures of one row, or the sentence that says why there are none."""
     if row["status"] != "ok":
         return f"  {row['status']}"
-    error, voxels, sparsity, consistency, seconds = (show(m, row.get(m.column)) for m in MEASURES)
+    error, voxels, sparsity, consistency, seconds = (show(m, measured(m, row)) for m in MEASURES)
     spread = row["error_se_percent"]
     error += f" ± {spread:.1f}" if not math.isnan(spread) else ""
     return f"{error:>12}{f'{voxels} ({sparsity})':>15}{consistency:>11}{seconds:>8}"
@@ -160,9 +203,11 @@ def paper_table(rows: Sequence[Row], labels: Mapping[str, str], width: int) -> s
     """
     methods = [method for method in labels if any(row["method"] == method for row in rows)]
     comparisons = list(dict.fromkeys(row["comparison"] for row in rows))
+    if len(comparisons) == 2 and AVERAGE in comparisons:
+        comparisons.remove(AVERAGE)  # of one comparison
     by_key = {(row["comparison"], row["method"]): row for row in rows}
-    first = max(len("Comparison"), *(len(_clip(name, 24)) for name in comparisons)) + 1
-    title = max(len(measure.title) for measure in MEASURES)
+    first = _room(comparisons, at_least=len("Comparison")) + 1
+    title = max(len(measure.title) for measure in MEASURES) + 1
     column = max(-(-title // len(methods)), *(len(labels[method]) + 2 for method in methods))
     group = column * len(methods) + 2
     per_band = max(1, (width - first) // group)
@@ -177,7 +222,8 @@ def _band(
 ) -> str:  # fmt: skip
     """The measures that stand side by side."""
     group = column * len(methods)
-    lines = [" " * first + "  ".join(f"{m.title:^{group}}" for m in band).rstrip()]
+    place = ">" if len(methods) == 1 else "^"  # a single column has its title right above it
+    lines = [" " * first + "  ".join(f"{m.title:{place}{group}}" for m in band).rstrip()]
     names = "".join(f"{labels[method]:>{column}}" for method in methods)
     lines.append(f"{'Comparison':<{first}}" + "  ".join(names for _ in band))
     rule = "-" * len(lines[-1])
@@ -185,14 +231,18 @@ def _band(
     for name in comparisons:
         if name == AVERAGE:
             lines.append(rule)
+        known = [by_key.get((name, method)) for method in methods]
         cells = [
-            "".join(
-                f"{show(m, by_key.get((name, method), {}).get(m.column)):>{column}}" for method in methods
-            )
+            "".join(f"{show(m, None if row is None else measured(m, row)):>{column}}" for row in known)
             for m in band
         ]
-        lines.append(f"{_clip(name, 24):<{first}}" + "  ".join(cells))
+        lines.append(f"{_clip(name, first - 1):<{first}}" + "  ".join(cells))
     return "\n".join(lines)
+
+
+def _room(names: Iterable[str], at_least: int) -> int:
+    """Characters that the longest name needs, within reason."""
+    return min(_LONGEST_NAME, max([at_least, *(len(name) for name in names)]))
 
 
 def _clip(text: str, width: int) -> str:

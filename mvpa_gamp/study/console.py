@@ -1,5 +1,6 @@
 """What a run says: table rows on stdout, progress on stderr (a bar on a terminal, plain lines elsewhere)."""
 
+import os
 import shutil
 import sys
 import time
@@ -64,10 +65,14 @@ class Console:
 
     def _write(self, text: str, stream: Any) -> None:
         """Print without tearing the bar apart."""
-        if self._bar is not None:
-            self._bar.write(text, file=stream)
-        else:
-            print(text, file=stream, flush=True)
+        try:
+            if self._bar is not None:
+                self._bar.write(text, file=stream)
+            else:
+                print(text, file=stream)
+            stream.flush()
+        except BrokenPipeError:
+            _silence(stream)
 
     def _record(self, text: str) -> None:
         """Add to the log, if there is one."""
@@ -85,3 +90,10 @@ class Console:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+def _silence(stream: Any) -> None:
+    """Lead a stream whose reader went away (``| head``) to nowhere: the work goes on, unheard."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

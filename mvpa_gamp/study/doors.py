@@ -28,6 +28,8 @@ def resolve_door(settings: StudySettings, console: Console) -> StudySettings:
         "--phantom": settings.phantom or settings.phantom_shape is not None,
     }
     named = [name for name, given in doors.items() if given]
+    if settings.phantom_shape is not None and not settings.phantom:
+        named = [name.replace("--phantom", "--phantom-shape") for name in named]
     if len(named) > 1:
         raise StudyError(f"Data come through one door, got options of {' and '.join(named)}. Choose one.")
     if doors["--bold/--labels"]:
@@ -51,6 +53,7 @@ def _own_files(settings: StudySettings) -> StudySettings:
         bold=tuple(_absolute(name) for name in settings.bold or ()),
         labels=_absolute(settings.labels or ""),
         mask=_absolute(settings.mask or ""),
+        participant_label=settings.participant_label and settings.participant_label.removeprefix("sub-"),
         confounds=settings.confounds and tuple(_absolute(name) for name in settings.confounds),
     )
 

@@ -31,6 +31,10 @@ def check_output(output: Output) -> None:
     root = output.root
     if output.resume and output.overwrite:
         raise StudyError("--resume keeps results and --overwrite replaces them: give one of the two.")
+    if root.is_symlink() and not root.exists():
+        raise StudyError(
+            f"--out {root} is a link to {root.readlink()}, which is not there. Give another name."
+        )
     if root.exists() and not root.is_dir():
         raise StudyError(f"--out {root} is a file, a folder is needed. Give another name.")
     _check_writable(root)

@@ -24,7 +24,9 @@ def choose_methods(names: Sequence[str]) -> list[Method]:
 def choose_tasks(pairs: Sequence[str] | None, samples: Samples) -> list[Task]:
     """The comparisons asked for, each with enough runs to leave one out."""
     try:
-        tasks = make_tasks(samples.conditions, parse_pairs(pairs, np.unique(samples.conditions)))
+        dropped = samples.provenance.get("processing", {}).get("drop", ())
+        chosen = parse_pairs(pairs, np.unique(samples.conditions), dropped)
+        tasks = make_tasks(samples.conditions, chosen)
     except ValueError as error:
         raise StudyError(f"--pairs: {error}") from error
     for task in tasks:

@@ -141,7 +141,8 @@ def _study(
 
 def _task(task: Task) -> Mapping[str, Any]:
     return {"contrast": task.name, "label": task.label, "positive": task.positive, "negative": task.negative,
-            "volumes": len(task.y)}  # fmt: skip
+            "volumes": len(task.y), "positive_volumes": int((task.y > 0).sum()),
+            "negative_volumes": int((task.y < 0).sum())}  # fmt: skip
 
 
 def _data(samples: Samples) -> dict[str, Any]:

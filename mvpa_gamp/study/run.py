@@ -9,6 +9,7 @@ from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.report.cautions import cautions
 from mvpa_gamp.report.manifest import missing_files, write_manifest
 from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.results import ResultsError, read_results
@@ -32,6 +33,8 @@ def run_study(settings: StudySettings, output: Output, n_jobs: int, console: Con
     """
     if n_jobs == 0:
         raise StudyError("--n-jobs 0 has no meaning. Give 1 or more processes, or -1 for one per core.")
+    if settings.seed < 0:
+        raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
     with _usage_errors():
         check_output(output)
         methods = choose_methods(settings.methods)
@@ -41,8 +44,9 @@ def run_study(settings: StudySettings, output: Output, n_jobs: int, console: Con
         samples = open_door(settings)
         tasks = choose_tasks(settings.pairs, samples)
         subject = Subject(
-            samples.subject, samples.mask_img, samples.banner, planted_voxels(samples, tasks), __version__
-        )
+            samples.subject, samples.mask_img, samples.banner, planted_voxels(samples, tasks), __version__,
+            samples.volumes,
+        )  # fmt: skip
         units = plan_units(output.folder, samples, tasks, methods)
         done = all_or_none(units, [output.resume and is_done(unit) for unit in units])
         prepare(output)
@@ -79,11 +83,16 @@ def _say_what(
         console.note(f"{samples.banner}.", level=0)
     console.note(
         f"sub-{samples.subject}: {samples.X.shape[0]:,} volumes x {samples.X.shape[1]:,} voxels, "
-        f"{len(tasks)} comparisons x {len(methods)} methods"
+        f"{_count(len(tasks), 'comparison')} x {_count(len(methods), 'method')}"
         + (f", {done} of {len(tasks) * len(methods)} fits are there already" if done else "")
     )
     for note in samples.notes:
         console.note(note)
+
+
+def _count(number: int, thing: str) -> str:
+    """A number of things, in the right number."""
+    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 def _work_through(
@@ -97,6 +106,7 @@ def _work_through(
     records: list[UnitRecord] = []
     row: list[UnitRecord] = []
     labels = {unit.method.name: unit.method.label for unit in units}
+    names = [unit.task.label for unit in units]
     console.start(len(units))
     for unit, finished in zip(units, done, strict=True):
         trouble = None if finished else next(outcomes)
@@ -107,7 +117,7 @@ def _work_through(
         console.advance(f"{unit.task.label}, {unit.method.label}: {said}")
         if len(row) == len(labels):
             rows = [{**record.summary, "seconds": record.timing["seconds"]} for record in row]
-            console.result(pair_lines(rows, labels, header=not records))
+            console.result(pair_lines(rows, labels, header=not records, names=names))
             records += row
             row = []
     return records
@@ -133,6 +143,8 @@ def finish(output: Output, console: Console) -> int:
     write_manifest(results)
     page = build_report(output.root)
     console.result("\n" + paper_table(results.rows, results.labels, console.width) + "\n", always=True)
+    for caution in cautions(results):
+        console.note(f"Caution: {caution}")
     console.note(f"Page: {page}")
     return _verdict(output.root, console)
 
@@ -141,9 +153,19 @@ def rebuild_report(root: Path, console: Console) -> int:
     """--reports-only: figures and page from the folder alone."""
     try:
         console.note(f"Page: {build_report(root)}")
-    except (ResultsError, OSError, KeyError) as error:
+    except ResultsError as error:
         raise StudyError(f"--reports-only: {error}") from error
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        raise StudyError(
+            f"--reports-only: a file of {root} is missing or damaged ({_one_line(error)}). Write the files "
+            f"again from the stored fits with --out {root} --resume."
+        ) from error
     return _verdict(root, console)
+
+
+def _one_line(error: Exception) -> str:
+    """What an error says, without its line breaks."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
 def _verdict(root: Path, console: Console) -> int:
@@ -153,6 +175,8 @@ def _verdict(root: Path, console: Console) -> int:
     failed = [row for row in results.rows if row["status"] != "ok" and row["contrast"] != "average"]
     for path in missing:
         console.note(f"missing: {path}", level=0)
+    if missing:
+        console.note(f"Write what is missing with --out {root} --resume.", level=0)
     for row in failed:
         console.note(f"{row['comparison']}, {row['method']}: {row['status']}", level=0)
     return 1 if missing or failed else 0

@@ -13,7 +13,7 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.report.clusters import cluster_rows
 from mvpa_gamp.report.consistency import consistency, overlap_rows
-from mvpa_gamp.report.files import write_tsv
+from mvpa_gamp.report.files import write_json, write_tsv
 from mvpa_gamp.report.folder import ResultsFolder
 from mvpa_gamp.report.tables import error_summary
 from mvpa_gamp.study.fits import UnitFits
@@ -27,6 +27,18 @@ _MEANING = {
     "pattern": "Activation pattern of the classifier (Haufe et al., 2014): covariance of each voxel with the "
     "decision value over training volumes, divided by the decision's variance.",
 }
+_PREDICTIONS = {
+    "sample": "Row among the labelled volumes of the study (rest left out), from 0.",
+    "volume": "Place of the volume in the BOLD series (files in the given order), from 0. With a label lag "
+    "it is the volume whose values were used, not the one that carries the label in the label file.",
+    "run": "Run of the volume, as in the label file.",
+    "true": "Category shown.",
+    "predicted": "Category predicted by the fold that held the run out.",
+    "correct": "Whether the two are the same.",
+    "probability_positive": "Probability of the first category of the contrast under the model; n/a for "
+    "methods without one.",
+    "decision": "Decision value of the classifier; positive speaks for the first category of the contrast.",
+}
 _UNITS = {"weight": "arbitrary", "weightsd": "arbitrary", "pattern": "arbitrary", "pip": "1", "selfreq": "1"}
 
 
@@ -39,6 +51,7 @@ class Subject:
     banner: str | None
     truth: Mapping[str, NDArray]  # contrast to planted voxels (N,), for a phantom
     version: str
+    volumes: NDArray | None = None  # (M,) place of each sample in the BOLD series
 
     @property
     def mask(self) -> NDArray:
@@ -148,8 +161,9 @@ def _write_tables(
                "n_iter", "converged", *names, "status")  # fmt: skip
     write_tsv(path, columns, _fold_rows(fits))
     path = folder.unit_table(subject.name, task.name, method.name, "predictions")
-    columns = ("sample", "run", "true", "predicted", "correct", "probability_positive", "decision")
-    write_tsv(path, columns, _prediction_rows(task, fits))
+    write_tsv(path, tuple(_PREDICTIONS), _prediction_rows(subject, task, fits))
+    about: dict[str, Any] = {name: {"Description": meaning} for name, meaning in _PREDICTIONS.items()}
+    write_json(path.with_suffix(".json"), {"Phantom": subject.banner, **about} if subject.banner else about)
     runs, rows = overlap_rows(fits.support[:, : fits.n_folds], fits.held_out)
     write_tsv(folder.unit_table(subject.name, task.name, method.name, "jaccard"), runs, rows)
 
@@ -177,12 +191,13 @@ def _fold_rows(fits: UnitFits) -> list[dict[str, Any]]:
     return rows
 
 
-def _prediction_rows(task: Task, fits: UnitFits) -> list[dict[str, Any]]:
+def _prediction_rows(subject: Subject, task: Task, fits: UnitFits) -> list[dict[str, Any]]:
     """A row per volume, predicted by the fold that held its run out."""
     names = {1: task.positive, -1: task.negative}
     return [
         {
             "sample": fits.rows[m],
+            "volume": None if subject.volumes is None else subject.volumes[fits.rows[m]],
             "run": fits.runs[m],
             "true": names[int(fits.y[m])],
             "predicted": names[int(fits.predicted[m])],

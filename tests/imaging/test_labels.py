@@ -53,7 +53,7 @@ def test_no_run_column(tmp_path):
         ("labels chunks\nrest 0\nface\n", "expected 2 columns as in its header, got 1 in line 3"),
         ("labels\tchunks\nrest\t0\nface\t\n", "line 3 names no run"),
         ("onset\tduration\ttrial_type\n0\t1\tface\n", "lists events"),
-        ("labels chunks\n\0\0\0\0 1\n", "expected a header line and one line per volume"),
+        ("labels chunks\n\0\0\0\0 1\n", "is binary, expected text"),
     ],
 )
 def test_unusable_text(tmp_path, text, words):
@@ -62,7 +62,7 @@ def test_unusable_text(tmp_path, text, words):
 
 
 def test_unreadable_files(tmp_path):
-    with pytest.raises(DataError, match="cannot be read as text"):
+    with pytest.raises(DataError, match="is not text in UTF-8"):
         read_labels(written(tmp_path, "labels chunks\ncaf\xe9 0\n", "latin-1"))
     with pytest.raises(DataError, match="found none there"):
         read_labels(tmp_path / "nowhere.txt")

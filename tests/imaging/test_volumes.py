@@ -176,3 +176,10 @@ def test_values_beyond_single_precision_are_infinite(make_image):
     values[0, 0, 0] = 1e300
     (block,) = volume_blocks(open_series(make_image(values, 2.0)))
     assert np.isinf(block[0, 0, 0]).all() and np.isfinite(block[1:]).all()
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch):
+    (tmp_path / "mine.nii.gz").write_bytes(b"secret")
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(DataError, match="no permission to read"):
+        open_image(tmp_path / "mine.nii.gz", "BOLD file")

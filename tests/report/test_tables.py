@@ -79,3 +79,23 @@ def test_control_characters_of_a_label_do_not_reach_the_terminal():
 )
 def test_small_percentages_keep_their_digits(value, said):
     assert tables.significant(value) == said
+
+
+@pytest.mark.parametrize(("voxels", "chose"), [(0.0, 0), (1000.0, 0), (0.1, 1), (31.0, 12)])
+def test_no_consistency_is_shown_where_nothing_or_everything_is_selected(voxels, chose):
+    rows = [row("a vs b", "m1", voxels=voxels, folds_selecting=chose, consistency_percent=97.0)]
+    rows += tables.average_rows(rows)
+    assert all(tables.selects(each) == (chose > 5) for each in rows)
+    printed = tables.pair_lines(rows, LABELS, header=False) + tables.paper_table(rows, LABELS, 200)
+    assert ("97" in printed) == (chose > 5)
+    assert rows[0]["consistency_percent"] == 97.0  # the tables keep the number
+
+
+def test_one_comparison_has_no_average_and_long_names_are_not_cut():
+    name = "a rather long category vs another one"
+    rows = [row(name, "m1"), row("average", "m1")]
+    rows[1]["contrast"] = tables.AVERAGE
+    text = tables.paper_table(rows, LABELS, 200)
+    assert "average" not in text
+    assert name in text
+    assert name in tables.pair_lines(rows[:1], LABELS, header=True)

@@ -1,0 +1,41 @@
+"""What a reader of the table must know before trusting it: empty selections, unbalanced categories."""
+
+from mvpa_gamp.report.results import Results
+from mvpa_gamp.report.tables import AVERAGE
+
+_BALANCED = 0.8  # rarer over more frequent category; below, the majority alone is right in over 55 %
+
+
+def cautions(results: Results) -> list[str]:
+    """Sentences about comparisons and methods, in the order of the table."""
+    return [*_unbalanced(results), *_hardly_selecting(results)]
+
+
+def _unbalanced(results: Results) -> list[str]:
+    """Comparisons with many more volumes of one category."""
+    out = []
+    for task in results.tasks:
+        counts = [int(task.get(f"{side}_volumes", 0)) for side in ("positive", "negative")]
+        if min(counts) < _BALANCED * max(counts):
+            chance = 100 * min(counts) / sum(counts)
+            out.append(
+                f"{task['label']} is unbalanced, {counts[0]} against {counts[1]} volumes: always saying the "
+                f"more frequent category errs in {chance:.0f} %. Compare errors with that; methods without "
+                "an intercept cannot use the imbalance."
+            )
+    return out
+
+
+def _hardly_selecting(results: Results) -> list[str]:
+    """Methods that select less than one voxel on average, with the comparisons where they do."""
+    out = []
+    for method, label in results.labels.items():
+        rows = [row for row in results.rows if row["method"] == method and row["contrast"] != AVERAGE]
+        empty = [row["comparison"] for row in rows if row["voxels"] < 1]
+        if empty:
+            where = ", ".join(empty)
+            out.append(
+                f"{label} selects less than one voxel per fold on {where}: it found none to rely on, and its "
+                "consistency there says nothing."
+            )
+    return out
