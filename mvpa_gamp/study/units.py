@@ -17,6 +17,9 @@ from mvpa_gamp.report.folder import ResultsFolder
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.fits import fit_together, load_fits, save_fits
 
+# Comparisons in one solve: enough to share a pass over X, few enough that the table's first row is early.
+_TOGETHER = 3
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -97,10 +100,15 @@ def fit_units(units: Sequence[Unit], samples: Samples, n_jobs: int) -> Iterator[
 
 def _groups(units: Sequence[Unit]) -> list[list[Unit]]:
     """Units that are fitted in one go, in the order of their first."""
-    groups: dict[object, list[Unit]] = {}
+    groups: list[list[Unit]] = []
+    latest: dict[str, list[Unit]] = {}
     for unit in units:
-        groups.setdefault(unit.method.name if unit.method.joins_tasks else id(unit), []).append(unit)
-    return list(groups.values())
+        group = latest.get(unit.method.name, [])
+        if not group or not unit.method.joins_tasks or len(group) == _TOGETHER:
+            group = latest[unit.method.name] = []
+            groups.append(group)
+        group.append(unit)
+    return groups
 
 
 def _in_order(
