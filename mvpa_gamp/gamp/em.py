@@ -180,7 +180,8 @@ def _relative_change(old: Any, new: Any) -> Array:
     changes = []
     after = parameters(new)
     for name, value in parameters(old).items():
-        change = np.abs(after[name] - value) / np.maximum(np.abs(value), np.finfo(float).tiny)
+        size = np.maximum(np.abs(value), np.abs(after[name]))
+        change = np.abs(after[name] - value) / np.where(size > 0, size, 1.0)
         changes.append(change if change.ndim == 1 else change.max(axis=0))
     return np.max(changes, axis=0)
 

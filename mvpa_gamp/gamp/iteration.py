@@ -50,13 +50,14 @@ class State:
 
 
 class Output(NamedTuple):
-    """The output side of an iteration: cavity predictions, slopes and log-partition of each row."""
+    """The output side of an iteration: cavity predictions, slopes and log-partition of each row, (M, B)."""
 
     p: Array
     tau_p: Array
     s: Array
     tau_s: Array
     log_partition: Array
+    shift: Array  # (B,) step of the intercept
 
 
 def start(design: Design, y: Array, likelihood: Any, prior: Any, settings: SolverSettings) -> State:
@@ -117,8 +118,13 @@ def output_step(state: State, y: Array, train: Array, likelihood: Any, step: Arr
         s[train], tau_s[train] = of_element.prox_score(*given)
         if likelihood.kinks:  # tau_s only sets the length of max-sum steps, it moves no fixed point
             tau_s[train] = np.maximum(tau_s[train], _KINKED_CURVATURE / (1 + _KINKED_CURVATURE * given[2]))
-    # Robust likelihoods are not log-concave: where tau_s < 0 a row carries no precision.
-    return Output(p, tau_p, s, np.maximum(tau_s, 0.0), log_partition)
+    tau_s = np.maximum(tau_s, 0.0)  # robust likelihoods are not log-concave: such a row has no precision
+    shift = _shift(s, tau_s)
+    if mode == "max-sum" and not likelihood.kinks:
+        # While the weights are on their way cavity and loss may disagree; uphill the intercept waits.
+        slopes = of_element.loss_slopes(given[0], (state.z + state.intercept)[train]).s
+        shift = np.where(shift * np.bincount(columns, slopes, shift.size) > 0, shift, 0.0)
+    return Output(p, tau_p, s, tau_s, log_partition, shift)
 
 
 def input_step(
@@ -162,18 +168,18 @@ def input_step(
             statistics[name] = statistics[name] + value if name in statistics else value
     if uniform_tau_r is not None:
         tau_z += _uniform_tau_z(design, tau_w)
-    intercept = state.intercept + step * _shift(out) if settings.intercept else state.intercept
+    intercept = state.intercept + step * out.shift if settings.intercept else state.intercept
     return State(w, tau_w, w_damped, r, tau_r, z, tau_z, out.tau_p, s, tau_s, intercept), statistics
 
 
-def _shift(out: Output) -> Array:
-    """A Newton step of the intercept on the summed log-partition, (B,).
+def _shift(s: Array, tau_s: Array) -> Array:
+    """A Newton step of the intercept on the sum of the rows, (B,).
 
     A row that is far off pulls with all its slope and has no curvature left (hinge: none at all); a share
     of the squared slope, which is the curvature of an undecided row, keeps the step within reason.
     """
-    curvature = np.maximum(out.tau_s.sum(axis=0), _LEAST_CURVATURE * np.square(out.s).sum(axis=0))
-    return out.s.sum(axis=0) / np.maximum(curvature, np.finfo(float).tiny)
+    curvature = np.maximum(tau_s.sum(axis=0), _LEAST_CURVATURE * np.square(s).sum(axis=0))
+    return s.sum(axis=0) / np.maximum(curvature, np.finfo(float).tiny)
 
 
 def _weights(prior: Any, r: Array, tau_r: Array, mode: str) -> tuple[Moments, dict[str, Array]]:
@@ -204,5 +210,6 @@ def _uniform_tau_r(design: Design, tau_s: Array) -> Array:
     """One pseudo-variance per column: N / sum of row energies times their mean slope variance."""
     n_train = design.train.sum(axis=0)
     energy = (design.row_energy() * design.train).sum(axis=0)
-    mean = np.maximum(energy * tau_s.sum(axis=0) / n_train / design.shape[1], np.finfo(float).tiny * 1e4)
+    mean = energy * tau_s.sum(axis=0) / n_train / design.shape[1]
+    mean = np.maximum(mean, np.finfo(design.dtype).tiny * 1e4)
     return (1 / mean)[None].astype(design.dtype)

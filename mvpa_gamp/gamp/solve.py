@@ -21,6 +21,7 @@ from .settings import SolverSettings
 from .threads import BlockMap, block_threads
 
 _NOTHING = 1e-3  # share of its pseudo-noise that is nothing for a weight
+_NO_SLOPE = 1e-100  # of a likelihood that is satisfied to underflow
 _MAX_RETRIES = 12  # halvings of the step before a non-finite column is given up
 # Gain of the cavity score, in nats per sample, that renews the patience: on separable data a growing slab
 # improves it for ever by less and less.
@@ -228,7 +229,7 @@ def _residual(old: State, out: Output, new: State) -> Array:
     """
     noise = _NOTHING * len(new.tau_r) / np.sqrt((1 / new.tau_r).sum(axis=0, dtype=float))
     weights = _norm(new.w - new.w_damped) / (_norm(new.w) + noise)
-    return np.maximum(weights, _norm(out.s - old.s) / (_norm(out.s) + np.finfo(float).tiny))
+    return np.maximum(weights, _norm(out.s - old.s) / np.maximum(_norm(out.s), _NO_SLOPE))
 
 
 def _same_parameters(old: Models, new: Models, tol: float) -> NDArray:

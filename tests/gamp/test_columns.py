@@ -184,6 +184,9 @@ class Failing:
     def loss(self, y, z):
         return self.base.loss(y, z)
 
+    def loss_slopes(self, y, z):
+        return self.base.loss_slopes(y, z)
+
     def _spoilt(self, s, p):
         return np.where((np.asarray(self.marked) > 0) & (np.abs(p) > 1e-6), np.nan, s)
 

@@ -66,7 +66,8 @@ class GaussianMixture(Prior):
 
     def scaled(self, factor: Parameter) -> "GaussianMixture":
         """The prior of factor times w."""
-        return replace(self, means=factor * self.means, variances=np.square(factor) * self.variances)
+        means, variances = (_with_columns(value, factor) for value in (self.means, self.variances))
+        return replace(self, means=factor * means, variances=np.square(factor) * variances)
 
     def log_partition(self, r: ArrayLike, tau_r: ArrayLike) -> Array:
         """Log of the sum of weights[l] N(r; means[l], variances[l] + tau_r)."""
@@ -140,6 +141,11 @@ def _log_density(r: np.ndarray, tau_r: np.ndarray, weight: Any, mean: Any, var: 
     with np.errstate(divide="ignore"):  # a component of weight 0 has log-weight -inf and no share
         log_weight = np.log(weight).astype(r.dtype)
     return np.asarray(log_weight - 0.5 * (gap * gap / total + np.log(total)))
+
+
+def _with_columns(value: np.ndarray, factor: Parameter) -> np.ndarray:
+    """A field (L,) as (L, 1) against a factor per column (B,): columns are no components."""
+    return value[:, None] if np.ndim(factor) > 0 and value.ndim == 1 else value
 
 
 def _components(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
