@@ -224,7 +224,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
     def _score(self, X: Any) -> tuple[NDArray, NDArray]:
         """X @ coef_ + intercept_ and its variance, around the center: float32 X may have a large mean."""
         design = Design(X, center=self._center_)
-        score, variance = design.scores(self.coef_.T, np.square(self.coef_std_.T))
+        score, variance, _ = design.scores(self.coef_.T, np.square(self.coef_std_.T))
         offset = self.intercept_[0] + self._shift()
         return score[:, 0] + offset, np.maximum(variance[:, 0], _NO_VARIANCE)
 

@@ -12,6 +12,7 @@ from .priors import Bernoulli, ElasticNet, Gaussian, GaussianMixture, Laplace
 from .result import EmResult, GampResult
 from .settings import SolverSettings
 from .solve import Progress, solve
+from .state_evolution import StateEvolution, state_evolution
 
 __all__ = [
     "Bernoulli",
@@ -29,6 +30,8 @@ __all__ = [
     "Progress",
     "Robust",
     "SolverSettings",
+    "StateEvolution",
     "fit_em",
     "solve",
+    "state_evolution",
 ]

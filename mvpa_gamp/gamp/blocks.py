@@ -1,7 +1,7 @@
 """Some features of X with their products; the squared matrix of dense X is never stored as a whole."""
 
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,100 +64,46 @@ class Block(Protocol):
         """S' tau_s, in the precision of X."""
         ...
 
+    def forward_pair(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
+        """X w and S tau_w."""
+        ...
 
-class SparseBlock:
-    """All features of a scipy.sparse X."""
-
-    def __init__(self, features: slice, X: Any, squares: Any) -> None:
-        self.features, self.X, self.squares = features, X, squares
-
-    def forward(self, w: Array) -> Array:
-        """X w, float64."""
-        return np.asarray(self.X @ w, dtype=float)
-
-    def forward_squares(self, tau_w: Array) -> Array:
-        """S tau_w, float64."""
-        return np.asarray(self.squares @ tau_w, dtype=float)
-
-    def adjoint(self, s: Array) -> Array:
-        """X' s, in the precision of X."""
-        return np.asfortranarray(self.X.T @ s)
-
-    def adjoint_squares(self, tau_s: Array) -> Array:
-        """S' tau_s, in the precision of X."""
-        return np.asfortranarray(self.squares.T @ tau_s)
-
-
-class CenteredSparseBlock:
-    """X - 1 c' without making it dense: every product of X plus a correction of rank one."""
-
-    def __init__(self, plain: SparseBlock, center: Array) -> None:
-        self.features, self.plain, self.center = plain.features, plain, center
-
-    def forward(self, w: Array) -> Array:
-        """X w - 1 c' w."""
-        return self.plain.forward(w) - (self.center * w).sum(axis=0, dtype=float)
-
-    def forward_squares(self, tau_w: Array) -> Array:
-        """S tau_w - 2 X (c tau_w) + 1 (c^2)' tau_w, never negative."""
-        shifted = self.center * tau_w
-        constant = (self.center * shifted).sum(axis=0, dtype=float)
-        return np.maximum(self.plain.forward_squares(tau_w) - 2 * self.plain.forward(shifted) + constant, 0.0)
-
-    def adjoint(self, s: Array) -> Array:
-        """X' s - c 1' s."""
-        return self.plain.adjoint(s) - self.center * s.sum(axis=0)
-
-    def adjoint_squares(self, tau_s: Array) -> Array:
-        """S' tau_s - 2 c (X' tau_s) + c^2 1' tau_s, never negative."""
-        cross = 2 * self.center * self.plain.adjoint(tau_s)
-        constant = np.square(self.center) * tau_s.sum(axis=0)
-        return np.maximum(self.plain.adjoint_squares(tau_s) - cross + constant, 0)
-
-
-class OffsetBlock:
-    """Another block minus each column's own feature means (n, B); squares stay those of the block.
-
-    A column's means differ little from the common center, and variances do not need to be that exact.
-    """
-
-    def __init__(self, block: Block, means: Array) -> None:
-        self.features, self.block, self.means = block.features, block, means
-
-    def forward(self, w: Array) -> Array:
-        """X w minus the product of means and weights."""
-        return self.block.forward(w) - (self.means * w).sum(axis=0, dtype=float)
-
-    def forward_squares(self, tau_w: Array) -> Array:
-        """S tau_w of the block."""
-        return self.block.forward_squares(tau_w)
-
-    def adjoint(self, s: Array) -> Array:
-        """X' s minus the means times the sum of s."""
-        return self.block.adjoint(s) - self.means * s.sum(axis=0)
-
-    def adjoint_squares(self, tau_s: Array) -> Array:
-        """S' tau_s of the block."""
-        return self.block.adjoint_squares(tau_s)
+    def adjoint_pair(self, s: Array, tau_s: Array) -> tuple[Array, Array]:
+        """X' s and S' tau_s."""
+        ...
 
 
 class DenseBlock:
-    """Some features of a C-ordered X. With row groups, rows outside a column's group get zeros."""
+    """Some features of a C-ordered X. With row groups, rows outside a column's group get zeros.
+
+    ``center`` is subtracted before squaring, and ``subtracted`` from X itself: a center that slopes and
+    scores take care of (see ``Design``) costs no copy of the features.
+    """
 
     def __init__(
-        self, features: slice, X: Array, center: Array | None, groups: list[RowGroup] | None
+        self,
+        features: slice,
+        X: Array,
+        center: Array | None,
+        subtracted: bool,
+        groups: list[RowGroup] | None,
     ) -> None:
-        self.features, self._raw, self._center, self._groups = features, X, center, groups
+        self.features, self._raw, self._groups = features, X, groups
+        self._subtracted = center if subtracted else None
+        self._squared_around = None if subtracted else center
 
     @cached_property
     def _parts(self) -> list[Array]:
-        """The features around their center, one array per group of rows."""
-        X = self._raw if self._center is None else self._raw - self._center
+        """The features, around their center if it is subtracted; one array per group of rows."""
+        X = self._raw if self._subtracted is None else self._raw - self._subtracted
         return [X] if self._groups is None else [X[rows] for rows, _ in self._groups]
 
     @cached_property
     def _squares(self) -> list[Array]:
-        return [np.square(part) for part in self._parts]
+        if self._squared_around is None:
+            return [np.square(part) for part in self._parts]
+        gaps = [part - self._squared_around for part in self._parts]
+        return [np.square(gap, out=gap) for gap in gaps]
 
     def forward(self, w: Array) -> Array:
         """X w, float64."""
@@ -174,6 +120,14 @@ class DenseBlock:
     def adjoint_squares(self, tau_s: Array) -> Array:
         """S' tau_s, in Fortran order."""
         return self._adjoint(self._squares, tau_s)
+
+    def forward_pair(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
+        """X w and S tau_w."""
+        return self.forward(w), self.forward_squares(tau_w)
+
+    def adjoint_pair(self, s: Array, tau_s: Array) -> tuple[Array, Array]:
+        """X' s and S' tau_s."""
+        return self.adjoint(s), self.adjoint_squares(tau_s)
 
     def _forward(self, parts: list[Array], w: Array) -> Array:
         if self._groups is None:

@@ -4,18 +4,30 @@ Features are visited in blocks, so that one block of X serves the adjoint produc
 and the forward products while it is in cache, and the squared matrix is never stored for dense X.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .blocks import Block, CenteredSparseBlock, DenseBlock, OffsetBlock, SparseBlock, row_groups
+from .blocks import Block, DenseBlock, row_groups
 from .moments import Array
+from .sparse_blocks import CenteredSparseBlock, SparseBlock
+from .threads import block_threads
 
 # Bytes of X per block: about one second-level cache, so that the block is read from memory once.
 _BLOCK_BYTES = 1 << 20
+# A mean so many times larger than the spread around it would eat the last digits of products with plain X.
+_LARGE_MEAN = 100.0
+
+
+class Scores(NamedTuple):
+    """X w with its variances S tau_w, around the center, and what to add to an intercept for X as it is."""
+
+    z: Array  # (M, B)
+    tau_z: Array  # (M, B)
+    shift: Array  # (B,)
 
 
 class Design:
@@ -28,21 +40,28 @@ class Design:
     center : mean removal without touching X, because GAMP expects features around zero. (N,) is subtracted
         from every row; "train" subtracts from each column the mean of its own training rows; None nothing.
         Sparse X stays sparse; an (N,) center then costs two more products, "train" none.
+
+    Training means need not be known: slopes that sum to zero over the training rows do not feel them, and
+    scores lose their training mean instead (``balanced`` and ``around_training_mean``, called by the solver).
+    Squares are taken around the mean of all rows, from which training means differ little; of sparse X
+    around zero.
     """
 
     def __init__(self, X: Any, train: Any = None, center: Any = None) -> None:
         self.X = _checked_matrix(X)
         self.train = _checked_train(train, self.X.shape[0])
-        self.means: Array | None = None
+        self._balances = isinstance(center, str)
         if isinstance(center, str):
             self.center = _common_center(center, self.X)
         else:
             self.center = None if center is None else _checked_center(center, self.X)
-        self._squares = self.X.power(2) if self.is_sparse else None
+        self._subtracts = self.center is not None
+        self._sparse = SparseBlock(self.X) if self.is_sparse else None
         self._groups = None if self.is_sparse else row_groups(self.train)
         self._energy = self._row_energy()
-        if isinstance(center, str):
-            self.means = self._training_means()
+        if self._balances and self.center is not None:
+            spread = np.sqrt(self._energy.mean() / self.X.shape[1])
+            self._subtracts = bool(np.abs(self.center).max() > _LARGE_MEAN * spread)
 
     @property
     def is_sparse(self) -> bool:
@@ -62,9 +81,9 @@ class Design:
     def take(self, columns: NDArray) -> "Design":
         """The same X with some of the columns of ``train``."""
         part = object.__new__(Design)
-        part.X, part._squares, part.center = self.X, self._squares, self.center
+        part.X, part._sparse, part.center = self.X, self._sparse, self.center
         part.train, part._energy = self.train[:, columns], self._energy
-        part.means = None if self.means is None else self.means[:, columns]
+        part._balances, part._subtracts = self._balances, self._subtracts
         part._groups = None if self._groups is None else row_groups(part.train)
         return part
 
@@ -73,35 +92,45 @@ class Design:
         part = object.__new__(Design)
         part.X, part.train = self.X[:, features].astype(dtype), self.train
         part.center = None if self.center is None else self.center[features].astype(dtype)
-        part.means = None if self.means is None else np.asfortranarray(self.means[features], dtype=dtype)
-        part._squares = None if self._squares is None else part.X.power(2)
+        part._balances, part._subtracts = self._balances, self._subtracts
+        part._sparse = SparseBlock(part.X) if self.is_sparse else None
         part._groups = self._groups
         part._energy = part._row_energy()
         return part
 
-    def scores(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
-        """X w and S tau_w of all rows, (M, B): scores and their variances, held-out rows included."""
-        z, tau_z = (np.zeros((self.shape[0], w.shape[1])) for _ in range(2))
-        for block in self.blocks(all_rows=True):
-            z += block.forward(w[block.features])
-            tau_z += block.forward_squares(tau_w[block.features])
-        return z, tau_z
+    def balanced(self, s: Array) -> Array:
+        """Slopes (M, B), zero off the training rows, as they act on features around their training means."""
+        if not self._balances:
+            return s
+        return s - self.train * (s.sum(axis=0) / self.train.sum(axis=0))
 
-    def plain_intercept(self, w: Array, intercept: Array) -> Array:
-        """The intercept that goes with X itself when ``intercept`` goes with the centred X, (B,)."""
-        for center in (self.center, self.means):
-            if center is not None:
-                around = center if center.ndim == 2 else center[:, None]
-                intercept = intercept - (around * w).sum(axis=0, dtype=float)
-        return intercept
+    def around_training_mean(self, z: Array) -> Array:
+        """Scores (M, B) of plain X as those of X around its training means."""
+        return z - self._training_mean(z) if self._balances else z
 
-    def _training_means(self) -> Array:
-        """What remains of each column's training mean after the common center, (N, B)."""
-        weights = (self.train / self.train.sum(axis=0)).astype(self.dtype)
-        means = np.empty((self.shape[1], self.shape[2]), dtype=self.dtype, order="F")
-        for block in self.blocks():
-            means[block.features] = block.adjoint(weights)
-        return means
+    def _training_mean(self, z: Array) -> Array:
+        return np.where(self.train, z, 0.0).sum(axis=0) / self.train.sum(axis=0)
+
+    def scores(self, w: Array, tau_w: Array) -> Scores:
+        """Scores of all rows, held-out ones included."""
+
+        def visit(block: Block) -> tuple[Array, Array]:
+            return block.forward_pair(w[block.features], tau_w[block.features])
+
+        z, tau_z = self._summed(visit, w.shape[1])
+        shift = -self._training_mean(z) if self._balances else np.zeros(w.shape[1])
+        z += shift
+        if self._subtracts and self.center is not None:
+            shift = shift - (self.center[:, None] * w).sum(axis=0, dtype=float)
+        return Scores(z, tau_z, shift)
+
+    def _summed(self, visit: Callable[[Block], tuple[Array, Any]], n_columns: int) -> tuple[Array, Array]:
+        first, second = (np.zeros((self.shape[0], n_columns)) for _ in range(2))
+        with block_threads(self.n_blocks) as over_blocks:
+            for part, other in over_blocks(visit, self.blocks(all_rows=True)):
+                first += part
+                second += other
+        return first, second
 
     def row_energy(self) -> Array:
         """Squared norm of every row of X, (M, 1)."""
@@ -109,9 +138,16 @@ class Design:
 
     def _row_energy(self) -> Array:
         ones = np.ones((self.shape[1], 1), dtype=self.dtype)
-        energy = np.zeros((self.shape[0], 1))
-        for block in self.blocks(all_rows=True):
-            energy += block.forward_squares(ones[block.features])
+
+        def visit(block: Block) -> tuple[Array, float]:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return block.forward_squares(ones[block.features]), 0.0
+
+        energy, _ = self._summed(visit, 1)
+        if not np.isfinite(energy).all():
+            raise ValueError(
+                f"The squares of X must be finite, but some overflow {self.dtype}. Standardise the features."
+            )
         return energy
 
     @property
@@ -125,24 +161,20 @@ class Design:
         return 1 if self.is_sparse else -(-self.X.shape[1] // self._block_width)
 
     def blocks(self, all_rows: bool = False) -> Iterator[Block]:
-        """X in blocks of features, one block when sparse.
+        """X in blocks of features, one block when sparse; training means are not removed here.
 
         Products may skip the rows that a column does not train on, unless ``all_rows``.
         """
-        for block in self._plain_blocks(all_rows):
-            yield block if self.means is None else OffsetBlock(block, self.means[block.features])
-
-    def _plain_blocks(self, all_rows: bool) -> Iterator[Block]:
         n_features = self.X.shape[1]
-        if self.is_sparse:
-            everything = slice(0, n_features)
-            plain = SparseBlock(everything, self.X, self._squares)
-            yield plain if self.center is None else CenteredSparseBlock(plain, self.center[:, None])
+        if self._sparse is not None:
+            center = self.center
+            yield self._sparse if center is None else CenteredSparseBlock(self._sparse, center[:, None])
             return
+        groups = None if all_rows else self._groups
         for start in range(0, n_features, self._block_width):
             features = slice(start, min(start + self._block_width, n_features))
             center = None if self.center is None else self.center[features]
-            yield DenseBlock(features, self.X[:, features], center, None if all_rows else self._groups)
+            yield DenseBlock(features, self.X[:, features], center, self._subtracts, groups)
 
 
 def _common_center(center: str, X: Any) -> Array | None:
@@ -164,7 +196,7 @@ def _checked_center(center: Any, X: Any) -> Array:
 
 def _checked_matrix(X: Any) -> Any:
     if sparse.issparse(X):
-        X = X.tocsr() if X.format not in ("csr", "csc") else X
+        X = _canonical(X.tocsr() if X.format not in ("csr", "csc") else X)
         values = X.data
     else:
         X = values = np.ascontiguousarray(X)
@@ -177,6 +209,14 @@ def _checked_matrix(X: Any) -> Any:
     if not np.isfinite(values).all():
         bad = int(np.size(values) - np.count_nonzero(np.isfinite(values)))
         raise ValueError(f"X must be finite, got {bad} NaN or infinite entries. Impute or drop them first.")
+    return X
+
+
+def _canonical(X: Any) -> Any:
+    """X with every entry given once: an entry given in two parts is squared as their sum."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
     return X
 
 

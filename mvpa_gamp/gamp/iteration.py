@@ -12,11 +12,12 @@ import numpy as np
 
 from .blocks import Block
 from .design import Design
-from .moments import Array, Moments
-from .parameters import take
+from .moments import Array
 from .result import GampResult
 from .settings import SolverSettings
 from .threads import BlockMap
+from .training_elements import TrainingElements, loss_slope, max_sum_step, sum_product_step
+from .weights_step import BlockStep, StepFunction, Weights
 
 _TAU_P_FLOOR = 1e-12  # an all-zero iterate has tau_p = 0; scores are of order one, so this is "nothing"
 _FLAT = 1e20  # pseudo-variance of a weight about which the data say nothing yet
@@ -29,14 +30,11 @@ _CURVATURE_FLOOR = 1e-12  # smallest S' tau_s relative to its mean: caps tau_r o
 class State:
     """Everything that one iteration hands to the next, for B columns.
 
-    ``w_damped``, ``s``, ``tau_s``, ``tau_p`` carry the damping; ``w``, ``tau_w``, ``z``, ``tau_z`` do not.
+    ``w_damped``, ``s``, ``tau_s``, ``tau_p`` carry the damping; ``w``, ``z``, ``tau_z`` do not. Variances of
+    the weights follow from r and tau_r and are not kept.
     """
 
-    w: Array  # (N, B)
-    tau_w: Array  # (N, B)
-    w_damped: Array  # (N, B)
-    r: Array  # (N, B)
-    tau_r: Array  # (N, B)
+    weights: Weights  # (N, B) each
     z: Array  # (M, B) X w, without the intercept
     tau_z: Array  # (M, B) S tau_w, or (1, B) with uniform variances
     tau_p: Array  # (M, B) or (1, B)
@@ -45,8 +43,24 @@ class State:
     intercept: Array  # (B,)
 
     def take(self, columns: Any) -> "State":
-        """Some of the columns."""
-        return State(**{name: value[..., columns] for name, value in vars(self).items()})
+        """Some of the columns, in ascending order; those of the weights move up within their arrays."""
+        return replace(
+            self.rows(columns), weights=Weights(*(_packed(part, columns) for part in self.weights))
+        )
+
+    def rows(self, columns: Any) -> "State":
+        """Some of the columns of everything with M rows; the weights stay whole."""
+        return replace(
+            self, **{name: value[..., columns] for name, value in vars(self).items() if name != "weights"}
+        )
+
+
+def _packed(values: Array, columns: Any) -> Array:
+    """Some columns of a Fortran-ordered array, in ascending order, moved to its front; no new memory."""
+    for to, column in enumerate(columns):
+        if to != column:
+            values[:, to] = values[:, column]
+    return values[:, : len(columns)]
 
 
 class Output(NamedTuple):
@@ -67,26 +81,35 @@ def start(design: Design, y: Array, likelihood: Any, prior: Any, settings: Solve
     values there: the first steps are then small and almost linear in the labels.
     """
     _, n_features, n_columns = design.shape
-    flat = np.full((n_features, n_columns), _FLAT, dtype=design.dtype, order="F")
-    r = np.zeros_like(flat)
-    w, tau_w = (np.array(part, dtype=design.dtype, order="F") for part in prior.posterior(r, flat))
-    z, tau_z = forward(design, w, tau_w, settings)
+    mean, var = prior.posterior(np.zeros((1, n_columns)), np.full((1, n_columns), _FLAT))
+    nothing, flat = np.zeros_like(mean), np.full_like(mean, _FLAT)
+    weights = Weights(*(_filled(row, n_features, design.dtype) for row in (mean, mean, nothing, flat)))
+    z, tau_z = _zeros(design, settings)
+    if mean.any():
+        z, _ = forward(design, weights.w, weights.r, settings)
+    uniform = settings.variance == "uniform"
+    tau_z += _uniform_tau_z(design, n_features * var[0]) if uniform else design.row_energy() * var
     zeros = np.zeros_like(z)
-    state = State(w, tau_w, w, r, flat, z, tau_z, tau_z, zeros, zeros, np.zeros(n_columns))
+    state = State(weights, z, tau_z, tau_z, zeros, zeros, np.zeros(n_columns))
     tau_s = output_step(state, y, design.train, likelihood, np.ones(n_columns), settings.mode).tau_s
     return replace(state, tau_s=tau_s)
 
 
 def resume(design: Design, y: Array, likelihood: Any, warm: GampResult, settings: SolverSettings) -> State:
     """Begin where an earlier result ended: its weights, and the slopes at its cavity predictions p."""
-    w, tau_w, r, tau_r = (
-        np.array(part, dtype=design.dtype, order="F")
-        for part in (warm.coef, warm.coef_var, warm.r, warm.tau_r)
-    )
-    z, tau_z = forward(design, w, tau_w, settings)
-    given = State(w, tau_w, w, r, tau_r, warm.p, tau_z, tau_z, 0 * z, 0 * z, np.zeros_like(warm.intercept))
+    parts = (warm.coef, warm.coef, warm.r, warm.tau_r)
+    weights = Weights(*(np.array(part, dtype=design.dtype, order="F") for part in parts))
+    z, tau_z = forward(design, weights.w, warm.coef_var.astype(design.dtype), settings)
+    given = State(weights, warm.p, tau_z, tau_z, 0 * z, 0 * z, np.zeros_like(warm.intercept))
     out = output_step(given, y, design.train, likelihood, np.ones(z.shape[1]), settings.mode)
     return replace(given, z=z, s=out.s, tau_s=out.tau_s, intercept=warm.intercept.copy())
+
+
+def _filled(row: Array, n_features: int, dtype: Any) -> Array:
+    """The same row for every feature, in Fortran order."""
+    out = np.empty((n_features, row.shape[1]), dtype=dtype, order="F")
+    out[:] = row
+    return out
 
 
 def forward(design: Design, w: Array, tau_w: Array, settings: SolverSettings) -> tuple[Array, Array]:
@@ -97,8 +120,8 @@ def forward(design: Design, w: Array, tau_w: Array, settings: SolverSettings) ->
         if settings.variance == "full":
             tau_z += block.forward_squares(tau_w[block.features])
     if settings.variance == "uniform":
-        tau_z += _uniform_tau_z(design, tau_w)
-    return z, tau_z
+        tau_z += _uniform_tau_z(design, tau_w.sum(axis=0, dtype=float))
+    return design.around_training_mean(z), tau_z
 
 
 def output_step(state: State, y: Array, train: Array, likelihood: Any, step: Array, mode: str) -> Output:
@@ -108,22 +131,21 @@ def output_step(state: State, y: Array, train: Array, likelihood: Any, step: Arr
     """
     tau_p = np.maximum(step * state.tau_z + (1 - step) * state.tau_p, _TAU_P_FLOOR)
     p = state.z + state.intercept - state.s * tau_p
-    columns = np.nonzero(train)[1]
-    of_element = take(likelihood, columns)
-    given = (y[train], p[train], np.broadcast_to(tau_p, p.shape)[train])
-    s, tau_s, log_partition = (np.zeros_like(p) for _ in range(3))
+    elements = TrainingElements(train, likelihood)
+    given = tuple(elements.pick(values) for values in (y, p, tau_p))
     if mode == "sum-product":
-        (s[train], tau_s[train]), log_partition[train] = of_element.evaluate(*given)
+        s, tau_s, log_partition = map(elements.put, elements.step(sum_product_step, *given))
     else:
-        s[train], tau_s[train] = of_element.prox_score(*given)
+        some_s, some_tau_s = elements.step(max_sum_step, *given)
         if likelihood.kinks:  # tau_s only sets the length of max-sum steps, it moves no fixed point
-            tau_s[train] = np.maximum(tau_s[train], _KINKED_CURVATURE / (1 + _KINKED_CURVATURE * given[2]))
+            some_tau_s = np.maximum(some_tau_s, _KINKED_CURVATURE / (1 + _KINKED_CURVATURE * given[2]))
+        s, tau_s, log_partition = elements.put(some_s), elements.put(some_tau_s), np.zeros_like(p)
     tau_s = np.maximum(tau_s, 0.0)  # robust likelihoods are not log-concave: such a row has no precision
     shift = _shift(s, tau_s)
     if mode == "max-sum" and not likelihood.kinks:
         # While the weights are on their way cavity and loss may disagree; uphill the intercept waits.
-        slopes = of_element.loss_slopes(given[0], (state.z + state.intercept)[train]).s
-        shift = np.where(shift * np.bincount(columns, slopes, shift.size) > 0, shift, 0.0)
+        (slopes,) = elements.step(loss_slope, given[0], elements.pick(state.z + state.intercept))
+        shift = np.where(shift * elements.column_sums(slopes) > 0, shift, 0.0)
     return Output(p, tau_p, s, tau_s, log_partition, shift)
 
 
@@ -131,45 +153,51 @@ def input_step(
     state: State,
     out: Output,
     design: Design,
-    prior: Any,
+    weights_step: StepFunction,
     step: Array,
     settings: SolverSettings,
+    spare: Weights,
     over_blocks: BlockMap = map,
-) -> tuple[State, dict[str, Array]]:
+) -> tuple[State, dict[str, Array], Array]:
     """Lines 13 to 19 and, on the same pass over X, the next iteration's products (lines 2 and 3).
 
-    Returns the next state and the summed EM statistics of the prior (none in max-sum mode).
+    The next weights are written to ``spare``. Returns the next state, the summed EM statistics of the prior
+    (none in max-sum mode) and how far the weights moved, see ``BlockStep.moved``.
     """
     s = step * out.s + (1 - step) * state.s
     tau_s = step * out.tau_s + (1 - step) * state.tau_s
-    narrow_s, narrow_tau_s, mix = (part.astype(design.dtype) for part in (s, tau_s, step))
+    narrow_s, narrow_tau_s, mix = (part.astype(design.dtype) for part in (design.balanced(s), tau_s, step))
     floor = _curvature_floor(design, tau_s)
-    uniform_tau_r = _uniform_tau_r(design, tau_s) if settings.variance == "uniform" else None
-    w, tau_w, w_damped, r, tau_r = (np.empty_like(state.w, order="F") for _ in range(5))
+    uniform = settings.variance == "uniform"
+    precision = _uniform_precision(design, tau_s) if uniform else None
 
-    def visit(block: Block) -> tuple[Array, Array | float, dict[str, Array]]:
+    def visit(block: Block) -> tuple[Array, Array, BlockStep]:
         at = block.features
-        if uniform_tau_r is None:
-            tau_r[at] = 1 / np.maximum(block.adjoint_squares(narrow_tau_s), floor)  # line 13
+        if precision is not None:
+            adjoint = block.adjoint(narrow_s)
+            curvature = np.asfortranarray(np.broadcast_to(precision, adjoint.shape))
         else:
-            tau_r[at] = uniform_tau_r
-        w_damped[at] = mix * state.w[at] + (1 - mix) * state.w_damped[at]
-        r[at] = w_damped[at] + tau_r[at] * block.adjoint(narrow_s)  # line 14
-        (w[at], tau_w[at]), sums = _weights(prior, r[at], tau_r[at], settings.mode)
-        tau_z = 0.0 if uniform_tau_r is not None else block.forward_squares(tau_w[at])
-        return block.forward(w[at]), tau_z, sums
+            adjoint, curvature = block.adjoint_pair(narrow_s, narrow_tau_s)
+            np.maximum(curvature, floor, out=curvature)  # line 13: 1 / tau_r
+        done = weights_step(state.weights, spare, at, adjoint, curvature, mix)
+        if precision is not None:
+            return block.forward(spare.w[at]), done.tau_w.sum(axis=0, dtype=float)[None], done
+        return *block.forward_pair(spare.w[at], done.tau_w), done
 
     z, tau_z = _zeros(design, settings)
     statistics: dict[str, Array] = {}
-    for part, tau_part, sums in over_blocks(visit, design.blocks()):
+    moved = np.zeros((3, step.size))
+    for part, tau_part, done in over_blocks(visit, design.blocks()):
         z += part
         tau_z += tau_part
-        for name, value in sums.items():
+        moved += done.moved
+        for name, value in done.sums.items():
             statistics[name] = statistics[name] + value if name in statistics else value
-    if uniform_tau_r is not None:
-        tau_z += _uniform_tau_z(design, tau_w)
+    if uniform:
+        tau_z = _uniform_tau_z(design, tau_z[0])
+    z = design.around_training_mean(z)
     intercept = state.intercept + step * out.shift if settings.intercept else state.intercept
-    return State(w, tau_w, w_damped, r, tau_r, z, tau_z, out.tau_p, s, tau_s, intercept), statistics
+    return State(spare, z, tau_z, out.tau_p, s, tau_s, intercept), statistics, moved
 
 
 def _shift(s: Array, tau_s: Array) -> Array:
@@ -180,12 +208,6 @@ def _shift(s: Array, tau_s: Array) -> Array:
     """
     curvature = np.maximum(tau_s.sum(axis=0), _LEAST_CURVATURE * np.square(s).sum(axis=0))
     return s.sum(axis=0) / np.maximum(curvature, np.finfo(float).tiny)
-
-
-def _weights(prior: Any, r: Array, tau_r: Array, mode: str) -> tuple[Moments, dict[str, Array]]:
-    if mode == "sum-product":
-        return prior.expect(r, tau_r)
-    return prior.prox(r, tau_r), {}
 
 
 def _zeros(design: Design, settings: SolverSettings) -> tuple[Array, Array]:
@@ -200,16 +222,15 @@ def _curvature_floor(design: Design, tau_s: Array) -> Array:
     return np.maximum(_CURVATURE_FLOOR * mean, tiny).astype(design.dtype)
 
 
-def _uniform_tau_z(design: Design, tau_w: Array) -> Array:
+def _uniform_tau_z(design: Design, total_tau_w: Array) -> Array:
     """Mean training-row energy times the mean weight variance, (1, B)."""
     energy = (design.row_energy() * design.train).sum(axis=0) / design.train.sum(axis=0)
-    return (energy * tau_w.mean(axis=0, dtype=float))[None]
+    return (energy * total_tau_w / design.shape[1])[None]
 
 
-def _uniform_tau_r(design: Design, tau_s: Array) -> Array:
-    """One pseudo-variance per column: N / sum of row energies times their mean slope variance."""
+def _uniform_precision(design: Design, tau_s: Array) -> Array:
+    """One 1 / tau_r per column: mean of the row energies times their summed slope variance over N, (1, B)."""
     n_train = design.train.sum(axis=0)
     energy = (design.row_energy() * design.train).sum(axis=0)
     mean = energy * tau_s.sum(axis=0) / n_train / design.shape[1]
-    mean = np.maximum(mean, np.finfo(design.dtype).tiny * 1e4)
-    return (1 / mean)[None].astype(design.dtype)
+    return np.maximum(mean, np.finfo(design.dtype).tiny * 1e4)[None].astype(design.dtype)

@@ -21,7 +21,7 @@ def cavity_score(out: Output, train: Array) -> Array:
 def map_cost(state: State, y: Array, train: Array, likelihood: Any, prior: Any) -> Array:
     """Summed loss of the training rows plus the penalty of the weights (eq. reg_loss_min), (B,)."""
     loss = likelihood.loss(y, state.z + state.intercept)
-    return np.where(train, loss, 0.0).sum(axis=0) + prior.penalty(state.w).sum(axis=0, dtype=float)
+    return np.where(train, loss, 0.0).sum(axis=0) + prior.penalty(state.weights.w).sum(axis=0, dtype=float)
 
 
 def bethe_free_energy(state: State, y: Array, design: Design, likelihood: Any, prior: Any) -> Array:
@@ -48,7 +48,8 @@ _NEWTON_STEPS = 4
 
 def _divergence(state: State, prior: Any) -> Array:
     """sum_n KL(q(w_n) || p(w_n)) with q(w) = p(w) N(w; r, tau_r) / C."""
-    r, tau_r = state.r.astype(float), state.tau_r.astype(float)
-    second = np.square(state.w - r) + state.tau_w
+    r, tau_r = (part.astype(float) for part in (state.weights.r, state.weights.tau_r))
+    mean, var = prior.posterior(r, tau_r)
+    second = np.square(mean - r) + var
     log_density = -0.5 * (np.log(2 * np.pi * tau_r) + second / tau_r)
     return (log_density - prior.log_partition(r, tau_r)).sum(axis=0)

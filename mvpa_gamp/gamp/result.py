@@ -25,13 +25,18 @@ class GampResult:
     """The fits of B columns on M rows and N features.
 
     ``coef`` and ``coef_var`` are posterior means and variances (sum-product) or the minimiser and its
-    local variances (max-sum). ``p``, ``tau_p`` are cavity predictions on training rows and plain
-    predictions on held-out rows, intercept included.
+    local variances (max-sum). ``z``, ``tau_z`` are the scores of all rows and their variances; ``p`` and
+    ``tau_p`` are cavity predictions on training rows, and the same as ``z`` and ``tau_z`` on held-out rows.
+    Scores include the intercept, which goes with features around their center; ``plain_intercept`` goes with
+    X as it is.
     """
 
     coef: Array  # (N, B)
     coef_var: Array  # (N, B)
     intercept: Array  # (B,)
+    plain_intercept: Array  # (B,)
+    z: Array  # (M, B)
+    tau_z: Array  # (M, B)
     p: Array  # (M, B)
     tau_p: Array  # (M, B)
     r: Array  # (N, B)

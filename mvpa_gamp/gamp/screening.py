@@ -62,7 +62,7 @@ def solve_screened(
 def _first_guess(design: Design, y: Array, likelihood: Any, warm: GampResult | None) -> NDArray:
     """Features with a weight in the warm start, filled up with those whose slope at zero is largest."""
     zeros = np.zeros_like(y)
-    slopes = np.where(design.train, likelihood.prox_score(y, zeros, zeros + 1e-12).s, 0.0)
+    slopes = design.balanced(np.where(design.train, likelihood.prox_score(y, zeros, zeros + 1e-12).s, 0.0))
     size = np.empty(design.shape[1])
 
     def visit(block: Block) -> None:
@@ -81,7 +81,8 @@ def _everywhere(
     """The restricted result with r, tau_r and the proximal step of all the other features filled in."""
     tau_p = np.maximum(part.tau_p, 1e-12)
     s, tau_s = likelihood.prox_score(y, part.p, tau_p)
-    s, tau_s = (np.where(design.train, value, 0.0).astype(design.dtype) for value in (s, tau_s))
+    s, tau_s = (np.where(design.train, value, 0.0) for value in (s, tau_s))
+    s, tau_s = design.balanced(s).astype(design.dtype), tau_s.astype(design.dtype)
     shape = (design.shape[1], design.shape[2])
     coef, coef_var, r, tau_r = (np.zeros(shape, dtype=design.dtype, order="F") for _ in range(4))
     floor = 1e-12 * float(np.abs(tau_s).max()) + np.finfo(design.dtype).tiny * 1e4

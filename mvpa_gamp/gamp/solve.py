@@ -19,6 +19,7 @@ from .parameters import expand, parameters, put, take
 from .result import CAVITY, FIXED_POINT, ITERATION_LIMIT, NOT_FINITE, GampResult
 from .settings import SolverSettings
 from .threads import BlockMap, block_threads
+from .weights_step import Weights, is_worth_compiling, step_function
 
 _NOTHING = 1e-3  # share of its pseudo-noise that is nothing for a weight
 _NO_SLOPE = 1e-100  # of a likelihood that is satisfied to underflow
@@ -26,6 +27,7 @@ _MAX_RETRIES = 12  # halvings of the step before a non-finite column is given up
 # Gain of the cavity score, in nats per sample, that renews the patience: on separable data a growing slab
 # improves it for ever by less and less.
 _CLEAR_GAIN = 5e-3
+_FEATURES_AT_ONCE = 4096  # of the final weights, so that work space stays small
 
 
 class Progress(NamedTuple):
@@ -97,9 +99,10 @@ def run(
     models = Models(expand(likelihood, n_columns), expand(prior, n_columns))
     if settings.mode == "max-sum":
         prior.prox(np.zeros(1), np.ones(1))  # a prior without a max-sum step says so here
-    kept = _Kept(design, models, settings)
     with block_threads(design.n_blocks) as over_blocks:
         batch: _Batch | None = _Batch.begin(design, labels, models, settings, warm)
+        assert batch is not None
+        kept = _Kept(batch, settings)
         iteration = 0
         while batch is not None:
             iteration += 1
@@ -111,10 +114,11 @@ def run(
 
 
 def _predicted(result: GampResult, design: Design) -> GampResult:
-    """The result with plain predictions on held-out rows, which the loop need not visit."""
-    z, tau_z = design.scores(result.coef, result.coef_var)
-    p = np.where(design.train, result.p, z + result.intercept)
-    return replace(result, p=p, tau_p=np.where(design.train, result.tau_p, tau_z))
+    """The result with the scores of all rows, held-out ones included, which the loop need not visit."""
+    z, tau_z, shift = design.scores(result.coef, result.coef_var)
+    z = z + result.intercept
+    p, tau_p = np.where(design.train, result.p, z), np.where(design.train, result.tau_p, tau_z)
+    return replace(result, plain_intercept=result.intercept + shift, z=z, tau_z=tau_z, p=p, tau_p=tau_p)
 
 
 def checked_labels(y: Any, design: Design) -> Array:
@@ -153,7 +157,9 @@ class _Batch:
     models: Models  # for the next iteration
     made_with: Models  # with which ``state`` was computed
     state: State
+    spare: Weights  # memory for the next weights
     damping: Damping
+    compiled: bool
 
     @classmethod
     def begin(
@@ -165,17 +171,28 @@ class _Batch:
         else:
             state = resume(design, y, models.likelihood, warm, settings)
         damping = Damping.begin(settings.damping or 1.0, n_columns)
-        return cls(np.arange(n_columns), design, y, models, models, state, damping)
+        if settings.stop == "cavity":  # only a broken move is taken back, and what is to be kept was copied
+            spare = state.weights._replace(w=np.empty_like(state.weights.w))
+        else:
+            spare = Weights(*(np.empty_like(part) for part in state.weights))
+        compiled = is_worth_compiling(design.dtype, state.weights.w.size)
+        columns = np.arange(n_columns)
+        return cls(columns, design, y, models, models, state, spare, damping, compiled)
 
     def take(self, keep: NDArray) -> "_Batch":
+        """Some of the columns; this batch's own arrays are used up."""
+        state = self.state.take(keep)
+        pairs = zip(self.spare, self.state.weights, state.weights, strict=True)
         return _Batch(
             self.columns[keep],
             self.design.take(keep),
             self.y[:, keep],
             self.models.take(keep),
             self.made_with.take(keep),
-            self.state.take(keep),
+            state,
+            Weights(*(new if free is old else free[:, : keep.size] for free, old, new in pairs)),
             self.damping.take(keep),
+            self.compiled,
         )
 
 
@@ -193,10 +210,13 @@ def _iterate(
     out = output_step(old, batch.y, train, models.likelihood, damping.step, settings.mode)
     if settings.stop == "cavity":
         kept.store_better(batch, objective.cavity_score(out, train), iteration - 1)
-    new, statistics = input_step(old, out, batch.design, models.prior, damping.step, settings, over_blocks)
+    step = step_function(models.prior, settings.mode, batch.compiled)
+    new, statistics, moved_by = input_step(
+        old, out, batch.design, step, damping.step, settings, batch.spare, over_blocks
+    )
     finite = np.asarray(np.isfinite(new.z).all(axis=0) & np.isfinite(new.tau_z).all(axis=0))
     accepted = finite.copy()
-    residual = _residual(old, out, new)
+    residual = _residual(old, out, moved_by, batch.design.shape[1])
     if adaptive:
         new = _merged(old, new, np.flatnonzero(finite))  # a broken column has no objective
         eps = float(np.finfo(batch.design.dtype).eps)
@@ -207,7 +227,7 @@ def _iterate(
         tuned = tuner(iteration, batch.columns, models, out, statistics, train, batch.y)
         still &= _same_parameters(models, tuned, settings.tol or 0.0)
     moved = np.flatnonzero(accepted)
-    batch.state = _merged(old, new, moved)
+    batch.state, batch.spare = _merged(old, new, moved), old.weights
     batch.models = models.replaced(moved, tuned, moved)
     batch.made_with = batch.made_with.replaced(moved, models, moved)
     damping.adapt(accepted, finite, adaptive)
@@ -221,14 +241,14 @@ def _objective(batch: _Batch, state: State, settings: SolverSettings) -> Array:
     return objective.bethe_free_energy(state, batch.y, batch.design, likelihood, prior)
 
 
-def _residual(old: State, out: Output, new: State) -> Array:
+def _residual(old: State, out: Output, moved_by: Array, n_features: int) -> Array:
     """Relative change of weights or of slopes, whichever is larger, before damping shrinks it.
 
     Weights that vanish are measured by a small share of their pseudo-noise, N over the root of the summed
     1 / tau_r: features without data, whose tau_r is huge, count for nothing in it.
     """
-    noise = _NOTHING * len(new.tau_r) / np.sqrt((1 / new.tau_r).sum(axis=0, dtype=float))
-    weights = _norm(new.w - new.w_damped) / (_norm(new.w) + noise)
+    change, size, information = np.sqrt(moved_by)
+    weights = change / (size + _NOTHING * n_features / information)
     return np.maximum(weights, _norm(out.s - old.s) / np.maximum(_norm(out.s), _NO_SLOPE))
 
 
@@ -248,8 +268,13 @@ def _merged(old: State, new: State, moved: NDArray) -> State:
     if moved.size == n_columns:
         return new
     stuck = np.setdiff1d(np.arange(n_columns), moved)
-    for item in fields(State):
-        getattr(new, item.name)[..., stuck] = getattr(old, item.name)[..., stuck]
+    for name in (item.name for item in fields(State) if item.name != "weights"):
+        getattr(new, name)[..., stuck] = getattr(old, name)[..., stuck]
+    for to, was in zip(new.weights, old.weights, strict=True):
+        if to is not was:
+            to[:, stuck] = was[:, stuck]
+    if new.weights.w_damped is old.weights.w_damped:  # written over: damping starts again at the weights
+        new.weights.w_damped[:, stuck] = old.weights.w[:, stuck]
     return new
 
 
@@ -260,26 +285,26 @@ def _norm(values: Array) -> Array:
 class _Kept:
     """The states to be returned, filled in as columns improve or end."""
 
-    def __init__(self, design: Design, models: Models, settings: SolverSettings) -> None:
-        n_rows, n_features, n_columns = design.shape
-        self.settings, self.models = settings, models
-        self.coef, self.coef_var, self.r, self.tau_r = (
-            np.zeros((n_features, n_columns), dtype=design.dtype, order="F") for _ in range(4)
-        )
+    def __init__(self, batch: _Batch, settings: SolverSettings) -> None:
+        n_rows, _, n_columns = batch.design.shape
+        self.settings, self.models = settings, batch.models
+        self.r, self.tau_r = (np.empty_like(part) for part in batch.state.weights[2:])
         self.p, self.tau_p = np.zeros((n_rows, n_columns)), np.zeros((n_rows, n_columns))
         self.intercept = np.zeros(n_columns)
         self.kept_iter, self.n_iter = np.zeros(n_columns, dtype=int), np.zeros(n_columns, dtype=int)
         self.score = np.full(n_columns, -np.inf)
         self.clear_score, self.clear_iter = self.score.copy(), self.kept_iter.copy()
         self.status = np.full(n_columns, ITERATION_LIMIT, dtype=object)
+        self.store(batch, np.arange(n_columns), self.score, 0)  # for columns that never get further
 
     def store(self, batch: _Batch, local: NDArray, score: Array, iteration: int) -> None:
         """Keep the present state of some columns (``local`` numbers within the batch)."""
-        state, at = batch.state.take(local), batch.columns[local]
-        self.coef[:, at], self.coef_var[:, at], self.intercept[at] = state.w, state.tau_w, state.intercept
-        self.r[:, at], self.tau_r[:, at] = state.r, state.tau_r
-        self.tau_p[:, at] = state.tau_z
-        self.p[:, at] = state.z + state.intercept - state.s * state.tau_z
+        state, at = batch.state, batch.columns[local]
+        for to, column in zip(at, local, strict=True):
+            self.r[:, to], self.tau_r[:, to] = state.weights.r[:, column], state.weights.tau_r[:, column]
+        self.intercept[at] = state.intercept[local]
+        self.tau_p[:, at] = state.tau_z[:, local]
+        self.p[:, at] = (state.z + state.intercept - state.s * state.tau_z)[:, local]
         self.kept_iter[at], self.score[at] = iteration, score
         self.models = self.models.replaced(at, batch.made_with, local)
 
@@ -290,7 +315,8 @@ class _Kept:
         clear = np.flatnonzero(score > self.clear_score[batch.columns] + _CLEAR_GAIN)
         self.clear_score[batch.columns[clear]] = score[clear]
         self.clear_iter[batch.columns[clear]] = iteration
-        better = np.flatnonzero(score > self.score[batch.columns])
+        is_new = batch.damping.failures == 0  # a move that failed has been taken back
+        better = np.flatnonzero(is_new & (score > self.score[batch.columns]))
         self.store(batch, better, score[better], iteration)
 
     def retire(self, batch: _Batch, still: NDArray, iteration: int) -> _Batch | None:
@@ -302,14 +328,16 @@ class _Kept:
             reasons[:] = ITERATION_LIMIT
         if self.settings.stop == "cavity":
             waited = iteration - self.clear_iter[batch.columns]
-            reasons[(waited >= patience) & (iteration >= patience)] = CAVITY
+            leaving = 1 / (self.settings.damping or 1.0)  # iterations in which the score may dip
+            reasons[(waited >= patience) & (iteration >= patience + leaving)] = CAVITY
         reasons[still] = FIXED_POINT
         reasons[batch.damping.failures > _MAX_RETRIES] = NOT_FINITE
         ended = np.flatnonzero(reasons != "")
         if not ended.size:
             return batch
         self.status[batch.columns[ended]] = reasons[ended]
-        fresh = ended[(self.kept_iter[batch.columns[ended]] == 0) | (self.settings.stop == "fixed-point")]
+        unseen = (self.kept_iter[batch.columns[ended]] == 0) & (batch.damping.failures[ended] == 0)
+        fresh = ended[unseen | (self.settings.stop == "fixed-point")]
         self.store(batch, fresh, self._final_score(batch, fresh), iteration)
         going_on = np.flatnonzero(reasons == "")
         return batch.take(going_on) if going_on.size else None
@@ -317,17 +345,25 @@ class _Kept:
     def _final_score(self, batch: _Batch, local: NDArray) -> Array:
         if self.settings.mode == "max-sum" or not local.size:
             return np.full(local.size, np.nan)
-        part = batch.take(local)
-        likelihood, train = part.made_with.likelihood, part.design.train
-        out = output_step(part.state, part.y, train, likelihood, np.ones(local.size), "sum-product")
+        train, likelihood = batch.design.train[:, local], take(batch.made_with.likelihood, local)
+        rows = batch.state.rows(local)
+        out = output_step(rows, batch.y[:, local], train, likelihood, np.ones(local.size), "sum-product")
         return objective.cavity_score(out, train)
 
     def result(self) -> GampResult:
-        """All columns together."""
+        """All columns together, their weights computed from r and tau_r by the prior they were kept with."""
+        coef, coef_var = np.empty_like(self.r), np.empty_like(self.r)
+        of = self.models.prior.posterior if self.settings.mode == "sum-product" else self.models.prior.prox
+        for first in range(0, len(coef), _FEATURES_AT_ONCE):
+            at = slice(first, first + _FEATURES_AT_ONCE)
+            coef[at], coef_var[at] = of(self.r[at], self.tau_r[at])
         return GampResult(
-            self.coef,
-            self.coef_var,
+            coef,
+            coef_var,
             self.intercept,
+            self.intercept,
+            self.p,
+            self.tau_p,
             self.p,
             self.tau_p,
             self.r,
@@ -335,5 +371,5 @@ class _Kept:
             self.n_iter,
             self.kept_iter,
             self.status.astype(str),
-            self.score,
+            np.where(np.isneginf(self.score), np.nan, self.score),
         )

@@ -45,26 +45,24 @@ class GampMethod:
         else:
             prior = start_prior(self.prior, design)
         tuned = fit_em(design, Y, self.likelihood, prior, self.settings)
-        return self._fold_fits(design, tuned, time.perf_counter() - began)
+        return self._fold_fits(tuned, time.perf_counter() - began)
 
-    def _fold_fits(self, design: Design, tuned: EmResult, seconds: float) -> FoldFits:
+    def _fold_fits(self, tuned: EmResult, seconds: float) -> FoldFits:
         result = tuned.result
-        decision = design.scores(result.coef, result.coef_var)[0] + result.intercept
-        # Held-out rows carry their predictive variance in tau_p; training rows are predicted the same way.
-        proba = tuned.likelihood.predict_proba(decision, np.maximum(result.tau_p, 1e-12))
+        proba = tuned.likelihood.predict_proba(result.z, np.maximum(result.tau_z, 1e-12))
         bernoulli = self.settings.mode == "sum-product"
         inclusion = tuned.prior.inclusion(result.r, result.tau_r) if bernoulli else None
         learnt = {f"prior.{name}": np.asarray(value) for name, value in parameters(tuned.prior).items()}
         return FoldFits(
             coef=result.coef,
-            intercept=design.plain_intercept(result.coef, result.intercept),
+            intercept=result.plain_intercept,
             support=result.coef != 0 if inclusion is None else inclusion > 0.5,
             status=tuple(str(sentence) for sentence in result.status),
             converged=result.converged,
             n_iter=result.n_iter,
             seconds=seconds,
             parameters={name: value for name, value in learnt.items() if value.ndim == 1},
-            decision=decision,
+            decision=result.z,
             proba=proba,
             coef_std=np.sqrt(result.coef_var) if bernoulli else None,
             inclusion=inclusion,

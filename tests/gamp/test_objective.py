@@ -1,5 +1,7 @@
 """Cavity score, Bethe free energy, uniform variances and sparse X."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -40,7 +42,7 @@ def test_bethe_free_energy_is_lowest_at_the_fixed_point():
         w = there.coef + shift
         # the posterior that has mean w under a Gaussian prior: r = w (var + tau_r) / var
         r = w * (3.0 + there.tau_r) / 3.0
-        moved = type(state)(**{**vars(state), "w": w, "r": r, "z": X @ w})
+        moved = replace(state, weights=state.weights._replace(w=w, r=r), z=X @ w)
         return bethe_free_energy(moved, labels, design, likelihood, prior)[0]
 
     here = energy_at(0.0)

@@ -198,7 +198,7 @@ def test_scores_are_those_of_all_rows(form, centered):
     design = Design(FORMATS[form](X), train, center=X.mean(axis=0) if centered else None)
     reference = X - X.mean(axis=0) if centered else X
     w, tau_w = rng.standard_normal((50, train.shape[1])), rng.random((50, train.shape[1]))
-    z, tau_z = design.scores(w, tau_w)
+    z, tau_z, _ = design.scores(w, tau_w)
     np.testing.assert_allclose(z, reference @ w, atol=1e-11)
     np.testing.assert_allclose(tau_z, reference**2 @ tau_w, atol=1e-11)
 

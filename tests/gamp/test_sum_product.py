@@ -1,6 +1,7 @@
 """Sum-product GAMP against posteriors that are known otherwise: sampled, or enumerated and integrated."""
 
 import itertools
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from mvpa_gamp.gamp.objective import bethe_free_energy
 from mvpa_gamp.gamp.parameters import expand
 from mvpa_gamp.gamp.result import FIXED_POINT
 from mvpa_gamp.gamp.starts import start_prior
+from mvpa_gamp.gamp.weights_step import Weights
 
 _spec = spec_from_file_location("real_data", Path(__file__).parents[1] / "real_data.py")
 _shared = module_from_spec(_spec)
@@ -122,8 +124,8 @@ def test_fixed_points_are_stationary_points_of_the_free_energy(likelihood, prior
 
     def energy_at(r, tau_r):
         w, tau_w = prior.posterior(r, tau_r)
-        changed = {"w": w, "tau_w": tau_w, "r": r, "tau_r": tau_r, "z": X @ w, "tau_z": X**2 @ tau_w}
-        return bethe_free_energy(type(state)(**{**vars(state), **changed}), y[:, None], design, *models)[0]
+        moved = replace(state, weights=Weights(w, w, r, tau_r), z=X @ w, tau_z=X**2 @ tau_w)
+        return bethe_free_energy(moved, y[:, None], design, *models)[0]
 
     here = energy_at(found.r, found.tau_r)
     for _ in range(3):

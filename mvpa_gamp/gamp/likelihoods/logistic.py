@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import expit, wrightomega
 
 from mvpa_gamp.gamp.likelihoods import logistic_integral, scale_tuning, variational
+from mvpa_gamp.gamp.likelihoods.logistic_kernels import WORTH_COMPILING, compiled_kernels
 from mvpa_gamp.gamp.likelihoods.parameter_checks import require_known, require_positive
 from mvpa_gamp.gamp.likelihoods.root_finding import increasing_root
 from mvpa_gamp.gamp.moments import Array, Moments, Slopes
@@ -136,6 +137,11 @@ def _standard_prox(x: Array, t: Array) -> Array:
     """
     mirrored = x < -0.5 * t  # then g < 0, and -g solves the same equation with -x - t
     x = np.where(mirrored, -x - t, x)
+    kernels = compiled_kernels() if x.size >= WORTH_COMPILING else None
+    if kernels is not None:
+        g = np.empty(x.shape)
+        kernels.prox(x.ravel(), t.ravel(), g.reshape(-1))
+        return np.where(mirrored, -g, g)
     log_t = np.log(t)
     low, high = x + wrightomega(log_t - np.log(2.0) - x), x + wrightomega(log_t - x)
     slack = 1e-14 * (np.abs(x) + 1.0)

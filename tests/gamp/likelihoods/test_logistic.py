@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from mvpa_gamp.gamp.likelihoods import Logistic
+from mvpa_gamp.gamp.likelihoods import Logistic, logistic, logistic_integral
 from mvpa_gamp.gamp.likelihoods.logistic_integral import integrate
+from mvpa_gamp.gamp.likelihoods.logistic_kernels import WORTH_COMPILING
 
 
 def test_values_measured_elsewhere():
@@ -16,15 +17,33 @@ def test_values_measured_elsewhere():
 
 
 def test_seams_between_the_sums(exact):
-    """Both sides of every switch: t = 1, x = -t/2, x = t/2 and its repeats, the far end."""
+    """Both sides of every switch: t = 1/4, 1, 2, 4, 12 and 40, x = -t/2, x = t/2 and its repeats, the far end."""
     t = np.array([1 - 1e-9, 1 + 1e-9, 1.0, 1.0, 3.0, 3.0, 3.0, 10.0, 10.0, 2.0, 2.0])
     x = np.array([0.2, 0.2, -0.5, 0.5, -1.5 - 1e-9, 1.5 + 1e-9, 4.5, -5.0, 5.0, 39.0 - 1e-9, 39.0 + 1e-9])
+    switches = np.outer([0.25, 2.0, 4.0, 12.0, 40.0], [1 - 1e-9, 1 + 1e-9]).ravel()
+    t = np.concatenate([t, switches, switches, switches])
+    x = np.concatenate([x, 0.2 * switches, -0.45 * switches, 2.0 + switches])
     want = exact(Logistic(), 1.0, x, t)
     got = integrate(x, t)
     np.testing.assert_allclose(got.log_z, want.log_partition, rtol=1e-10)
     np.testing.assert_allclose(got.s, want.s, rtol=1e-10)
     np.testing.assert_allclose(got.tau_s, want.tau_s, rtol=1e-10)
     np.testing.assert_allclose(got.var, want.var, rtol=1e-10)
+
+
+def test_compiled_loops_equal_numpy(monkeypatch):
+    """Many elements at once take the compiled sums, a few take NumPy's."""
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(0)
+    n_elements = 2 * WORTH_COMPILING
+    y, p = rng.choice([-1.0, 1.0], n_elements), 5 * rng.standard_normal(n_elements)
+    tau_p = 10 ** rng.uniform(-6, 3, n_elements)
+    compiled = (*Logistic().evaluate(y, p, tau_p)[0], *Logistic().prox_score(y, p, tau_p))
+    for module in (logistic, logistic_integral):
+        monkeypatch.setattr(module, "WORTH_COMPILING", n_elements + 1)
+    plain = (*Logistic().evaluate(y, p, tau_p)[0], *Logistic().prox_score(y, p, tau_p))
+    for one, other in zip(compiled, plain, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-11)  # the sums of both stop at about 1e-12
 
 
 def test_narrow_posteriors_under_wide_gaussians():

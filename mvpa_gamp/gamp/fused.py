@@ -1,0 +1,145 @@
+"""The Bernoulli-Gaussian step of one block in a single compiled pass, float32.
+
+The same formulas as ``priors/bernoulli.py`` and ``priors/gaussian.py``, ordered so that every element takes
+two divisions, one exponential and one logarithm, all of which the compiler turns into vector instructions.
+Sums are taken over short runs in float32 and over runs in float64.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.special import logit
+
+from .moments import Array
+from .priors import Bernoulli
+from .weights_step import BlockStep, StepFunction, Weights
+
+_SUMS = ("slab.count", "slab.first", "slab.second")
+
+
+def bernoulli_gaussian_step(prior: Bernoulli) -> StepFunction:
+    """The fused step of a Bernoulli prior with a Gaussian slab, parameters one per column."""
+    kernel = _kernel()
+    slab: Any = prior.slab
+    parameters = [np.asarray(part, dtype=np.float32) for part in (logit(prior.rate), slab.mean, slab.var)]
+
+    def step(
+        last: Weights, new: Weights, at: slice, adjoint: Array, precision: Array, mix: Array
+    ) -> BlockStep:
+        tau_w = np.empty(adjoint.shape[::-1], dtype=np.float32)
+        sums = np.zeros((6, mix.size))
+        weights = (part.T for part in (last.w, last.w_damped, *new))
+        given = (np.ascontiguousarray(adjoint.T), np.ascontiguousarray(precision.T))
+        kernel(*given, *weights, tau_w, sums, at.start, mix, *parameters)
+        counted = {"count": np.full(mix.size, float(len(adjoint)))}
+        return BlockStep(tau_w.T, counted | dict(zip(_SUMS, sums[:3], strict=True)), sums[3:])
+
+    return step
+
+
+@cache
+def _kernel() -> Callable[..., None]:
+    """Compiled at its first call, which takes two or three seconds, then kept on disk."""
+    from numba import njit
+
+    # Sums may be reordered and products contracted; NaN and infinity keep their meaning.
+    return njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})(
+        _bernoulli_gaussian
+    )
+
+
+_RUN = 256  # elements summed in float32
+_ONE, _HALF, _ZERO = np.float32(1), np.float32(0.5), np.float32(0)
+# Log-odds below this are nothing: products with such probabilities stay clear of denormal numbers.
+_LEAST_LOG_ODDS = np.float32(-50)
+# exp(x) = 2^k exp(f) with f = x - k log 2 in [-log 2 / 2, log 2 / 2], Taylor to the seventh power: 5e-9.
+_PER_LOG_2 = np.float32(1 / np.log(2))
+_LOG_2_HIGH = np.float32(0.693359375)  # few digits, so that k times it is exact
+_LOG_2_LOW = np.float32(np.log(2) - 0.693359375)
+_E2, _E3, _E4, _E5, _E6, _E7 = (np.float32(1 / f) for f in (2, 6, 24, 120, 720, 5040))
+_BIAS, _MANTISSA_BITS = np.int32(127), np.int32(23)
+# log(d) = k log 2 + log(m) with m in [1/sqrt 2, sqrt 2), and log(m) = 2 atanh(t), t = (m - 1) / (m + 1).
+_MANTISSA, _ONE_BITS = np.int32(0x7FFFFF), np.int32(0x3F800000)
+_SQRT_2 = np.float32(np.sqrt(2))
+_LOG_2, _TWO = np.float32(np.log(2)), np.float32(2)
+_L3, _L5, _L7, _L9 = (np.float32(1 / f) for f in (3, 5, 7, 9))
+
+
+def _bernoulli_gaussian(
+    adjoint: Any,
+    precision: Any,
+    last_w: Any,
+    last_w_damped: Any,
+    new_w: Any,
+    new_w_damped: Any,
+    new_r: Any,
+    new_tau_r: Any,
+    tau_w: Any,
+    sums: Any,
+    start: int,
+    mix: Any,
+    log_odds: Any,
+    mean: Any,
+    var: Any,
+) -> None:
+    """Rows are columns of the problem: adjoint, precision, tau_w (B, n); weights (B, N) from ``start`` on."""
+    n_columns, n = adjoint.shape
+    for b in range(n_columns):
+        share, rest = mix[b], _ONE - mix[b]
+        odds, mu, v = log_odds[b], mean[b], var[b]
+        old, old_damped = last_w[b, start : start + n], last_w_damped[b, start : start + n]
+        out_w, out_damped = new_w[b, start : start + n], new_w_damped[b, start : start + n]
+        out_r, out_tau = new_r[b, start : start + n], new_tau_r[b, start : start + n]
+        slopes, precisions, out_var = adjoint[b], precision[b], tau_w[b]
+        for first in range(0, n, _RUN):
+            count, first_sum, second_sum = _ZERO, _ZERO, _ZERO
+            change, size, information = _ZERO, _ZERO, _ZERO
+            for j in range(first, min(first + _RUN, n)):
+                c = precisions[j]
+                tau = _ONE / c
+                damped = share * old[j] + rest * old_damped[j]
+                r = damped + tau * slopes[j]
+                # Slab: gain var / (var + tau_r), with d = (var + tau_r) / tau_r.
+                d = v * c + _ONE
+                q = _ONE / d
+                slab_var = v * q
+                slab_mean = slab_var * (c * r) + mu * q
+                # Log Bayes factor against w = 0, half of r^2/tau_r - (r - mu)^2/(var + tau_r) - log d.
+                bits = np.float32(d).view(np.int32)
+                k = (bits >> _MANTISSA_BITS) - _BIAS
+                m = np.int32((bits & _MANTISSA) | _ONE_BITS).view(np.float32)
+                large = m > _SQRT_2
+                m = _HALF * m if large else m
+                exponent = np.float32(k) + (_ONE if large else _ZERO)
+                t = (m - _ONE) / (m + _ONE)
+                tt = t * t
+                series = _ONE + tt * (_L3 + tt * (_L5 + tt * (_L7 + tt * _L9)))
+                log_d = exponent * _LOG_2 + _TWO * t * series
+                evidence = c * q * (v * c * r * r + mu * (_TWO * r - mu)) - log_d
+                x = max(odds + _HALF * evidence, _LEAST_LOG_ODDS)
+                # Inclusion 1 / (1 + exp(-x)); exp of a large x would overflow, and is 1 long before.
+                x = -min(x, -_LEAST_LOG_ODDS)
+                whole = np.floor(x * _PER_LOG_2 + _HALF)
+                f = (x - whole * _LOG_2_HIGH) - whole * _LOG_2_LOW
+                e = _E4 + f * (_E5 + f * (_E6 + f * _E7))
+                e = _ONE + f * (_ONE + f * (_E2 + f * (_E3 + f * e)))
+                scale = np.int32((np.int32(whole) + _BIAS) << _MANTISSA_BITS).view(np.float32)
+                inclusion = _ONE / (_ONE + e * scale)
+                w = inclusion * slab_mean
+                out_w[j], out_damped[j], out_r[j], out_tau[j] = w, damped, r, tau
+                out_var[j] = inclusion * (slab_var + (slab_mean - w) * slab_mean)
+                gap = slab_mean - mu
+                count += inclusion
+                first_sum += inclusion * gap
+                second_sum += inclusion * (slab_var + gap * gap)
+                change += (w - damped) * (w - damped)
+                size += w * w
+                information += c
+            sums[0, b] += count
+            sums[1, b] += first_sum
+            sums[2, b] += second_sum
+            sums[3, b] += change
+            sums[4, b] += size
+            sums[5, b] += information

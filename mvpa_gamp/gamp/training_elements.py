@@ -1,0 +1,89 @@
+"""The (row, column) pairs whose labels count, and the scalar steps of a likelihood on them."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .moments import Array
+from .parameters import take
+from .threads import block_threads
+
+_ELEMENTS_AT_ONCE = 1 << 13  # the scalar steps make about twenty arrays of this size: they fit a cache
+
+
+class TrainingElements:
+    """Elements of (M, B) arrays where ``train`` is True: all of them without a copy, or some as a flat list.
+
+    Steps are elementwise and go through the elements in pieces that fit a cache, on all cores when there
+    are many pieces.
+    """
+
+    def __init__(self, train: NDArray, likelihood: Any) -> None:
+        self._train, self._likelihood = train, likelihood
+        self._all = bool(train.all())
+        self._columns = None if self._all else np.nonzero(train)[1]
+
+    def pick(self, values: Array) -> Array:
+        """The elements of ``values``, which is (M, B) or (1, B): (M, B) itself, or (E,)."""
+        values = np.broadcast_to(values, self._train.shape)
+        return values if self._all else values[self._train]
+
+    def put(self, values: Array) -> Array:
+        """An (M, B) array with these elements, 0 elsewhere."""
+        if self._all:
+            return values
+        whole = np.zeros(self._train.shape)
+        whole[self._train] = values
+        return whole
+
+    def column_sums(self, values: Array) -> Array:
+        """Sum of the elements of each column, (B,)."""
+        if self._columns is None:
+            return values.sum(axis=0)
+        return np.bincount(self._columns, values, self._train.shape[1]).astype(float, copy=False)
+
+    def step(self, scalar_step: Callable[..., tuple[Array, ...]], *given: Array) -> tuple[Array, ...]:
+        """``scalar_step(likelihood, *pieces of given)`` piece by piece; its results joined."""
+        pieces = list(self._pieces(given[0].shape))
+        if len(pieces) == 1:
+            return scalar_step(self._part(pieces[0]), *given)
+        results: list[Array] = []
+
+        def work(piece: slice) -> tuple[Array, ...]:
+            return scalar_step(self._part(piece), *(values[piece] for values in given))
+
+        with block_threads(len(pieces)) as over_pieces:
+            for piece, parts in zip(pieces, over_pieces(work, pieces), strict=True):
+                if not results:
+                    results = [np.empty(given[0].shape) for _ in parts]
+                for whole, part in zip(results, parts, strict=True):
+                    whole[piece] = part
+        return tuple(results)
+
+    def _part(self, piece: slice) -> Any:
+        """The likelihood of some elements: its columns as they are, or one value per element."""
+        return self._likelihood if self._columns is None else take(self._likelihood, self._columns[piece])
+
+    @staticmethod
+    def _pieces(shape: tuple[int, ...]) -> Iterator[slice]:
+        length = max(1, _ELEMENTS_AT_ONCE * shape[0] // max(1, int(np.prod(shape))))
+        for start in range(0, max(1, shape[0]), length):
+            yield slice(start, min(start + length, shape[0]))
+
+
+def sum_product_step(likelihood: Any, y: Array, p: Array, tau_p: Array) -> tuple[Array, Array, Array]:
+    """Slope s, its precision tau_s and the log-partition."""
+    (s, tau_s), log_partition = likelihood.evaluate(y, p, tau_p)
+    return s, tau_s, log_partition
+
+
+def max_sum_step(likelihood: Any, y: Array, p: Array, tau_p: Array) -> tuple[Array, Array]:
+    """Slope s and its precision tau_s at the proximal point."""
+    return likelihood.prox_score(y, p, tau_p)
+
+
+def loss_slope(likelihood: Any, y: Array, z: Array) -> tuple[Array]:
+    """Minus the derivative of the loss."""
+    return (likelihood.loss_slopes(y, z).s,)

@@ -1,0 +1,82 @@
+"""The input side of one block of features: pseudo-data, damping, posterior (lines 13 to 18 of Algorithm 1).
+
+``Weights`` are (N, B) arrays in Fortran order, so that a column lies together in memory; a step reads the
+weights of the last iteration and writes those of the next, both at the features of one block.
+"""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .moments import Array, Moments
+from .priors import Bernoulli, Gaussian
+
+
+class Weights(NamedTuple):
+    """What an iteration knows of the weights, each (N, B)."""
+
+    w: Array
+    w_damped: Array
+    r: Array
+    tau_r: Array
+
+
+class BlockStep(NamedTuple):
+    """What one block contributes to the rest of the iteration."""
+
+    tau_w: Array  # (n, B) variances of the new weights
+    sums: dict[str, Array]  # EM statistics of the prior
+    moved: Array  # (3, B) sums of (w - w_damped)^2, w^2 and 1 / tau_r
+
+
+# (last weights, next weights, features, X' s, 1 / tau_r, step) -> contribution
+StepFunction = Callable[[Weights, Weights, slice, Array, Array, Array], BlockStep]
+
+
+# Weights from which the fused step pays for loading the compiler: a second's worth of iterations.
+_WORTH_COMPILING = 1 << 17
+
+
+def is_worth_compiling(dtype: Any, n_weights: int) -> bool:
+    """Whether a solve with so many weights (N times B) should ask for a fused step."""
+    return dtype == np.float32 and n_weights >= _WORTH_COMPILING and find_spec("numba") is not None
+
+
+def step_function(prior: Any, mode: str, compiled: bool = False) -> StepFunction:
+    """The step for this prior; ``compiled`` asks for the fused one where there is one."""
+    has_fused = isinstance(prior, Bernoulli) and isinstance(prior.slab, Gaussian)
+    if compiled and has_fused and mode == "sum-product":
+        from .fused import bernoulli_gaussian_step  # loads the compiler, which takes half a second
+
+        return bernoulli_gaussian_step(prior)
+
+    def step(
+        last: Weights, new: Weights, at: slice, adjoint: Array, precision: Array, mix: Array
+    ) -> BlockStep:
+        tau_r = np.reciprocal(precision)
+        w_damped = mix * last.w[at]
+        w_damped += (1 - mix) * last.w_damped[at]
+        r = tau_r * adjoint
+        r += w_damped  # line 14
+        (w, tau_w), sums = _weights(prior, r, tau_r, mode)
+        new.w[at], new.w_damped[at], new.r[at], new.tau_r[at] = w, w_damped, r, tau_r
+        w_damped -= w
+        return BlockStep(tau_w, sums, np.array([_squared(w_damped), _squared(w), _total(precision)]))
+
+    return step
+
+
+def _weights(prior: Any, r: Array, tau_r: Array, mode: str) -> tuple[Moments, dict[str, Array]]:
+    if mode == "sum-product":
+        return prior.expect(r, tau_r)
+    return prior.prox(r, tau_r), {}
+
+
+def _squared(values: Array) -> Array:
+    return np.einsum("nb,nb->b", values, values, dtype=float)
+
+
+def _total(values: Array) -> Array:
+    return values.sum(axis=0, dtype=float)

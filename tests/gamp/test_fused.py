@@ -1,0 +1,115 @@
+"""The compiled Bernoulli-Gaussian step against the plain one, element by element and in a whole fit."""
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Laplace, Logistic, SolverSettings, fit_em
+from mvpa_gamp.gamp.parameters import expand
+from mvpa_gamp.gamp.starts import start_prior
+from mvpa_gamp.gamp.weights_step import Weights, is_worth_compiling, step_function
+
+N_COLUMNS = 3
+solve_module = import_module("mvpa_gamp.gamp.solve")  # the name is also that of a function
+
+
+def narrow(values):
+    return np.asfortranarray(values, dtype=np.float32)
+
+
+def both_steps(prior, adjoint, precision, last=None, at=None):
+    """(new weights, contribution) of the plain and of the compiled step."""
+    n_features = len(adjoint)
+    at = at or slice(0, n_features)
+    last = last or Weights(*(narrow(np.zeros((at.stop, N_COLUMNS))) for _ in range(4)))
+    mix = np.linspace(0.1, 1, N_COLUMNS).astype(np.float32)
+    found = []
+    for compiled in (False, True):
+        new = Weights(*(narrow(np.full((at.stop, N_COLUMNS), 7.0)) for _ in range(4)))
+        step = step_function(expand(prior, N_COLUMNS), "sum-product", compiled)
+        found.append((new, step(last, new, at, narrow(adjoint), narrow(precision), mix)))
+    return found
+
+
+def assert_same(plain, fused, rtol):
+    (new, done), (new_fused, done_fused) = plain, fused
+    for name, wanted, got in zip(new._fields, new, new_fused, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=rtol, atol=1e-6 * np.abs(wanted).max(), err_msg=name)
+    np.testing.assert_allclose(
+        done_fused.tau_w, done.tau_w, rtol=10 * rtol, atol=1e-6 * np.abs(done.tau_w).max()
+    )
+    assert set(done.sums) == set(done_fused.sums)
+    for name, wanted in done.sums.items():
+        # The first moment may cancel: its error is measured by the second.
+        scale = (
+            np.sqrt(done.sums["slab.second"] * done.sums["slab.count"]) if name == "slab.first" else wanted
+        )
+        assert (np.abs(done_fused.sums[name] - wanted) <= 1e-5 * np.abs(scale) + 1e-30).all(), name
+    np.testing.assert_allclose(done_fused.moved, done.moved, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.05])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_compiled_step_equals_the_plain_one(mean, scale):
+    rng = np.random.default_rng(0)
+    prior = Bernoulli(0.05, Gaussian(mean * scale, (0.1 * scale) ** 2))
+    precision = rng.gamma(2.0, 150.0, (1000, N_COLUMNS)) / scale**2
+    adjoint = rng.standard_normal(precision.shape) * 2 * np.sqrt(precision)
+    last = Weights(*(narrow(0.1 * scale * rng.standard_normal(precision.shape)) for _ in range(4)))
+    assert_same(*both_steps(prior, adjoint, precision, last), rtol=2e-5)
+
+
+def test_a_block_is_written_to_its_own_features_only():
+    rng = np.random.default_rng(1)
+    precision = rng.gamma(2.0, 1.0, (50, N_COLUMNS))
+    plain, fused = both_steps(
+        Bernoulli(0.1, Gaussian()), rng.standard_normal((50, N_COLUMNS)), precision, at=slice(30, 80)
+    )
+    assert_same(plain, fused, rtol=2e-5)
+    assert (fused[0].w[:30] == 7.0).all() and (fused[0].r[30:] != 7.0).all()
+
+
+@pytest.mark.parametrize("rate", [1e-10, 0.5, 1 - 1e-7])
+def test_extremes_stay_finite_and_close(rate):
+    precision = np.repeat(10.0 ** np.arange(-30, 12, 2), 11)[:, None] * np.ones(N_COLUMNS)
+    z = np.tile(np.array([0, 1e-3, 0.1, 1, 3, 5, 8, 13, 30, 100, 1e3]), len(precision) // 11)[:, None]
+    with np.errstate(over="ignore", under="ignore"):
+        plain, fused = both_steps(Bernoulli(rate, Gaussian(0.0, 0.3)), z * np.sqrt(precision), precision)
+    assert all(np.isfinite(part).all() for part in (*fused[0], fused[1].tau_w))
+    np.testing.assert_allclose(fused[0].w, plain[0].w, rtol=2e-4, atol=1e-6)
+    assert (fused[1].tau_w >= 0).all()
+
+
+def test_a_broken_column_breaks_alone():
+    rng = np.random.default_rng(2)
+    adjoint, precision = rng.standard_normal((40, N_COLUMNS)), rng.gamma(2.0, 1.0, (40, N_COLUMNS))
+    adjoint[3, 1] = np.nan
+    _, (new, done) = both_steps(Bernoulli(0.1, Gaussian()), adjoint, precision)
+    assert np.isnan(new.w[3, 1]) and np.isnan(done.moved[:2, 1]).all()
+    assert np.isfinite(new.w[:, [0, 2]]).all() and np.isfinite(done.moved[:, [0, 2]]).all()
+
+
+def test_other_priors_take_the_plain_step():
+    assert step_function(Laplace(), "sum-product", compiled=True).__module__.endswith("weights_step")
+    assert not is_worth_compiling(np.float64, 10**9) and not is_worth_compiling(np.float32, 1000)
+    assert is_worth_compiling(np.float32, 10**6)
+
+
+def test_a_whole_fit_agrees_without_the_compiler(monkeypatch):
+    rng = np.random.default_rng(3)
+    n_rows, n_features = 60, 1 << 15
+    X = rng.standard_normal((n_rows, n_features), dtype=np.float32)
+    y = np.where(np.arange(n_rows) % 2, 1.0, -1.0)
+    X[:, :20] += y[:, None].astype(np.float32)
+    train = np.arange(n_rows)[:, None] % 5 != np.arange(5)
+    design = Design(X, train, center="train")
+    settings = SolverSettings(max_iter=25, intercept=True)
+    fits = {}
+    for compiled in (True, False):
+        monkeypatch.setattr(solve_module, "is_worth_compiling", lambda *_, c=compiled: c)
+        fits[compiled] = fit_em(design, y, Logistic(), start_prior("bernoulli-gaussian", design), settings)
+    fused, plain = fits[True], fits[False]
+    np.testing.assert_array_equal(fused.result.kept_iter, plain.result.kept_iter)
+    np.testing.assert_allclose(fused.result.z, plain.result.z, atol=2e-3 * np.abs(plain.result.z).max())
+    np.testing.assert_allclose(fused.prior.rate, plain.prior.rate, rtol=1e-3)
