@@ -1,7 +1,8 @@
 """Some features of X with their products; the squared matrix of dense X is never stored as a whole."""
 
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from threading import local
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,25 @@ class Block(Protocol):
         ...
 
 
+class Scratch(local):
+    """Memory that each thread uses again and again: fresh memory costs more than the work done in it."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[Any, NDArray] = {}
+
+    def array(self, shape: tuple[int, ...], dtype: Any, name: Any) -> NDArray:
+        """An array with anything in it; one name, one piece of memory."""
+        size = int(np.prod(shape))
+        buffer = self._buffers.get(name)
+        if buffer is None or buffer.size < size or buffer.dtype != dtype:
+            buffer = self._buffers[name] = np.empty(size, dtype=dtype)
+        return buffer[:size].reshape(shape)
+
+    def like(self, values: NDArray, name: Any) -> NDArray:
+        """An array of the same shape and precision."""
+        return self.array(values.shape, values.dtype, name)
+
+
 class DenseBlock:
     """Some features of a C-ordered X. With row groups, rows outside a column's group get zeros.
 
@@ -87,23 +107,34 @@ class DenseBlock:
         center: Array | None,
         subtracted: bool,
         groups: list[RowGroup] | None,
+        scratch: "Scratch | None" = None,
     ) -> None:
         self.features, self._raw, self._groups = features, X, groups
         self._subtracted = center if subtracted else None
         self._squared_around = None if subtracted else center
+        self._memory = scratch or Scratch()
 
     @cached_property
     def _parts(self) -> list[Array]:
         """The features, around their center if it is subtracted; one array per group of rows."""
-        X = self._raw if self._subtracted is None else self._raw - self._subtracted
-        return [X] if self._groups is None else [X[rows] for rows, _ in self._groups]
+        X = self._raw
+        if self._subtracted is not None:
+            X = np.subtract(X, self._subtracted, out=self._memory.like(X, "around"))
+        if self._groups is None:
+            return [X]
+        return [
+            X.take(rows, axis=0, out=self._memory.array((rows.size, X.shape[1]), X.dtype, ("rows", number)))
+            for number, (rows, _) in enumerate(self._groups)
+        ]
 
     @cached_property
     def _squares(self) -> list[Array]:
-        if self._squared_around is None:
-            return [np.square(part) for part in self._parts]
-        gaps = [part - self._squared_around for part in self._parts]
-        return [np.square(gap, out=gap) for gap in gaps]
+        squares = []
+        for number, part in enumerate(self._parts):
+            out = self._memory.like(part, ("squares", number))
+            around = self._squared_around
+            squares.append(np.square(part if around is None else np.subtract(part, around, out=out), out=out))
+        return squares
 
     def forward(self, w: Array) -> Array:
         """X w, float64."""

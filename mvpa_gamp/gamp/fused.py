@@ -86,6 +86,8 @@ def _bernoulli_gaussian(
 ) -> None:
     """Rows are columns of the problem: adjoint, precision, tau_w (B, n); weights (B, N) from ``start`` on."""
     n_columns, n = adjoint.shape
+    # Weights may be damped in place; an array of its own lets the compiler see that nothing else overlaps.
+    damped_run = np.empty(_RUN, np.float32)
     for b in range(n_columns):
         share, rest = mix[b], _ONE - mix[b]
         odds, mu, v = log_odds[b], mean[b], var[b]
@@ -96,10 +98,13 @@ def _bernoulli_gaussian(
         for first in range(0, n, _RUN):
             count, first_sum, second_sum = _ZERO, _ZERO, _ZERO
             change, size, information = _ZERO, _ZERO, _ZERO
-            for j in range(first, min(first + _RUN, n)):
+            last = min(first + _RUN, n)
+            for j in range(first, last):
+                damped_run[j - first] = share * old[j] + rest * old_damped[j]
+            for j in range(first, last):
                 c = precisions[j]
                 tau = _ONE / c
-                damped = share * old[j] + rest * old_damped[j]
+                damped = damped_run[j - first]
                 r = damped + tau * slopes[j]
                 # Slab: gain var / (var + tau_r), with d = (var + tau_r) / tau_r.
                 d = v * c + _ONE

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .blocks import Block
+from .blocks import Block, Scratch
 from .design import Design
 from .moments import Array
 from .result import GampResult
@@ -158,6 +158,7 @@ def input_step(
     settings: SolverSettings,
     spare: Weights,
     over_blocks: BlockMap = map,
+    scratch: Scratch | None = None,
 ) -> tuple[State, dict[str, Array], Array]:
     """Lines 13 to 19 and, on the same pass over X, the next iteration's products (lines 2 and 3).
 
@@ -187,7 +188,7 @@ def input_step(
     z, tau_z = _zeros(design, settings)
     statistics: dict[str, Array] = {}
     moved = np.zeros((3, step.size))
-    for part, tau_part, done in over_blocks(visit, design.blocks()):
+    for part, tau_part, done in over_blocks(visit, design.blocks(scratch=scratch)):
         z += part
         tau_z += tau_part
         moved += done.moved

@@ -22,9 +22,9 @@ class SolverSettings:
         iterate), 0.5 for fixed-point.
     adaptive : let each column shrink its step when its objective rises, and grow it back (fixed-point only;
         a column that turns non-finite is always retried with smaller steps).
-    patience : iterations without a clearly better cavity score; counted from 1 / damping iterations on, which
-        a damped run needs to leave its start. None: 1.5 / damping; 3 / damping chose the same iterates on
-        fMRI and on synthetic data, 1 / damping did not.
+    patience : iterations without a clearly better cavity score. A damped run dips below the score of its
+        start before it rises, so until it is above, three times the patience are granted. None: 1 / damping;
+        3 / damping chose the same iterates on fMRI and on synthetic data.
     variance : "full" (one per feature and row) or "uniform" (one per column; cheaper).
     intercept : learn an unpenalised offset of the scores.
     """
@@ -68,7 +68,7 @@ class SolverSettings:
             damping=damping,
             tol=self.tol or (1e-5 if self.mode == "sum-product" else 1e-7),
             max_iter=self.max_iter or (500 if stop == "cavity" else 2000),
-            patience=self.patience or max(3, round(1.5 / damping)),
+            patience=self.patience or max(3, round(1 / damping)),
         )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import objective
+from .blocks import Scratch
 from .damping import Damping
 from .design import Design
 from .iteration import Output, State, input_step, output_step, resume, start
@@ -27,6 +28,8 @@ _MAX_RETRIES = 12  # halvings of the step before a non-finite column is given up
 # Gain of the cavity score, in nats per sample, that renews the patience: on separable data a growing slab
 # improves it for ever by less and less.
 _CLEAR_GAIN = 5e-3
+# A damped run dips below the score of its start first; it has this many times the patience to rise above.
+_DIP = 3
 _FEATURES_AT_ONCE = 4096  # of the final weights, so that work space stays small
 
 
@@ -102,11 +105,11 @@ def run(
     with block_threads(design.n_blocks) as over_blocks:
         batch: _Batch | None = _Batch.begin(design, labels, models, settings, warm)
         assert batch is not None
-        kept = _Kept(batch, settings)
+        kept, scratch = _Kept(batch, settings), Scratch()
         iteration = 0
         while batch is not None:
             iteration += 1
-            batch = _iterate(batch, kept, settings, iteration, tuner, over_blocks)
+            batch = _iterate(batch, kept, settings, iteration, tuner, over_blocks, scratch)
             if callback is not None:
                 running = 0 if batch is None else batch.columns.size
                 callback(Progress(iteration, running, n_columns, settings.max_iter or 0))
@@ -203,6 +206,7 @@ def _iterate(
     iteration: int,
     tuner: Tuner | None,
     over_blocks: BlockMap,
+    scratch: Scratch,
 ) -> _Batch | None:
     """One iteration of all running columns; returns those that go on, None when all have ended."""
     old, models, train, damping = batch.state, batch.models, batch.design.train, batch.damping
@@ -212,7 +216,7 @@ def _iterate(
         kept.store_better(batch, objective.cavity_score(out, train), iteration - 1)
     step = step_function(models.prior, settings.mode, batch.compiled)
     new, statistics, moved_by = input_step(
-        old, out, batch.design, step, damping.step, settings, batch.spare, over_blocks
+        old, out, batch.design, step, damping.step, settings, batch.spare, over_blocks, scratch
     )
     finite = np.asarray(np.isfinite(new.z).all(axis=0) & np.isfinite(new.tau_z).all(axis=0))
     accepted = finite.copy()
@@ -293,7 +297,8 @@ class _Kept:
         self.intercept = np.zeros(n_columns)
         self.kept_iter, self.n_iter = np.zeros(n_columns, dtype=int), np.zeros(n_columns, dtype=int)
         self.score = np.full(n_columns, -np.inf)
-        self.clear_score, self.clear_iter = self.score.copy(), self.kept_iter.copy()
+        self.start_score, self.clear_score = self.score.copy(), self.score.copy()
+        self.clear_iter = self.kept_iter.copy()
         self.status = np.full(n_columns, ITERATION_LIMIT, dtype=object)
         self.store(batch, np.arange(n_columns), self.score, 0)  # for columns that never get further
 
@@ -310,6 +315,8 @@ class _Kept:
 
     def store_better(self, batch: _Batch, score: Array, iteration: int) -> None:
         """Keep columns whose score is their best so far; the almost empty first iterates do not count."""
+        if iteration == 0:
+            self.start_score[batch.columns] = score
         if iteration < max(1, round(0.5 / (self.settings.damping or 1.0))):
             return
         clear = np.flatnonzero(score > self.clear_score[batch.columns] + _CLEAR_GAIN)
@@ -327,9 +334,9 @@ class _Kept:
         if iteration >= max_iter:
             reasons[:] = ITERATION_LIMIT
         if self.settings.stop == "cavity":
-            waited = iteration - self.clear_iter[batch.columns]
-            leaving = 1 / (self.settings.damping or 1.0)  # iterations in which the score may dip
-            reasons[(waited >= patience) & (iteration >= patience + leaving)] = CAVITY
+            taken_off = self.clear_score[batch.columns] > self.start_score[batch.columns] + _CLEAR_GAIN
+            waited = iteration - np.where(taken_off, self.clear_iter[batch.columns], 0)
+            reasons[waited >= np.where(taken_off, patience, _DIP * patience)] = CAVITY
         reasons[still] = FIXED_POINT
         reasons[batch.damping.failures > _MAX_RETRIES] = NOT_FINITE
         ended = np.flatnonzero(reasons != "")

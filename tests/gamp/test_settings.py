@@ -8,7 +8,7 @@ from mvpa_gamp.gamp import SolverSettings
 
 def test_sum_product_stops_on_the_cavity_score_in_small_steps():
     run = SolverSettings().resolved()
-    assert (run.stop, run.damping, run.patience) == ("cavity", 0.1, 15)
+    assert (run.stop, run.damping, run.patience) == ("cavity", 0.1, 10)
 
 
 def test_max_sum_runs_to_its_fixed_point():
@@ -17,7 +17,7 @@ def test_max_sum_runs_to_its_fixed_point():
     assert run.tol < SolverSettings(stop="fixed-point").resolved().tol  # a support has to be exact
 
 
-@pytest.mark.parametrize(("damping", "patience"), [(1.0, 3), (0.3, 5), (0.05, 30)])
+@pytest.mark.parametrize(("damping", "patience"), [(1.0, 3), (0.3, 3), (0.05, 20)])
 def test_patience_grows_with_damping(damping, patience):
     assert SolverSettings(damping=damping).resolved().patience == patience
 

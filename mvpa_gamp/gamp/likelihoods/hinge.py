@@ -11,7 +11,7 @@ from mvpa_gamp.gamp.gaussian_tails import inverse_mills, truncated_normal
 from mvpa_gamp.gamp.likelihoods.parameter_checks import require_known
 from mvpa_gamp.gamp.moments import Array, Moments, Slopes
 
-_GAUSS_NODES, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(8)
+_GAUSS_NODES, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(5)  # over half a unit: 1e-15 times R^(11)
 
 
 class _Sides(NamedTuple):
@@ -141,8 +141,11 @@ def _log_partition(x: Array, tau_p: Array, side: _Sides) -> Array:
     outside = side.alpha > 0
     base = np.where(outside, x - 1.0 + 0.5 * tau_p + log_ndtr(side.alpha), log_ndtr(side.beta))
     odds = np.where(outside, m_left, m_right) / np.where(outside, m_right, m_left)
-    lost = _lost_mass(np.maximum(side.beta, 0.0), side.sd)
-    return np.where(side.beta > 0, np.log1p(-lost), base + np.log1p(odds))
+    log_c = np.asarray(base + np.log1p(odds))
+    near_one = side.beta > 0
+    if np.any(near_one):
+        log_c[near_one] = np.log1p(-_lost_mass(side.beta[near_one], side.sd[near_one]))
+    return log_c
 
 
 def _lost_mass(beta: Array, sd: Array) -> Array:

@@ -139,9 +139,9 @@ def _standard_prox(x: Array, t: Array) -> Array:
     x = np.where(mirrored, -x - t, x)
     kernels = compiled_kernels() if x.size >= WORTH_COMPILING else None
     if kernels is not None:
-        g = np.empty(x.shape)
-        kernels.prox(x.ravel(), t.ravel(), g.reshape(-1))
-        return np.where(mirrored, -g, g)
+        found = np.empty(x.shape)
+        kernels.prox(x.ravel(), t.ravel(), found.reshape(-1))
+        return np.where(mirrored, -found, found)
     log_t = np.log(t)
     low, high = x + wrightomega(log_t - np.log(2.0) - x), x + wrightomega(log_t - x)
     slack = 1e-14 * (np.abs(x) + 1.0)

@@ -17,7 +17,7 @@ def test_values_measured_elsewhere():
 
 
 def test_seams_between_the_sums(exact):
-    """Both sides of every switch: t = 1/4, 1, 2, 4, 12 and 40, x = -t/2, x = t/2 and its repeats, the far end."""
+    """Both sides of every switch: t = 1/4, 1, 2, 4, 12, 40, x = -t/2, x = t/2, repeats, the far end."""
     t = np.array([1 - 1e-9, 1 + 1e-9, 1.0, 1.0, 3.0, 3.0, 3.0, 10.0, 10.0, 2.0, 2.0])
     x = np.array([0.2, 0.2, -0.5, 0.5, -1.5 - 1e-9, 1.5 + 1e-9, 4.5, -5.0, 5.0, 39.0 - 1e-9, 39.0 + 1e-9])
     switches = np.outer([0.25, 2.0, 4.0, 12.0, 40.0], [1 - 1e-9, 1 + 1e-9]).ravel()
