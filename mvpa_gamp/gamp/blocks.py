@@ -11,37 +11,42 @@ from .moments import Array
 
 
 class RowGroup(NamedTuple):
-    """Columns that train on about the same rows."""
+    """Rows that about the same columns train on."""
 
-    rows: NDArray  # (m,) ascending row numbers that any of the columns trains on
-    columns: NDArray  # (b,) ascending column numbers
+    rows: NDArray  # (m,) ascending row numbers
+    columns: NDArray  # (b,) ascending numbers of all columns that train on any of the rows
 
 
-# A column joins a group when at least this share of its rows is in the group already.
+# A row joins a group when their columns agree in at least this share of the larger set.
 _SHARED = 0.75
 # Products row group by row group pay when they skip at least this share of all (row, column) pairs.
 _WORTH = 0.3
+_MOST_GROUPS = 64  # more would be too small for fast products
 
 
 def row_groups(train: NDArray) -> list[RowGroup] | None:
-    """Groups of the columns of ``train`` (M, B) by the rows they use, or None when all use about all rows.
+    """The rows of ``train`` (M, B) by the columns that use them, or None when all use about all rows.
 
-    The folds of one comparison share most rows; comparisons of different categories do not. Group by
-    group, the products of 28 comparisons of 8 categories cost a quarter.
+    Rows of one category are used by the comparisons it takes part in: the products of 28 comparisons of 8
+    categories, group by group, cost a quarter. Every row is in one group at most.
     """
     groups: list[tuple[NDArray, list[int]]] = []
-    for column, rows in enumerate(train.T):
+    for row, columns in enumerate(train):
+        size = np.count_nonzero(columns)
         for used, members in groups:
-            if np.count_nonzero(used & rows) >= _SHARED * np.count_nonzero(rows):
-                used |= rows
-                members.append(column)
+            if np.count_nonzero(used & columns) >= _SHARED * max(size, np.count_nonzero(used)):
+                used |= columns
+                members.append(row)
                 break
         else:
-            groups.append((rows.copy(), [column]))
+            if size:
+                groups.append((columns.copy(), [row]))
+        if len(groups) > _MOST_GROUPS:
+            return None
     work = sum(np.count_nonzero(used) * len(members) for used, members in groups)
     if work > (1 - _WORTH) * train.size:
         return None
-    return [RowGroup(np.flatnonzero(used), np.array(members)) for used, members in groups]
+    return [RowGroup(np.array(members), np.flatnonzero(used)) for used, members in groups]
 
 
 class Block(Protocol):
@@ -172,7 +177,7 @@ class DenseBlock:
         # s' X on C-ordered X is several times faster than X' s.
         if self._groups is None:
             return (np.ascontiguousarray(s.T) @ parts[0]).T
-        out = np.empty((s.shape[1], self._raw.shape[1]), dtype=self._raw.dtype)
+        out = np.zeros((s.shape[1], self._raw.shape[1]), dtype=self._raw.dtype)
         for (rows, columns), part in zip(self._groups, parts, strict=True):
-            out[columns] = np.ascontiguousarray(s[np.ix_(rows, columns)].T) @ part
+            out[columns] += np.ascontiguousarray(s[np.ix_(rows, columns)].T) @ part
         return out.T

@@ -152,8 +152,8 @@ class Design:
 
     @property
     def _block_width(self) -> int:
-        n_rows = self.X.shape[0] if self._groups is None else max(rows.size for rows, _ in self._groups)
-        return max(64, _BLOCK_BYTES // (n_rows * self.dtype.itemsize))
+        n_bytes = _BLOCK_BYTES if self._groups is None else 2 * _BLOCK_BYTES  # products of parts are smaller
+        return max(64, n_bytes // (self.X.shape[0] * self.dtype.itemsize))
 
     @property
     def n_blocks(self) -> int:

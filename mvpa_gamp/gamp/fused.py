@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
+from .compiled import compiler
 from .moments import Array
 from .priors import Bernoulli
 from .weights_step import BlockStep, StepFunction, Weights
@@ -41,13 +42,8 @@ def bernoulli_gaussian_step(prior: Bernoulli) -> StepFunction:
 
 @cache
 def _kernel() -> Callable[..., None]:
-    """Compiled at its first call, which takes two or three seconds, then kept on disk."""
-    from numba import njit
-
-    # Sums may be reordered and products contracted; NaN and infinity keep their meaning.
-    return njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})(
-        _bernoulli_gaussian
-    )
+    """Sums may be reordered and products contracted; NaN and infinity keep their meaning."""
+    return compiler("reassoc", "contract", "nsz", "arcp")(_bernoulli_gaussian)
 
 
 _RUN = 256  # elements summed in float32

@@ -116,9 +116,12 @@ def forward(design: Design, w: Array, tau_w: Array, settings: SolverSettings) ->
     """Scores X w and their variances S tau_w (lines 2 and 3 of Algorithm 1)."""
     z, tau_z = _zeros(design, settings)
     for block in design.blocks():
-        z += block.forward(w[block.features])
         if settings.variance == "full":
-            tau_z += block.forward_squares(tau_w[block.features])
+            part, tau_part = block.forward_pair(w[block.features], tau_w[block.features])
+            z += part
+            tau_z += tau_part
+        else:
+            z += block.forward(w[block.features])
     if settings.variance == "uniform":
         tau_z += _uniform_tau_z(design, tau_w.sum(axis=0, dtype=float))
     return design.around_training_mean(z), tau_z

@@ -22,6 +22,7 @@ from .threads import each_block
 
 _SMALLEST_SET = 400  # below this many features a smaller problem is not faster
 _MAX_ROUNDS = 20
+_LARGEST = 1e30  # that float32 holds: float64 pseudo-variances of almost separated data go beyond
 
 
 def solve_screened(
@@ -96,7 +97,7 @@ def _everywhere(
     each_block(design, visit)
     inside = (part.coef, part.coef_var, part.r, part.tau_r)
     for whole, values in zip((coef, coef_var, r, tau_r), inside, strict=True):
-        whole[features] = values
+        whole[features] = np.clip(values, -_LARGEST, _LARGEST)
     return replace(part, coef=coef, coef_var=coef_var, r=r, tau_r=tau_r)
 
 

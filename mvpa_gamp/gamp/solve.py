@@ -251,7 +251,7 @@ def _residual(old: State, out: Output, moved_by: Array, n_features: int) -> Arra
     Weights that vanish are measured by a small share of their pseudo-noise, N over the root of the summed
     1 / tau_r: features without data, whose tau_r is huge, count for nothing in it.
     """
-    change, size, information = np.sqrt(moved_by)
+    change, size, information = np.sqrt(np.maximum(moved_by, np.finfo(float).tiny))
     weights = change / (size + _NOTHING * n_features / information)
     return np.maximum(weights, _norm(out.s - old.s) / np.maximum(_norm(out.s), _NO_SLOPE))
 

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mvpa_gamp.gamp.compiled import compiler, is_available
+
 
 class Kernels(NamedTuple):
     """Compiled products; the ``pair`` ones are for one column against X and one against S."""
@@ -26,11 +28,9 @@ class Kernels(NamedTuple):
 @cache
 def compiled_kernels() -> Kernels | None:
     """The kernels, each compiled at its first call and then kept on disk; None without Numba."""
-    try:
-        from numba import njit
-    except ImportError:
+    if not is_available():
         return None
-    build = njit(nogil=True, cache=True)
+    build = compiler()
     return Kernels(build(_gather), build(_gather_pair), build(_scatter), build(_scatter_pair))
 
 

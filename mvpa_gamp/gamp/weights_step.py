@@ -5,11 +5,11 @@ weights of the last iteration and writes those of the next, both at the features
 """
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import compiled
 from .moments import Array, Moments
 from .priors import Bernoulli, Gaussian
 
@@ -41,13 +41,13 @@ _WORTH_COMPILING = 1 << 17
 
 def is_worth_compiling(dtype: Any, n_weights: int) -> bool:
     """Whether a solve with so many weights (N times B) should ask for a fused step."""
-    return dtype == np.float32 and n_weights >= _WORTH_COMPILING and find_spec("numba") is not None
+    return dtype == np.float32 and n_weights >= _WORTH_COMPILING and compiled.is_available()
 
 
-def step_function(prior: Any, mode: str, compiled: bool = False) -> StepFunction:
-    """The step for this prior; ``compiled`` asks for the fused one where there is one."""
+def step_function(prior: Any, mode: str, fused: bool = False) -> StepFunction:
+    """The step for this prior; ``fused`` asks for the compiled one where there is one."""
     has_fused = isinstance(prior, Bernoulli) and isinstance(prior.slab, Gaussian)
-    if compiled and has_fused and mode == "sum-product":
+    if fused and has_fused and mode == "sum-product":
         from .fused import bernoulli_gaussian_step  # loads the compiler, which takes half a second
 
         return bernoulli_gaussian_step(prior)

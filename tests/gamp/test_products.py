@@ -110,17 +110,27 @@ def test_folds_of_one_comparison_need_no_groups():
     assert row_groups(~np.repeat(np.eye(4, dtype=bool), 10, axis=0)) is None
 
 
-def test_groups_partition_the_columns_and_hold_all_their_rows():
+def test_groups_partition_the_rows_and_hold_all_their_columns():
     train, _ = comparisons(100)
     groups = row_groups(train)
     assert groups is not None and len(groups) > 3
-    members = np.concatenate([group.columns for group in groups])
-    np.testing.assert_array_equal(np.sort(members), np.arange(train.shape[1]))
+    members = np.concatenate([group.rows for group in groups])
+    np.testing.assert_array_equal(np.sort(members), np.arange(100))
     for rows, columns in groups:
         assert (np.diff(rows) > 0).all() and (np.diff(columns) > 0).all()
-        outside = np.setdiff1d(np.arange(100), rows)
-        assert not train[np.ix_(outside, columns)].any()
-        assert train[np.ix_(rows, columns)].any(axis=1).all()
+        outside = np.setdiff1d(np.arange(train.shape[1]), columns)
+        assert not train[np.ix_(rows, outside)].any()
+        assert train[np.ix_(rows, columns)].any(axis=0).all()
+    work = sum(rows.size * columns.size for rows, columns in groups)
+    assert work < 0.5 * train.size  # five categories, two of them in a comparison
+
+
+def test_rows_without_a_pattern_are_not_grouped():
+    rng = np.random.default_rng(0)
+    assert row_groups(rng.random((300, 40)) < 0.1) is None
+    unused = comparisons(100)[0]
+    unused[:10] = False
+    assert np.concatenate([group.rows for group in row_groups(unused)]).min() == 10
 
 
 @pytest.mark.parametrize("centered", [False, True])

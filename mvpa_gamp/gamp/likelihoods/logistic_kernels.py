@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mvpa_gamp.gamp.compiled import compiler, is_available
+
 WORTH_COMPILING = 4096  # elements in one call from which compiled loops pay for loading them
 
 
@@ -24,11 +26,9 @@ class Kernels(NamedTuple):
 @cache
 def compiled_kernels() -> Kernels | None:
     """The kernels, compiled at their first call and then kept on disk; None without Numba."""
-    try:
-        from numba import njit
-    except ImportError:
+    if not is_available():
         return None
-    build = njit(nogil=True, cache=True, error_model="numpy")
+    build = compiler()
     return Kernels(build(_smooth), build(_gridded), build(_prox))
 
 

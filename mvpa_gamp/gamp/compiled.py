@@ -1,0 +1,31 @@
+"""Numba, where it is installed, loaded when a large problem first asks for it.
+
+A loop is compiled at its first call, which takes two or three seconds, and kept on disk for later runs. Every
+compiled loop has a NumPy twin that gives the same answers to rounding.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+_log = logging.getLogger("mvpa_gamp")
+
+
+def is_available() -> bool:
+    """Whether loops can be compiled; does not load the compiler, which takes half a second."""
+    return find_spec("numba") is not None
+
+
+@cache
+def compiler(*fast_math: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """What turns a loop into machine code; divisions by zero give infinity, as in NumPy.
+
+    ``fast_math`` names the liberties that it may take, such as "reassoc" for sums in another order.
+    """
+    from numba import njit
+
+    _log.info("Compiling inner loops: a few seconds at their first use, then kept on disk.")
+    options: dict[str, Any] = {"fastmath": set(fast_math)} if fast_math else {}
+    return njit(nogil=True, cache=True, error_model="numpy", **options)

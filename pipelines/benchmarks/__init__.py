@@ -1,0 +1,1 @@
+"""How fast and how lean the package is, next to its peers: ``python -m pipelines.benchmarks``."""

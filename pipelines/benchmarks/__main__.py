@@ -1,0 +1,107 @@
+"""Measure the package's speed and memory next to its peers and next to what the machine allows.
+
+Sections: peers (time and held-out error against liblinear, skglm, celer, nilearn), baseline (our l1-lr-cv
+against skglm on one core), memory (peak of each), growth (in voxels, rows, columns), limits (an iteration
+against its bare matrix products), startup (imports, --help, compilation). Everything is timed in turns within
+the same run; figures are medians. Let nothing else run meanwhile: the load is stored with the figures.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ..command import Options, parse
+from ..output import write_record, write_table
+from .baseline import baseline_rows
+from .growth import growth_rows
+from .limits import limit_rows
+from .machine import describe, machine
+from .memory import memory_rows
+from .peers import peer_rows
+from .problems import Problem, phantom_problem
+from .sizes import FULL, QUICK, Sizes
+from .startup import startup_rows
+from .table import as_text
+from .targets import target_rows
+
+NAME = "benchmarks"
+Rows = list[dict[str, Any]]
+
+_PEER_COLUMNS = (
+    "name",
+    "seconds",
+    "ratio",
+    "cpu_ratio",
+    "error",
+    "error_of_first",
+    "tested_rows",
+    "selected",
+    "measured",
+    "what",
+)
+COLUMNS: dict[str, tuple[str, ...] | None] = {"peers": _PEER_COLUMNS, "baseline": _PEER_COLUMNS}
+
+
+def sections(sizes: Sizes, seed: int, say: Callable[[str], None]) -> dict[str, Callable[[], Rows]]:
+    """What can be measured, by name; the phantom is made when first needed."""
+
+    @cache
+    def problem() -> Problem:
+        return phantom_problem(sizes.shape, seed)
+
+    return {
+        "startup": lambda: startup_rows(sizes.starts),
+        "limits": lambda: limit_rows(sizes, np.random.default_rng(seed)),
+        "growth": lambda: growth_rows(sizes, np.random.default_rng(seed)),
+        "memory": lambda: memory_rows(problem(), say),
+        "baseline": lambda: baseline_rows(problem(), sizes.rounds, say),
+        "peers": lambda: peer_rows(problem(), sizes.rounds, say),
+    }
+
+
+def measure(options: Options, own: argparse.Namespace, sizes: Sizes) -> dict[str, Rows]:
+    """Run, print and store the chosen sections, then compare with the promises."""
+    known = sections(sizes, options.seed, lambda sentence: print(f"  {sentence}", flush=True))
+    print(describe(machine()))
+    found: dict[str, Rows] = {}
+    for name in own.only or known:
+        print(f"\n{name}", flush=True)
+        began = perf_counter()
+        found[name] = known[name]()
+        print(as_text(found[name], COLUMNS.get(name)), flush=True)
+        if found[name]:
+            _store(name, found[name], options, own, perf_counter() - began)
+    promises = target_rows(found)
+    if promises:
+        print(f"\npromises, at the sizes of --{options.size}\n{as_text(promises)}")
+        _store("promises", promises, options, own, 0.0)
+    return found
+
+
+def _store(name: str, rows: Rows, options: Options, own: argparse.Namespace, seconds: float) -> None:
+    write_table(options.out / f"{name}.csv", rows)
+    record = {"section": name, "machine": machine(), "rows": rows}
+    write_record(
+        options.out / f"{name}.json", record, pipeline=NAME, options=options, seconds=seconds, own=own
+    )
+
+
+def _own(parser: argparse.ArgumentParser) -> None:
+    names = tuple(sections(QUICK, 0, print))
+    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=f"any of {', '.join(names)}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    options, own = parse(__doc__ or "", argv, _own, name=NAME)
+    measure(options, own, FULL if options.full else QUICK)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

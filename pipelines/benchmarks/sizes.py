@@ -1,0 +1,42 @@
+"""How large each benchmark is: a quick look, or the sizes of a whole-brain study."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of all sections; ``shape`` is the phantom's grid, whose brain is a fifth of it."""
+
+    shape: tuple[int, int, int]
+    rounds: int  # times that everything timed is repeated, in turns
+    voxels: tuple[int, ...]  # growth in N, at 216 rows and 12 columns
+    rows: tuple[int, ...]  # growth in M, at ``usual_voxels`` and 12 columns
+    columns: tuple[int, ...]  # growth in B, at ``usual_voxels`` and 216 rows
+    usual_voxels: int
+    iterations: int  # per timed solve
+    starts: int  # fresh processes per start-up time
+
+
+USUAL_ROWS = 216  # two categories of nine volumes in twelve runs
+USUAL_COLUMNS = 12  # one fold per run
+
+QUICK = Sizes(
+    shape=(26, 41, 41),  # 8,376 voxels
+    rounds=3,
+    voxels=(2_000, 8_000, 31_250),
+    rows=(108, 216, 432),
+    columns=(1, 12, 96),
+    usual_voxels=8_000,
+    iterations=6,
+    starts=3,
+)
+FULL = Sizes(
+    shape=(40, 64, 64),  # 31,398 voxels
+    rounds=5,
+    voxels=(8_000, 31_250, 125_000, 250_000),
+    rows=(54, 108, 216, 432, 864),
+    columns=(1, 12, 96, 336),
+    usual_voxels=31_398,
+    iterations=12,
+    starts=7,
+)

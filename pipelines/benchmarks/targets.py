@@ -1,0 +1,130 @@
+"""What the package promises about its speed, next to what this run measured.
+
+Iterations are compared by their fastest, long runs by the median over rounds of ratios within a round.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from . import contenders
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+class Target(NamedTuple):
+    """A promise: the section that measures it, its value in those rows, its bound, and the value in CPU time.
+
+    On a busy machine believe the CPU time: it counts work, and a loaded machine stretches short waits most.
+    """
+
+    section: str
+    promise: str
+    value: Callable[[Rows], float]
+    most: float | None = None
+    least: float | None = None
+    cpu: Callable[[Rows], float] | None = None
+
+    def is_met(self, value: float) -> bool:
+        """Whether a value keeps the bounds."""
+        return (self.most is None or value <= self.most) and (self.least is None or value >= self.least)
+
+    def bound(self) -> str:
+        """The bound in words."""
+        return f"at most {self.most:g}" if self.most is not None else f"at least {self.least:g}"
+
+
+def target_rows(sections: Mapping[str, Rows]) -> list[dict[str, Any]]:
+    """One row per promise whose section was measured; what lacks a peer is left out."""
+    rows = []
+    for target in TARGETS:
+        measured = sections.get(target.section, ())
+        try:
+            value = target.value(measured)
+        except LookupError:
+            continue
+        rows.append(
+            {
+                "promise": target.promise,
+                "asked": target.bound(),
+                "measured": value,
+                "met": target.is_met(value),
+                "cpu_measured": None if target.cpu is None else target.cpu(measured),
+            }
+        )
+    return rows
+
+
+def _only(rows: Rows, **wanted: Any) -> Mapping[str, Any]:
+    """The row with these values."""
+    for row in rows:
+        if all(row[name] == value for name, value in wanted.items()):
+            return row
+    raise LookupError(f"no row with {wanted}")
+
+
+def _ratio(name: str, column: str = "ratio") -> Callable[[Rows], float]:
+    return lambda rows: _only(rows, name=name)[column]
+
+
+def _one_fits(column: str) -> Callable[[Rows], float]:
+    return lambda rows: 1.0 / _only(rows, name=contenders.ONE_FIT)[column]
+
+
+def _peer(promise: str, name: str, least: float) -> Target:
+    return Target("peers", promise, _ratio(name), least=least, cpu=_ratio(name, "cpu_ratio"))
+
+
+def _wide_column(rows: Rows) -> float:
+    first = _only(rows, along="columns", columns=1)
+    return _only(rows, along="columns", columns=96)["fastest_column_ms"] / first["fastest_column_ms"]
+
+
+def _whole_brain(rows: Rows) -> float:
+    usual = _only(rows, along="voxels", voxels=31_250)
+    return _only(rows, along="voxels", voxels=250_000)["fastest_ms"] / usual["fastest_ms"]
+
+
+def _memory(rows: Rows) -> float:
+    row = _only(rows, name=contenders.OURS)
+    return row["peak_mb"] / row["allowed_mb"]
+
+
+def _seconds(what: str) -> Callable[[Rows], float]:
+    return lambda rows: _only(rows, what=what)["seconds"]
+
+
+def _products(column: str) -> Callable[[Rows], float]:
+    return lambda rows: _only(rows, precision="float32", what="fit_em")[column]
+
+
+TARGETS = (
+    Target(
+        "peers",
+        "all tuned folds / one liblinear fit",
+        _one_fits("ratio"),
+        most=1.5,
+        cpu=_one_fits("cpu_ratio"),
+    ),
+    _peer("skglm nested / all tuned folds", contenders.SKGLM, least=40),
+    _peer("liblinear nested / all tuned folds", contenders.LIBLINEAR, least=300),
+    Target(
+        "limits",
+        "one tuned iteration / its products, float32",
+        _products("fastest_times_products"),
+        most=2,
+        cpu=_products("cpu_times_products"),
+    ),
+    Target("growth", "cost per column, 96 columns / 1 column", _wide_column, most=0.2),
+    Target("growth", "250,000 voxels / 31,250 voxels", _whole_brain, most=9),
+    Target("memory", "peak beside X / 8 arrays of N x B", _memory, most=1),
+    Target(
+        "baseline",
+        "l1-lr-cv / skglm nested, one core",
+        _ratio(contenders.BASELINE),
+        most=2,
+        cpu=_ratio(contenders.BASELINE, "cpu_ratio"),
+    ),
+    Target("startup", "import mvpa_gamp, seconds", _seconds("import mvpa_gamp"), most=1),
+    Target("startup", "haxby --help, seconds", _seconds("haxby --help"), most=2),
+    Target("startup", "wait at the very first fit, seconds", _seconds("first fit, nothing compiled"), most=5),
+)

@@ -1,0 +1,67 @@
+"""The command line that all pipelines share."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+FIGURES = Path("figures")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What every pipeline is told: the paper's size or a quick look, the seed, and where results go."""
+
+    full: bool
+    seed: int
+    out: Path
+
+    @property
+    def size(self) -> str:
+        """``"full"`` or ``"quick"``."""
+        return "full" if self.full else "quick"
+
+
+def parse(
+    description: str,
+    argv: Sequence[str] | None = None,
+    extra: Callable[[argparse.ArgumentParser], None] | None = None,
+    *,
+    name: str,
+) -> tuple[Options, argparse.Namespace]:
+    """The shared options, and the values of the pipeline's own arguments.
+
+    ``name`` is the pipeline's (``pipelines/NAME.py``); results go to ``figures/NAME`` unless ``--out`` says
+    otherwise. ``extra`` adds the pipeline's own arguments to the parser; only these are in the namespace,
+    which is empty without ``extra``. ``argv`` is None for the command line of the process.
+
+        options, own = parse(__doc__, argv, add_arguments, name="phase_plane")
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"python -m pipelines.{name}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="a smaller run of the same experiment (default)")
+    size.add_argument("--full", action="store_true", help="the size of the paper")
+    parser.add_argument("--seed", type=_seed, default=0, help="of all random numbers (default: %(default)s)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=FIGURES / name,
+        metavar="DIR",
+        help="folder of the results (default: %(default)s)",
+    )
+    if extra is not None:
+        extra(parser)
+    values = vars(parser.parse_args(argv))
+    values.pop("quick")
+    options = Options(**{field: values.pop(field) for field in ("full", "seed", "out")})
+    return options, argparse.Namespace(**values)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got {text!r}")
+    return int(text)
