@@ -1,9 +1,9 @@
 """Blocks of features on all cores, without fighting the BLAS.
 
 The products of one block are too small for a threaded BLAS, whose threads then wait for each other (ten
-times slower on a busy machine). So the BLAS gets one thread and blocks are spread over Python threads:
-NumPy releases the interpreter lock in products and element-wise work. Results do not depend on the number
-of threads, because sums over blocks are taken in the order of the blocks.
+times slower on a busy machine). So the BLAS gets one thread and blocks are spread over Python threads, as
+many as the BLAS would have had: NumPy releases the interpreter lock in products and element-wise work.
+Results do not depend on the number of threads, because sums over blocks are taken in their order.
 """
 
 import os
@@ -16,6 +16,7 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 _BLOCKS_PER_THREAD = 3  # fewer do not pay for handing them over
+_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 BlockMap = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
@@ -26,11 +27,20 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def allowed_threads() -> int:
+    """The cores this process may use, or fewer where the environment allows the BLAS fewer.
+
+    Process pools (joblib, Dask) and batch systems set these variables so that processes do not fight.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limits = (os.environ.get(name, "") for name in _LIMITS)
+    return min([cores, *(int(limit) for limit in limits if limit.isdigit() and int(limit) > 0)])
+
+
 @contextmanager
 def block_threads(n_blocks: int) -> Iterator[BlockMap]:
     """A ``map`` over blocks that uses the cores this process may use, results in order."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = min(cores, n_blocks // _BLOCKS_PER_THREAD)
+    workers = min(allowed_threads(), n_blocks // _BLOCKS_PER_THREAD)
     with _controller().limit(limits=1, user_api="blas"):
         if workers < 2:
             yield map
