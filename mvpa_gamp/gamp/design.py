@@ -17,7 +17,7 @@ from .sparse_blocks import CenteredSparseBlock, SparseBlock
 from .threads import block_threads
 
 # Bytes of X per block: about a second-level cache, so that a block is read from memory once.
-_BLOCK_BYTES = 3 << 19
+_BLOCK_BYTES = 1 << 20
 # A mean so many times larger than the spread around it would eat the last digits of products with plain X.
 _LARGE_MEAN = 100.0
 
@@ -152,7 +152,7 @@ class Design:
 
     @property
     def _block_width(self) -> int:
-        n_bytes = _BLOCK_BYTES if self._groups is None else 2 * _BLOCK_BYTES  # products of parts are smaller
+        n_bytes = _BLOCK_BYTES if self._groups is None else 3 * _BLOCK_BYTES  # products of parts are smaller
         return max(64, n_bytes // (self.X.shape[0] * self.dtype.itemsize))
 
     @property

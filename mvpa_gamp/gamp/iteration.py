@@ -17,7 +17,7 @@ from .result import GampResult
 from .settings import SolverSettings
 from .threads import BlockMap
 from .training_elements import TrainingElements, loss_slope, max_sum_step, sum_product_step
-from .weights_step import BlockStep, StepFunction, Weights
+from .weights_step import StepFunction, Weights
 
 _TAU_P_FLOOR = 1e-12  # an all-zero iterate has tau_p = 0; scores are of order one, so this is "nothing"
 _FLAT = 1e20  # pseudo-variance of a weight about which the data say nothing yet
@@ -165,8 +165,8 @@ def input_step(
 ) -> tuple[State, dict[str, Array], Array]:
     """Lines 13 to 19 and, on the same pass over X, the next iteration's products (lines 2 and 3).
 
-    The next weights are written to ``spare``. Returns the next state, the summed EM statistics of the prior
-    (none in max-sum mode) and how far the weights moved, see ``BlockStep.moved``.
+    The next weights are written to ``spare``, which may be the present ones. Returns the next state, the summed
+    EM statistics of the prior (none in max-sum mode) and how far the weights moved, see ``BlockStep.moved``.
     """
     s = step * out.s + (1 - step) * state.s
     tau_s = step * out.tau_s + (1 - step) * state.tau_s
@@ -175,7 +175,7 @@ def input_step(
     uniform = settings.variance == "uniform"
     precision = _uniform_precision(design, tau_s) if uniform else None
 
-    def visit(block: Block) -> tuple[Array, Array, BlockStep]:
+    def visit(block: Block) -> tuple[Array, Array, dict[str, Array], Array]:
         at = block.features
         if precision is not None:
             adjoint = block.adjoint(narrow_s)
@@ -185,17 +185,19 @@ def input_step(
             np.maximum(curvature, floor, out=curvature)  # line 13: 1 / tau_r
         done = weights_step(state.weights, spare, at, adjoint, curvature, mix)
         if precision is not None:
-            return block.forward(spare.w[at]), done.tau_w.sum(axis=0, dtype=float)[None], done
-        return *block.forward_pair(spare.w[at], done.tau_w), done
+            z_part, tau_part = block.forward(spare.w[at]), done.tau_w.sum(axis=0, dtype=float)[None]
+        else:
+            z_part, tau_part = block.forward_pair(spare.w[at], done.tau_w)
+        return z_part, tau_part, done.sums, done.moved
 
     z, tau_z = _zeros(design, settings)
     statistics: dict[str, Array] = {}
     moved = np.zeros((3, step.size))
-    for part, tau_part, done in over_blocks(visit, design.blocks(scratch=scratch)):
-        z += part
+    for z_part, tau_part, sums, moved_part in over_blocks(visit, design.blocks(scratch=scratch)):
+        z += z_part
         tau_z += tau_part
-        moved += done.moved
-        for name, value in done.sums.items():
+        moved += moved_part
+        for name, value in sums.items():
             statistics[name] = statistics[name] + value if name in statistics else value
     if uniform:
         tau_z = _uniform_tau_z(design, tau_z[0])

@@ -1,5 +1,6 @@
 """What a solve returns: one column per fit, with a sentence about how it ended."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ NOT_FINITE = (
     "Standardise the features or lower damping."
 )
 _SUCCESS = (CAVITY, FIXED_POINT)
+_FEATURES_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -64,3 +66,17 @@ class EmResult:
     likelihood: Any
     prior: Any
     history: dict[str, Array]
+
+    def inclusion(self) -> Array:
+        """P(w != 0) of every weight, (N, B); 1 for priors without an atom at zero."""
+        r, tau_r = self.result.r, self.result.tau_r
+        inclusion = np.empty_like(r)
+        for at in some_features(len(r)):
+            inclusion[at] = self.prior.inclusion(r[at], tau_r[at])
+        return inclusion
+
+
+def some_features(n_features: int) -> Iterator[slice]:
+    """All features, some at a time: work space for a step on all weights would outgrow the weights."""
+    for first in range(0, n_features, _FEATURES_AT_ONCE):
+        yield slice(first, first + _FEATURES_AT_ONCE)

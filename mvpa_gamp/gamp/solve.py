@@ -17,7 +17,7 @@ from .design import Design
 from .iteration import Output, State, input_step, output_step, resume, start
 from .moments import Array
 from .parameters import expand, parameters, put, take
-from .result import CAVITY, FIXED_POINT, ITERATION_LIMIT, NOT_FINITE, GampResult
+from .result import CAVITY, FIXED_POINT, ITERATION_LIMIT, NOT_FINITE, GampResult, some_features
 from .settings import SolverSettings
 from .threads import BlockMap, block_threads
 from .weights_step import Weights, is_worth_compiling, step_function
@@ -30,7 +30,6 @@ _MAX_RETRIES = 12  # halvings of the step before a non-finite column is given up
 _CLEAR_GAIN = 5e-3
 # A damped run dips below the score of its start first; it has this many times the patience to rise above.
 _DIP = 3
-_FEATURES_AT_ONCE = 4096  # of the final weights, so that work space stays small
 
 
 class Progress(NamedTuple):
@@ -174,9 +173,8 @@ class _Batch:
         else:
             state = resume(design, y, models.likelihood, warm, settings)
         damping = Damping.begin(settings.damping or 1.0, n_columns)
-        if settings.stop == "cavity":  # only a broken move is taken back, and what is to be kept was copied
-            spare = state.weights._replace(w=np.empty_like(state.weights.w))
-        else:
+        spare = state.weights  # in place: only a broken move is taken back, and what is to be kept was copied
+        if settings.stop == "fixed-point":
             spare = Weights(*(np.empty_like(part) for part in state.weights))
         compiled = is_worth_compiling(design.dtype, state.weights.w.size)
         columns = np.arange(n_columns)
@@ -185,7 +183,7 @@ class _Batch:
     def take(self, keep: NDArray) -> "_Batch":
         """Some of the columns; this batch's own arrays are used up."""
         state = self.state.take(keep)
-        pairs = zip(self.spare, self.state.weights, state.weights, strict=True)
+        in_place = self.spare is self.state.weights
         return _Batch(
             self.columns[keep],
             self.design.take(keep),
@@ -193,7 +191,7 @@ class _Batch:
             self.models.take(keep),
             self.made_with.take(keep),
             state,
-            Weights(*(new if free is old else free[:, : keep.size] for free, old, new in pairs)),
+            state.weights if in_place else Weights(*(part[:, : keep.size] for part in self.spare)),
             self.damping.take(keep),
             self.compiled,
         )
@@ -274,11 +272,13 @@ def _merged(old: State, new: State, moved: NDArray) -> State:
     stuck = np.setdiff1d(np.arange(n_columns), moved)
     for name in (item.name for item in fields(State) if item.name != "weights"):
         getattr(new, name)[..., stuck] = getattr(old, name)[..., stuck]
+    if (
+        new.weights is old.weights
+    ):  # written over: the damped weights, a mean of earlier ones, are what is left
+        new.weights.w[:, stuck] = new.weights.w_damped[:, stuck]
+        return new
     for to, was in zip(new.weights, old.weights, strict=True):
-        if to is not was:
-            to[:, stuck] = was[:, stuck]
-    if new.weights.w_damped is old.weights.w_damped:  # written over: damping starts again at the weights
-        new.weights.w_damped[:, stuck] = old.weights.w[:, stuck]
+        to[:, stuck] = was[:, stuck]
     return new
 
 
@@ -361,8 +361,7 @@ class _Kept:
         """All columns together, their weights computed from r and tau_r by the prior they were kept with."""
         coef, coef_var = np.empty_like(self.r), np.empty_like(self.r)
         of = self.models.prior.posterior if self.settings.mode == "sum-product" else self.models.prior.prox
-        for first in range(0, len(coef), _FEATURES_AT_ONCE):
-            at = slice(first, first + _FEATURES_AT_ONCE)
+        for at in some_features(len(coef)):
             coef[at], coef_var[at] = of(self.r[at], self.tau_r[at])
         return GampResult(
             coef,

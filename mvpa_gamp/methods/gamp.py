@@ -51,7 +51,7 @@ class GampMethod:
         result = tuned.result
         proba = tuned.likelihood.predict_proba(result.z, np.maximum(result.tau_z, 1e-12))
         bernoulli = self.settings.mode == "sum-product"
-        inclusion = tuned.prior.inclusion(result.r, result.tau_r) if bernoulli else None
+        inclusion = tuned.inclusion() if bernoulli else None
         learnt = {f"prior.{name}": np.asarray(value) for name, value in parameters(tuned.prior).items()}
         return FoldFits(
             coef=result.coef,
