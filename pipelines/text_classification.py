@@ -1,8 +1,9 @@
 """Text classification, the paper's two RCV1 tables: accuracy, runtime and density of eight classifiers.
 
 Data: two LIBSVM files (--train, --test), a scipy.sparse .npz with labels (--matrix, --labels), scikit-learn's
-RCV1 (--fetch), or, without any of these, a generated set of documents, called so in every output. Every set
-is used as it is and swapped (training and test documents exchanged), see --direction.
+RCV1 (--fetch), or, without any of these, what the folder in MVPA_GAMP_DATA holds (its text/), or a generated
+set of documents, called so in every output. Every set is used as it is and swapped (training and test
+documents exchanged), see --direction.
 
 Density counts selected words: non-zero weights or, for spGAMP, an inclusion probability above 1/2. spGAMP
 classifies with the posterior means of all words; the accuracy of its selected words alone is given beside.
@@ -21,6 +22,7 @@ from matplotlib.ticker import NullFormatter
 
 from .benchmarks.table import as_text
 from .command import Options, parse
+from .data_folder import find_data
 from .output import COLOUR_OF, MARKER_OF, save_figure, style, write_record, write_table
 from .text_data import (
     RCV1_DENSITY,
@@ -37,6 +39,8 @@ from .text_methods import CLASSIFIERS, Trained, two_folds
 NAME = "text_classification"
 SMALL = (2_000, 1_000, 4_000, 0.01)  # training rows, test rows, features, density of a quick generated set
 PAPER_TRAIN = 20_242
+LIBSVM_FILES = ("rcv1_small_train.svmlight.gz", "rcv1_small_test.svmlight.gz")
+NPZ_FILES = ("reuters21578_X.npz", "reuters21578_y.npz")
 SHOWN = (
     "classifier",
     "tuning",
@@ -67,19 +71,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def load(options: Options, own: argparse.Namespace) -> TextSet:
-    """The documents that the arguments ask for."""
+def load(options: Options, own: argparse.Namespace) -> list[TextSet]:
+    """The documents that the arguments ask for, or all that are at hand."""
     if bool(own.train) != bool(own.test) or bool(own.matrix) != bool(own.labels):
         raise SystemExit("Give --train and --test together, or --matrix and --labels together.")
     if own.train:
-        return libsvm_set(own.train, own.test)
+        return [libsvm_set(own.train, own.test)]
     if own.matrix:
-        return npz_set(own.matrix, own.labels)
+        return [npz_set(own.matrix, own.labels)]
     if own.fetch:
-        return fetched_rcv1()
+        return [fetched_rcv1()]
+    if found := _at_hand():
+        return found
     rng = np.random.default_rng(options.seed)
     full = (PAPER_TRAIN, RCV1_ROWS, RCV1_FEATURES, RCV1_DENSITY)
-    return generated_set(*(full if options.full else SMALL), rng)
+    return [generated_set(*(full if options.full else SMALL), rng)]
+
+
+def _at_hand() -> list[TextSet]:
+    """Real documents in the folder of MVPA_GAMP_DATA."""
+    pairs = ((libsvm_set, LIBSVM_FILES), (npz_set, NPZ_FILES))
+    named = ((read, [find_data(None, "text", name) for name in files]) for read, files in pairs)
+    return [read(*files) for read, files in named if all(files)]
 
 
 def compare(data: TextSet, methods: Sequence[str], seed: int) -> list[dict[str, Any]]:
@@ -200,10 +213,9 @@ def tell(rows: Sequence[dict[str, Any]], found: dict[str, Any]) -> None:
         )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def run(data: TextSet, options: Options, own: argparse.Namespace) -> list[dict[str, Any]]:
+    """Compare on one set, in both directions or one, and write what came out; returns the findings."""
     began = perf_counter()
-    options, own = parse(__doc__ or "", argv, arguments, name=NAME)
-    data = load(options, own)
     sets = {"both": (data, data.swapped()), "plain": (data,), "swapped": (data.swapped(),)}[own.direction]
     stem = options.out / data.name.replace(",", "").replace(" ", "_")
     rows: list[dict[str, Any]] = []
@@ -221,7 +233,26 @@ def main(argv: Sequence[str] | None = None) -> None:
         seconds = perf_counter() - began
         path = stem.with_name(stem.name + ".json")
         write_record(path, record, pipeline=NAME, options=options, seconds=seconds, own=own)
+    return summaries
+
+
+def headline(summaries: Sequence[dict[str, Any]]) -> str:
+    """One line: the data, how far the accurate methods lie apart, and the race."""
+    parts = []
+    for found in summaries:
+        text = f"{found['data']}: within {max(found['points_below_best'].values()):.1f} points"
+        if "cpu_seconds_ratio" in found:
+            text += f", spGAMP {found['cpu_seconds_ratio']:.1f} times faster (CPU) than the fastest by grid"
+        parts.append(text)
+    return "; ".join(parts)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options, own = parse(__doc__ or "", argv, arguments, name=NAME)
+    summaries = [found for data in load(options, own) for found in run(data, options, own)]
+    print(headline(summaries))
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

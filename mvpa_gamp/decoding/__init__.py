@@ -1,18 +1,45 @@
 """Who is compared with whom, on which rows, and how well it went."""
 
 from .crossval import CrossValidation, Prediction, cross_validate
+from .discoveries import PlantedCheck, PlantedEffect, planted_check, select_at_fdr
+from .exchange import permuted_labels
 from .folds import Folds, leave_one_run_out
+from .learning_curve import Extrapolation, LearningCurve, learning_curve
+from .permutation import (
+    NullStatistics,
+    PermutationPlan,
+    PermutationTest,
+    null_scores,
+    null_statistics,
+    permutation_test,
+    plan_permutations,
+)
 from .tasks import PAPER_PAIRS, Task, contrast_name, make_tasks, parse_pairs
 
 __all__ = [
     "PAPER_PAIRS",
     "CrossValidation",
+    "Extrapolation",
     "Folds",
+    "LearningCurve",
+    "NullStatistics",
+    "PermutationPlan",
+    "PermutationTest",
+    "PlantedCheck",
+    "PlantedEffect",
     "Prediction",
     "Task",
     "contrast_name",
     "cross_validate",
+    "learning_curve",
     "leave_one_run_out",
     "make_tasks",
+    "null_scores",
+    "null_statistics",
     "parse_pairs",
+    "permutation_test",
+    "permuted_labels",
+    "plan_permutations",
+    "planted_check",
+    "select_at_fdr",
 ]

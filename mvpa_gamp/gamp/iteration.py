@@ -165,8 +165,8 @@ def input_step(
 ) -> tuple[State, dict[str, Array], Array]:
     """Lines 13 to 19 and, on the same pass over X, the next iteration's products (lines 2 and 3).
 
-    The next weights are written to ``spare``, which may be the present ones. Returns the next state, the summed
-    EM statistics of the prior (none in max-sum mode) and how far the weights moved, see ``BlockStep.moved``.
+    The next weights are written to ``spare``, which may be the present ones. Returns the next state, the
+    summed EM statistics of the prior (none in max-sum mode) and how far the weights moved (``BlockStep``).
     """
     s = step * out.s + (1 - step) * state.s
     tau_s = step * out.tau_s + (1 - step) * state.tau_s

@@ -131,9 +131,10 @@ def test_half_of_a_pair_of_files_is_refused(tmp_path):
 
 
 def test_the_pipeline_writes_tables_and_figures_that_name_the_data(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("MVPA_GAMP_DATA", raising=False)
     monkeypatch.setattr(text_classification, "SMALL", (160, 80, 120, 0.08))
     methods = ["spgamp-bg-pr", "cdn", "onebit-cs"]
-    text_classification.main(["--out", str(tmp_path), "--methods", *methods])
+    assert text_classification.main(["--out", str(tmp_path), "--methods", *methods]) == 0
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".json", ".png", ".pdf"}
     record = json.loads(next(tmp_path.glob("*.json")).read_text())
     assert record["generated"] and len(record["rows"]) == 2 * len(methods)

@@ -1,0 +1,271 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, kstest
+
+from mvpa_gamp.decoding import cross_validate
+from mvpa_gamp.decoding.exchange import exchange_units
+from mvpa_gamp.decoding.permutation import (
+    PermutationTest,
+    null_scores,
+    null_statistics,
+    permutation_test,
+    permuted_labels,
+    plan_permutations,
+)
+from mvpa_gamp.methods import METHODS
+
+GAMP = METHODS["gamp-bg-lr"]
+
+
+def blocks_of_noise(rng, n_runs=6, blocks_per_class=2, rows=2, n_features=20, shared=1.0):
+    """Samples of one block share a part of their noise, as fMRI volumes do; labels say nothing about X."""
+    signs = np.repeat([1, -1], blocks_per_class)
+    order = np.concatenate([rng.permutation(signs) for _ in range(n_runs)])
+    y, blocks = np.repeat(order, rows).astype(float), np.repeat(np.arange(order.size), rows)
+    runs = np.repeat(np.arange(n_runs), y.size // n_runs)
+    own, common = rng.standard_normal((y.size, n_features)), rng.standard_normal((order.size, n_features))
+    return own + shared * common[blocks], y, runs, blocks
+
+
+def randomised(test, rng):
+    """A p-value with ties broken at random: exactly uniform when labels may be exchanged."""
+    ties = np.abs(test.null - test.score) < 1e-9
+    above = np.count_nonzero((test.null > test.score) & ~ties)
+    return (above + rng.random() * (1 + np.count_nonzero(ties))) / (1 + test.null.size)
+
+
+class MeanDifference:
+    """The cheapest decoder there is, for checks over many data sets: w = X'y on the training rows."""
+
+    name = "mean-difference"
+
+    def fit_folds(self, X, y, train, runs):
+        decision = X @ (X.T @ np.where(train, y, 0))
+        return SimpleNamespace(decision=decision, inclusion=None, converged=np.ones(decision.shape[1]) > 0)
+
+
+def many_tests(method, unit, n_sets, n=19, rows=2, shared=1.0):
+    """P-values of as many noise data sets, as they are and with ties broken at random."""
+    pvalues, uniform = np.empty(n_sets), np.empty(n_sets)
+    for k in range(n_sets):
+        rng = np.random.default_rng([3, k])
+        X, y, runs, blocks = blocks_of_noise(rng, rows=rows, shared=shared)
+        given = blocks if unit == "block" else None
+        test = permutation_test(method, X, y, runs, n, seed=k, unit=unit, blocks=given)
+        pvalues[k], uniform[k] = test.pvalue, randomised(test, rng)
+    return pvalues, uniform
+
+
+# --- labels ---------------------------------------------------------------------------------------------
+
+
+def test_labels_stay_in_their_run_and_blocks_stay_whole():
+    _, y, runs, blocks = blocks_of_noise(np.random.default_rng(0), blocks_per_class=3)
+    labels = permuted_labels(y, runs, 50, seed=1, blocks=blocks)
+    assert labels.shape == (y.size, 50)
+    for run in np.unique(runs):
+        assert (labels[runs == run].sum(axis=0) == y[runs == run].sum()).all()
+    for block in np.unique(blocks):
+        assert (labels[blocks == block] == labels[blocks == block][:1]).all()
+    assert len(np.unique(labels, axis=1).T) > 45
+
+
+def test_blocks_are_found_from_labels_and_runs():
+    y = np.array([1, 1, -1, -1, -1, 1, 1, 1, -1, 1])
+    runs = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
+    units = exchange_units(y, runs, "block", None)
+    np.testing.assert_array_equal(units.of_row, [0, 0, 1, 1, 1, 2, 2, 2, 3, 4])
+    assert units.n_distinct == 2 * 3
+    assert exchange_units(y, runs, "sample", None).n_distinct == 10 * 5
+
+
+def test_one_block_of_each_class_is_swapped_or_not():
+    y, runs = np.tile([1, 1, -1, -1], 5), np.repeat(np.arange(5), 4)
+    labels = permuted_labels(y, runs, 400)
+    swapped = (labels * y[:, None])[::4]  # one row per run
+    assert (np.repeat(swapped, 4, axis=0) == labels * y[:, None]).all()
+    assert len(np.unique(swapped, axis=1).T) == 2**5  # all of them come up
+    assert (np.abs(swapped.mean(axis=1)) < 0.2).all()  # each about half of the time
+
+
+def test_the_same_block_name_in_two_runs_means_two_blocks():
+    y, runs = np.tile([1, 1, -1, -1], 2), np.repeat([0, 1], 4)
+    units = exchange_units(y, runs, "block", np.tile([0, 0, 1, 1], 2))
+    assert units.labels.size == 4 and [at.size for at in units.of_run] == [2, 2]
+
+
+def test_a_permutation_depends_on_seed_and_number_only():
+    _, y, runs, _ = blocks_of_noise(np.random.default_rng(0))
+    many = permuted_labels(y, runs, 30, seed=5)
+    np.testing.assert_array_equal(many[:, :7], permuted_labels(y, runs, 7, seed=5))
+    assert (many != permuted_labels(y, runs, 30, seed=6)).any()
+
+
+# --- null -----------------------------------------------------------------------------------------------
+
+
+def test_chunks_and_splits_give_the_same_null():
+    X, y, runs, _ = blocks_of_noise(np.random.default_rng(2))
+    whole = permutation_test(GAMP, X, y, runs, 8, max_inclusion=True)
+    seen = []
+    small = permutation_test(
+        GAMP, X, y, runs, 8, max_inclusion=True, columns_at_once=13, progress=lambda *at: seen.append(at)
+    )
+    assert len(seen) > 3 and seen[-1][0] == seen[-1][1]
+    np.testing.assert_allclose(small.null, whole.null, atol=1e-12)
+    np.testing.assert_allclose(small.max_inclusion, whole.max_inclusion, atol=1e-6)
+    labels = permuted_labels(y, runs, 8)
+    halves = [null_scores(GAMP, X, part, runs) for part in (labels[:, :3], labels[:, 3:])]
+    np.testing.assert_allclose(np.concatenate(halves), whole.null, atol=1e-12)
+
+
+def test_chunks_can_be_planned_computed_elsewhere_and_joined():
+    X, y, runs, _ = blocks_of_noise(np.random.default_rng(2))
+    plan = plan_permutations(y, runs, X.shape[1], 9, columns_at_once=24)
+    backwards = [null_statistics(GAMP, X, plan.labels[:, at], runs) for at in reversed(plan.chunks)]
+    joined = plan.joined("gamp-bg-lr", backwards[::-1])
+    here = permutation_test(GAMP, X, y, runs, 9, columns_at_once=24)
+    np.testing.assert_array_equal(joined.null, here.null)
+    assert joined.score == here.score
+
+
+def test_equal_label_vectors_are_fitted_once():
+    X, y, runs, _ = blocks_of_noise(np.random.default_rng(2), n_runs=4, blocks_per_class=1)
+    plan = plan_permutations(y, runs, X.shape[1], 300)
+    assert plan.labels.shape[1] == 2**4
+    drawn = permuted_labels(y, runs, 300)
+    np.testing.assert_array_equal(plan.labels[:, plan.place], np.column_stack([y, drawn]))
+
+
+def test_many_voxels_make_small_chunks():
+    _, y, runs, _ = blocks_of_noise(np.random.default_rng(2), n_runs=12, rows=5)
+    columns = {n: plan_permutations(y, runs, n, 500).chunks[0].stop * 12 for n in (577, 31_398, 10**6)}
+    assert columns[31_398] == 96 and columns[577] > 1000 and columns[10**6] == 12
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_the_score_is_the_accuracy_of_cross_validation(name):
+    X, y, runs, _ = blocks_of_noise(np.random.default_rng(4), n_runs=4, n_features=8)
+    X[:, 0] += y
+    test = permutation_test(METHODS[name], X, y, runs, 2)
+    assert test.score == pytest.approx(1 - cross_validate(METHODS[name], X, y, runs).error.mean())
+    assert test.method == name and test.null.shape == (2,) and test.max_inclusion is None
+
+
+def test_held_out_labels_are_not_used():
+    class Spy:
+        name = "spy"
+
+        def fit_folds(self, X, y, train, runs):
+            hidden = np.where(train, y, np.nan)
+            return GAMP.fit_folds(X, hidden, train, runs)
+
+    X, y, runs, _ = blocks_of_noise(np.random.default_rng(4))
+    labels = permuted_labels(y, runs, 3)
+    np.testing.assert_array_equal(null_scores(Spy(), X, labels, runs), null_scores(GAMP, X, labels, runs))
+
+
+# --- p-values -------------------------------------------------------------------------------------------
+
+
+def test_p_value_counts_ties_whatever_the_rounding():
+    null = np.array([0.5, np.mean([0.6, 0.7, 0.8]), 0.9])
+    test = PermutationTest("any", float(np.mean([0.8, 0.7, 0.6])), null, 100, 0, "block")
+    assert test.pvalue == pytest.approx(3 / 4)
+
+
+def test_a_clear_effect_has_the_smallest_p_value_and_its_voxel_survives_correction():
+    X, y, runs, blocks = blocks_of_noise(np.random.default_rng(5), n_features=30)
+    X[:, 7] += 4 * y
+    test = permutation_test(GAMP, X, y, runs, 39, blocks=blocks, max_inclusion=True)
+    assert test.pvalue == 1 / 40 and test.score > 0.9 and abs(test.null.mean() - 0.5) < 0.1
+    inclusion = cross_validate(GAMP, X, y, runs).fits.inclusion.mean(axis=1)
+    family_wise = test.family_wise(inclusion)
+    assert family_wise.shape == (30,) and np.argmin(family_wise) == 7 and family_wise[7] <= 0.05
+    assert np.median(family_wise) > 0.5
+    by_hand = [(1 + np.count_nonzero(test.max_inclusion >= value)) / 40 for value in inclusion]
+    np.testing.assert_allclose(family_wise, by_hand)
+
+
+def test_the_real_slice_is_decoded_beyond_chance(haxby_slice):
+    rows = np.isin(haxby_slice.conditions, ("cat", "scissors"))
+    y = np.where(haxby_slice.conditions[rows] == "cat", 1, -1)
+    test = permutation_test(GAMP, haxby_slice.X[rows], y, haxby_slice.runs[rows], 19)
+    assert test.n_distinct == 2**12 and test.caution == ""
+    assert test.score > 0.75 and test.pvalue == 1 / 20
+
+
+def test_p_values_are_uniform_on_noise():
+    pvalues, uniform = many_tests(MeanDifference(), "block", 200, rows=6, shared=3.0)
+    assert kstest(uniform, "uniform").pvalue > 0.01
+    assert binomtest(int((pvalues <= 0.05).sum()), 200, 0.05, "greater").pvalue > 0.01
+    assert pvalues.mean() < 0.6  # ties make it a little conservative, not more
+
+
+@pytest.mark.slow
+def test_p_values_of_gamp_are_uniform_on_noise():
+    pvalues, uniform = many_tests(GAMP, "block", 20, n=9)
+    assert kstest(uniform, "uniform").pvalue > 0.01
+    assert binomtest(int((pvalues <= 0.1).sum()), 20, 0.1, "greater").pvalue > 0.01
+
+
+def test_exchanging_samples_of_correlated_blocks_is_anti_conservative():
+    """The check above can fail: here it does, and the default unit is the cure."""
+    pvalues, uniform = many_tests(MeanDifference(), "sample", 200, rows=6, shared=3.0)
+    assert kstest(uniform, "uniform").pvalue < 1e-4
+    assert binomtest(int((pvalues <= 0.05).sum()), 200, 0.05, "greater").pvalue < 1e-4
+
+
+# --- cautions and errors --------------------------------------------------------------------------------
+
+
+def test_few_distinct_permutations_are_said():
+    y, runs = np.tile([1, 1, -1, -1], 4), np.repeat(np.arange(4), 4)
+    plan = plan_permutations(y, runs, 10, 20)
+    assert plan.n_distinct == 16
+    for words in ("Only 16 label vectors", "cannot fall below 0.125", "unit='sample'", "more runs"):
+        assert words in plan.caution
+    y, runs = np.tile([1, 1, -1, -1], 6), np.repeat(np.arange(6), 4)
+    assert plan_permutations(y, runs, 10, 20).caution == ""
+    assert "p-value is too small" in plan_permutations(y, runs, 10, 20, unit="sample").caution
+
+
+def test_a_swap_of_both_classes_gives_the_same_accuracy():
+    X, y, runs, _ = blocks_of_noise(np.random.default_rng(6), blocks_per_class=1)
+    labels = permuted_labels(y, runs, 5)
+    np.testing.assert_allclose(null_scores(GAMP, X, labels, runs), null_scores(GAMP, X, -labels, runs))
+    assert exchange_units(y, runs, "block", None).smallest_pvalue == 2 / 2**6
+
+
+GOOD = {"y": np.tile([1, 1, -1, -1], 3), "runs": np.repeat([0, 1, 2], 4)}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"y": np.repeat([1, -1, 1], 4)}, "every run holds one class"),
+        ({"y": np.zeros(12)}, r"y must be -1 or \+1"),
+        ({"y": np.ones((12, 2))}, "one comparison at a time"),
+        ({"unit": "volume"}, "unit must be 'block' or 'sample'"),
+        ({"unit": "sample", "blocks": np.arange(12)}, "leave blocks out"),
+        ({"blocks": np.arange(5)}, "block of each of the 12 rows"),
+        ({"blocks": np.zeros(12)}, "must have one label"),
+        ({"n": 0}, "at least 1 permutation"),
+    ],
+)
+def test_errors_say_what_to_do(change, words):
+    with pytest.raises(ValueError, match=words):
+        plan_permutations(**{**GOOD, "n_features": 4, "n": 5, **change})
+
+
+def test_inclusion_needs_a_posterior():
+    X, y, runs, _ = blocks_of_noise(np.random.default_rng(4), n_runs=4, n_features=8)
+    with pytest.raises(ValueError, match=r"'cdn' does not have.*gamp-bg-lr"):
+        permutation_test(METHODS["cdn"], X, y, runs, 2, max_inclusion=True)
+    test = permutation_test(METHODS["cdn"], X, y, runs, 2)
+    with pytest.raises(ValueError, match="max_inclusion=True"):
+        test.family_wise(np.zeros(8))
+    assert replace(test, max_inclusion=np.array([0.2, 0.4])).family_wise([0.3])[0] == pytest.approx(2 / 3)
