@@ -1,10 +1,11 @@
-"""Units of work: every method on every task, fitted in this process or in several, and never twice."""
+"""Units of work: every method on every task, fitted here or by workers, and never twice."""
 
 import hashlib
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,10 @@ from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.parallel import Workers, run_tasks
 from mvpa_gamp.report.folder import ResultsFolder
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.fits import fit_together, load_fits, save_fits
+from mvpa_gamp.study.fits import UnitFits, fit_together, load_fits, save_fits
 
 # Comparisons in one solve: enough to share a pass over X, few enough that the table's first row is early.
 _TOGETHER = 3
@@ -76,7 +78,7 @@ def is_done(unit: Unit) -> bool:
     if fingerprint != unit.fingerprint:
         raise StudyError(
             f"--resume: {unit.path.name} was computed from other data, other method settings or another "
-            "version of mvpa_gamp. Use --overwrite to start again, or another --out."
+            "version of mvpa_gamp. Use --overwrite to start again, or another results folder."
         )
     return True
 
@@ -88,14 +90,16 @@ def all_or_none(units: Sequence[Unit], done: Sequence[bool]) -> list[bool]:
     return [finished and unit.method.name not in again for unit, finished in zip(units, done, strict=True)]
 
 
-def fit_units(units: Sequence[Unit], samples: Samples, n_jobs: int) -> Iterator[str | None]:
+def fit_units(units: Sequence[Unit], samples: Samples, workers: Workers) -> Iterator[str | None]:
     """Fit and store units; for each, in order, None or the traceback of what went wrong.
 
-    Methods that join tasks fit all of theirs in one go, when the first of them is due. With several
-    processes each one gets its share of the cores for its matrix products.
+    Methods that join tasks fit some of theirs in one go, when the first of them is due. Workers only fit;
+    this process stores what they return.
     """
     groups = _groups(units)
-    yield from _in_order(units, groups, _outcomes(groups, samples, n_jobs))
+    answers = run_tasks(_fit, [_work(group) for group in groups], (samples.X, samples.runs), workers)
+    outcomes = (_stored(group, answer) for group, answer in zip(groups, answers, strict=True))
+    yield from _in_order(units, groups, outcomes)
 
 
 def _groups(units: Sequence[Unit]) -> list[list[Unit]]:
@@ -124,32 +128,35 @@ def _in_order(
         yield known[id(unit)]
 
 
-def _outcomes(groups: list[list[Unit]], samples: Samples, n_jobs: int) -> Iterator[str | None]:
-    if n_jobs == 1 or len(groups) < 2:
-        yield from (_fit(group, samples.X, samples.runs) for group in groups)
-        return
-    from joblib import Parallel, cpu_count, delayed, parallel_config
+class _Work(NamedTuple):
+    """What a worker needs to know of a group of units."""
 
-    workers = cpu_count() + 1 + n_jobs if n_jobs < 0 else n_jobs
-    workers = max(1, min(workers, len(groups)))
-    with parallel_config("loky", inner_max_num_threads=max(1, cpu_count() // workers)):
-        jobs = (delayed(_fit)(group, samples.X, samples.runs) for group in groups)
-        yield from Parallel(n_jobs=workers, return_as="generator", pre_dispatch=workers)(jobs)
+    method: Method
+    comparisons: list[tuple[NDArray, NDArray]]  # rows and labels
 
 
-def _fit(group: Sequence[Unit], X: NDArray, runs: NDArray) -> str | None:
-    """Fit the units of one method together and store their fits; a failure is an answer, not an end."""
+def _work(group: Sequence[Unit]) -> _Work:
+    return _Work(group[0].method, [(unit.task.rows, unit.task.y) for unit in group])
+
+
+def _fit(work: _Work, X: NDArray, runs: NDArray) -> list[UnitFits] | str:
+    """Fit comparisons of one method together, or say what went wrong: a failure is an answer, not an end."""
     try:
-        if len(group) == 1:  # only its own rows
-            rows = group[0].task.rows
-            fits = fit_together(
-                group[0].method, X[rows], runs[rows], [(np.arange(len(rows)), group[0].task.y)]
-            )
-            fits = [replace(fits[0], rows=rows)]
-        else:
-            fits = fit_together(group[0].method, X, runs, [(unit.task.rows, unit.task.y) for unit in group])
-        for unit, each in zip(group, fits, strict=True):
-            save_fits(unit.path, each, unit.fingerprint)
+        if len(work.comparisons) > 1:
+            return fit_together(work.method, X, runs, work.comparisons)
+        rows, y = work.comparisons[0]  # only its own rows
+        alone = fit_together(work.method, X[rows], runs[rows], [(np.arange(len(rows)), y)])
+        return [replace(alone[0], rows=rows)]
+    except Exception:
+        return traceback.format_exc()
+
+
+def _stored(group: Sequence[Unit], answer: list[UnitFits] | str) -> str | None:
+    if isinstance(answer, str):
+        return answer
+    try:
+        for unit, fits in zip(group, answer, strict=True):
+            save_fits(unit.path, fits, unit.fingerprint)
     except Exception:
         return traceback.format_exc()
     return None

@@ -1,0 +1,97 @@
+"""Tasks in this process, in processes of this machine, or on a Dask cluster: same call, same results.
+
+``workers`` is a number of processes (-1: one per core) or where to find a cluster: "local:2" starts two Dask
+workers on this machine, "tcp://host:8786" is a scheduler that is running already. Nothing is written by a
+worker, so a cluster needs no shared disk, and a worker that dies loses nothing: its tasks are done by others.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+Workers = int | str
+_LOCAL = re.compile(r"local:([1-9][0-9]*)")
+_ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://.+")
+_PATIENCE = "30s"  # for a scheduler to answer
+_RETRIES = 3  # of a task whose worker died
+
+
+def check_workers(workers: Workers) -> None:
+    """Raise a ValueError that says what to change unless ``workers`` can be understood."""
+    if isinstance(workers, str):
+        if not _LOCAL.fullmatch(workers) and not _ADDRESS.fullmatch(workers):
+            raise ValueError(
+                f"--dask: expected local:N (N workers on this machine) or tcp://HOST:PORT, got {workers!r}. "
+                "Start a scheduler with 'dask scheduler' and give its address."
+            )
+    elif workers == 0:
+        raise ValueError("--n-jobs: expected a number of processes, or -1 for one per core, got 0.")
+
+
+def run_tasks(
+    function: Callable[..., Any], tasks: Sequence[Any], shared: Sequence[Any], workers: Workers = 1
+) -> Iterator[Any]:
+    """``function(task, *shared)`` of every task, in order, each as soon as it and those before are done.
+
+    ``shared`` is sent to every worker once. How many workers there are does not change a result.
+    """
+    check_workers(workers)
+    if isinstance(workers, str):
+        yield from _on_cluster(function, tasks, shared, workers)
+    elif workers == 1 or len(tasks) < 2:
+        yield from (function(task, *shared) for task in tasks)
+    else:
+        yield from _in_processes(function, tasks, shared, workers)
+
+
+def _in_processes(
+    function: Callable[..., Any], tasks: Sequence[Any], shared: Sequence[Any], n_jobs: int
+) -> Iterator[Any]:
+    """Each process gets its share of the cores for its matrix products."""
+    from joblib import Parallel, cpu_count, delayed, parallel_config
+
+    count = cpu_count() + 1 + n_jobs if n_jobs < 0 else n_jobs
+    count = max(1, min(count, len(tasks)))
+    with parallel_config("loky", inner_max_num_threads=max(1, cpu_count() // count)):
+        jobs = (delayed(function)(task, *shared) for task in tasks)
+        yield from Parallel(n_jobs=count, return_as="generator", pre_dispatch=count)(jobs)
+
+
+def _on_cluster(
+    function: Callable[..., Any], tasks: Sequence[Any], shared: Sequence[Any], where: str
+) -> Iterator[Any]:
+    with _client(where) as client:
+        # Every worker holds a copy, so that it is still there when one of them dies.
+        sent = [client.scatter(part, broadcast=True) for part in shared]
+        waiting = [client.submit(function, task, *sent, pure=False, retries=_RETRIES) for task in tasks]
+        for number, future in enumerate(waiting):
+            yield future.result()
+            waiting[number] = None  # lets the cluster forget the result
+
+
+@contextmanager
+def _client(where: str) -> Iterator[Any]:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise ValueError("--dask needs Dask: pip install 'mvpa-gamp[cluster]'.") from error
+    local = _LOCAL.fullmatch(where)
+    if local is None:
+        try:
+            client = Client(where, timeout=_PATIENCE)
+        except OSError as error:
+            raise ValueError(
+                f"--dask: no scheduler answers at {where} ({error}). Is it running, and the port right?"
+            ) from error
+        with client:
+            yield client
+        return
+    workers = int(local[1])
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
