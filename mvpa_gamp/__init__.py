@@ -4,7 +4,7 @@ from typing import Any
 
 from ._version import __version__
 
-__all__ = ["GAMPClassifier", "__version__"]
+__all__ = ["GAMPClassifier", "GAMPDecoder", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
@@ -13,4 +13,8 @@ def __getattr__(name: str) -> Any:
         from .classifier import GAMPClassifier
 
         return GAMPClassifier
+    if name == "GAMPDecoder":
+        from .imaging.decoder import GAMPDecoder
+
+        return GAMPDecoder
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

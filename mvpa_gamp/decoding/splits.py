@@ -1,0 +1,120 @@
+"""Cross-validation in scikit-learn's forms, checked before anything is fitted."""
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold, check_cv
+
+from .pairwise import Split
+
+DEFAULT_FOLDS = 5
+
+
+class Splits(NamedTuple):
+    """Training and test rows of every fold, what each fold holds out, and a sentence about them."""
+
+    folds: list[Split]
+    held_out: NDArray  # (F,) the group a fold holds out, or its number from 1
+    leave_one_group_out: bool
+    sentence: str
+
+
+def make_splits(cv: Any, codes: NDArray, classes: NDArray, groups: NDArray | None) -> Splits:
+    """Splits of rows with class numbers ``codes`` (M,) from None, a number, a splitter or an iterable.
+
+    None and numbers mean leave-one-group-out when there are groups; else that many stratified folds (None:
+    five, or as many as the rarest class has rows). Every training set must hold every class.
+    """
+    by_number = cv is None or (isinstance(cv, (int, np.integer)) and not isinstance(cv, bool))
+    if by_number and groups is not None:
+        if len(np.unique(groups)) < 2:
+            raise ValueError(
+                "Leave-one-group-out needs at least two groups, got 1. Give images of more runs, or leave "
+                "groups out for stratified folds."
+            )
+        if cv is not None:
+            warnings.warn(
+                f"cv={cv} is not used because groups are given: one group is left out at a time. Give a "
+                f"splitter such as GroupKFold({cv}) for other folds.",
+                stacklevel=5,
+            )
+        splitter: Any = LeaveOneGroupOut()
+    elif by_number:
+        splitter = StratifiedKFold(_number_of_folds(cv, codes, classes))
+    else:
+        splitter = check_cv(cv, y=codes, classifier=True)
+    rows = np.zeros((len(codes), 1))
+    folds = [_as_rows(fold, len(codes)) for fold in splitter.split(rows, codes, groups)]
+    if not folds:
+        raise ValueError("cv: expected at least one split into training and test rows, got none. Change cv.")
+    for number, (train, test) in enumerate(folds, 1):
+        _check_fold(number, train, test, codes, classes)
+    held_out, one_group = _held_out(folds, groups)
+    return Splits(folds, held_out, one_group, _sentence(splitter, len(folds), one_group))
+
+
+def _number_of_folds(cv: Any, codes: NDArray, classes: NDArray) -> int:
+    counts = np.bincount(codes)
+    rarest = int(counts.min())
+    if rarest < 2:
+        raise ValueError(
+            f"Stratified folds need at least two images of every class, got {rarest} of "
+            f"{str(classes[counts.argmin()])!r}. Give more images, or leave that class out."
+        )
+    asked = min(DEFAULT_FOLDS, rarest) if cv is None else int(cv)
+    if not 2 <= asked <= rarest:
+        raise ValueError(
+            f"cv: expected 2 to {rarest} folds, the number of images of the rarest class "
+            f"{str(classes[counts.argmin()])!r}, got {asked}. Change cv."
+        )
+    return asked
+
+
+def _as_rows(fold: Any, n_rows: int) -> Split:
+    """Row numbers of a fold that may also be given as masks."""
+    train, test = (np.asarray(part) for part in fold)
+    return np.arange(n_rows)[train], np.arange(n_rows)[test]
+
+
+def _check_fold(number: int, train: NDArray, test: NDArray, codes: NDArray, classes: NDArray) -> None:
+    if not test.size:
+        raise ValueError(f"cv: fold {number} holds no image out. Change cv.")
+    if np.intersect1d(train, test).size:
+        raise ValueError(f"cv: fold {number} tests images that it trains on. Keep the two apart.")
+    missing = np.setdiff1d(np.arange(len(classes)), codes[train])
+    if missing.size:
+        raise ValueError(
+            f"cv: every fold must train on every class, but fold {number} trains on no image of "
+            f"{', '.join(repr(str(name)) for name in classes[missing])}. Use other groups, another cv, or "
+            "leave that class out."
+        )
+
+
+def _held_out(folds: list[Split], groups: NDArray | None) -> tuple[NDArray, bool]:
+    """The group that each fold holds out, and whether every group is held out once, alone and whole."""
+    numbers = np.arange(1, len(folds) + 1)
+    if groups is None:
+        return numbers, False
+    tested = [np.unique(groups[test]) for _, test in folds]
+    if any(len(names) != 1 for names in tested):
+        return numbers, False
+    held_out = np.concatenate(tested)
+    whole = all(
+        np.array_equal(np.sort(test), np.flatnonzero(groups == name))
+        and np.array_equal(np.sort(train), np.flatnonzero(groups != name))
+        for (train, test), name in zip(folds, held_out, strict=True)
+    )
+    return held_out, whole and np.array_equal(held_out, np.unique(groups))
+
+
+def _sentence(splitter: Any, n_folds: int, one_group: bool) -> str:
+    if one_group:
+        return f"Cross-validation leaves one of {n_folds} groups out at a time."
+    if isinstance(splitter, StratifiedKFold):
+        return (
+            f"Cross-validation uses {n_folds} stratified folds; give groups (such as runs) to leave one "
+            "group out at a time, because neighbouring volumes of one run are not independent."
+        )
+    return f"Cross-validation uses {n_folds} given splits."

@@ -1,0 +1,75 @@
+"""Figures that only a decoder's page has: scores by fold, confusion, the permutation null."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from mvpa_gamp.decoding.permutation import PermutationTest
+from mvpa_gamp.decoding.scoring import mean_score
+from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, WARNING, colour, look, svg
+
+_FEW_CLASSES = 12  # counts are written into the cells up to this many classes
+
+
+def score_figure(scores: NDArray, held_out: NDArray, name: str, chance: float, banner: str | None) -> bytes:
+    """Score of every fold, their mean, and chance."""
+    with look():
+        figure = Figure(figsize=(max(4.6, 0.38 * len(scores) + 2.2), 2.7), layout="constrained")
+        ax = figure.subplots()
+        places = np.arange(len(scores))
+        ax.bar(places, scores, color=colour(0), width=0.66)
+        ax.axhline(mean_score(scores), color=INK, lw=1.1, label="mean")
+        if np.isfinite(chance):
+            ax.axhline(chance, color=QUIET, lw=0.9, ls=(0, (4, 3)), label="chance")
+        ax.set_xticks(places, [str(label) for label in held_out], rotation=90 if len(scores) > 14 else 0)
+        ax.set_xlabel("held-out group or fold")
+        ax.set_ylabel(name)
+        ax.set_ylim(min([0.0, *scores[scores < 0]]), None)
+        ax.grid(axis="y", color=RULE, lw=0.5)
+        ax.set_axisbelow(True)
+        figure.legend(loc="outside upper right", ncols=2)
+        return svg(figure, banner)
+
+
+def confusion_figure(counts: NDArray, classes: list[str], banner: str | None) -> bytes:
+    """Shares of held-out images of each true class (rows) by predicted class, counts in the cells."""
+    with look():
+        size = 1.9 + 0.52 * len(classes)
+        figure = Figure(figsize=(size + 0.9, size), layout="constrained")
+        ax = figure.subplots()
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        image = ax.imshow(shares, vmin=0, vmax=1, cmap=OVERLAP, interpolation="nearest")
+        places = np.arange(len(classes))
+        ax.set_xticks(places, classes, rotation=90)
+        ax.set_yticks(places, classes)
+        ax.set_xlabel("predicted")
+        ax.set_ylabel("true")
+        ax.spines[:].set_visible(False)
+        if len(classes) <= _FEW_CLASSES:
+            _write_counts(ax, counts, shares)
+        bar = figure.colorbar(image, ax=ax, shrink=0.7, pad=0.02)
+        bar.set_label("share of the true class")
+        bar.outline.set_visible(False)
+        return svg(figure, banner)
+
+
+def _write_counts(ax: Axes, counts: NDArray, shares: NDArray) -> None:
+    for (row, column), count in np.ndenumerate(counts):
+        pale = "white" if shares[row, column] > 0.5 else INK
+        ax.text(column, row, str(count), ha="center", va="center", fontsize=8, color=pale)
+
+
+def null_figure(test: PermutationTest, name: str, banner: str | None) -> bytes:
+    """Scores of permuted labels, and the observed one."""
+    with look():
+        figure = Figure(figsize=(5.2, 2.7), layout="constrained")
+        ax = figure.subplots()
+        ax.hist(test.null, bins=min(40, max(8, test.null.size // 20)), color=QUIET, alpha=0.6)
+        ax.axvline(test.score, color=WARNING, lw=1.6, label=f"observed, p = {test.pvalue:.3g}")
+        ax.set_xlabel(f"{name} with permuted labels")
+        ax.set_ylabel("permutations")
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+        figure.legend(loc="outside upper right")
+        return svg(figure, banner)
