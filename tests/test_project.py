@@ -184,11 +184,19 @@ def test_every_haxby_command_of_the_readme_is_understood():
 
 
 def test_the_python_example_prints_what_it_says(capsys):
-    (example,) = blocks("python")
+    example = blocks("python")[0]
     promised = re.search(r"get_support\(\)\)\)\s+# (.*)", example)
     assert promised
     exec(compile(example, "README.md", "exec"), {})
     assert capsys.readouterr().out.splitlines()[0] == promised.group(1)
+
+
+def test_the_example_on_images_writes_its_map_and_its_report(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    _, example = blocks("python")
+    exec(compile(example, "README.md", "exec"), {})
+    assert {path.name for path in tmp_path.iterdir()} == {"inclusion.nii.gz", "report.html"}
+    assert float(capsys.readouterr().out.splitlines()[-1]) < 0.05  # the permutation test
 
 
 def test_links_lead_to_files():
