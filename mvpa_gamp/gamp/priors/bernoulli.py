@@ -123,10 +123,15 @@ class BernoulliPosterior:
 
 
 def _probability(log_bayes_factor: np.ndarray, log_odds: Parameter) -> np.ndarray:
-    """1 / (1 + exp(-x)) with x the summed log-odds, in place; x is cut just above underflow."""
+    """1 / (1 + exp(-x)) with x the summed log-odds, in place; x is cut well above underflow.
+
+    In float32 probabilities below exp(-50) = 2e-22 are nothing: weights and variances times them stay clear
+    of denormal numbers, which slow products down by an order of magnitude.
+    """
     dtype = log_bayes_factor.dtype
     x = np.asarray(log_bayes_factor + np.asarray(log_odds, dtype))
-    np.maximum(x, np.asarray(np.log(np.finfo(dtype).tiny) + 8, dtype), out=x)
+    least = -50.0 if dtype == np.float32 else np.log(np.finfo(dtype).tiny) + 8
+    np.maximum(x, np.asarray(least, dtype), out=x)
     np.negative(x, out=x)
     np.exp(x, out=x)
     x += np.asarray(1, dtype)
