@@ -150,3 +150,20 @@ def _cell(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return repr(float(value))
     return str(value)
+
+
+def write_trials(
+    name: str,
+    options: Options,
+    rows: Sequence[Mapping[str, Any]],
+    means: Sequence[Mapping[str, Any]],
+    figure: Figure,
+    record: Mapping[str, Any],
+    seconds: float,
+) -> dict[str, Any]:
+    """Write an experiment of many trials: all rows, their means, the figure of these, and the record."""
+    write_table(options.out / f"{name}_trials.csv", rows)
+    write_table(options.out / f"{name}.csv", means)
+    save_figure(figure, options.out / name)
+    path = options.out / f"{name}.json"
+    return write_record(path, {**record, "means": means}, pipeline=name, options=options, seconds=seconds)

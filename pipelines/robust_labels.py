@@ -12,7 +12,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from mvpa_gamp.gamp import Design, Gaussian, Logistic, Robust, SolverSettings, f
 from mvpa_gamp.gamp.starts import start_prior
 
 from .command import Options, parse
-from .output import save_figure, style, write_record, write_table
+from .output import style, write_trials
 
 NAME = "robust_labels"
 BAYES_ERROR = 0.05
@@ -255,20 +255,11 @@ def run(options: Options, size: Size) -> dict[str, Any]:
     began = time.perf_counter()
     rows = [row for trial in range(size.n_trials) for row in trial_rows(size, trial, options.seed)]
     means = summary(rows)
-    write_table(options.out / f"{NAME}_trials.csv", rows)
-    write_table(options.out / f"{NAME}.csv", means)
+    record = {"headline": headline(means), "bayes_error": BAYES_ERROR, **asdict(size)}
     with style():
-        save_figure(draw(means, size), options.out / NAME)
-    record = {
-        "headline": headline(means),
-        "bayes_error": BAYES_ERROR,
-        "n_rows": size.n_rows,
-        "n_features": size.n_features,
-        "n_trials": size.n_trials,
-        "means": means,
-    }
-    seconds = time.perf_counter() - began
-    return write_record(options.out / f"{NAME}.json", record, pipeline=NAME, options=options, seconds=seconds)
+        return write_trials(
+            NAME, options, rows, means, draw(means, size), record, time.perf_counter() - began
+        )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

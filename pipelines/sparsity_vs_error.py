@@ -10,7 +10,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from scipy.special import ndtr, ndtri
 from mvpa_gamp.methods import METHODS, FoldFits, GampMethod, Method, OneBitCS
 
 from .command import Options, parse
-from .output import COLOUR_OF, MARKER_OF, save_figure, style, write_record, write_table
+from .output import COLOUR_OF, MARKER_OF, style, write_trials
 
 NAME = "sparsity_vs_error"
 BAYES_ERROR = 0.05
@@ -189,20 +189,11 @@ def run(options: Options, size: Size) -> dict[str, Any]:
         for row in trial_rows(size, sparsity, trial, options.seed)
     ]
     means = summary(rows)
-    write_table(options.out / f"{NAME}_trials.csv", rows)
-    write_table(options.out / f"{NAME}.csv", means)
+    record = {"headline": headline(means), "bayes_error": BAYES_ERROR, **asdict(size)}
     with style():
-        save_figure(draw(means, size), options.out / NAME)
-    record = {
-        "headline": headline(means),
-        "bayes_error": BAYES_ERROR,
-        "n_features": size.n_features,
-        "n_rows": size.n_rows,
-        "n_trials": size.n_trials,
-        "means": means,
-    }
-    seconds = time.perf_counter() - began
-    return write_record(options.out / f"{NAME}.json", record, pipeline=NAME, options=options, seconds=seconds)
+        return write_trials(
+            NAME, options, rows, means, draw(means, size), record, time.perf_counter() - began
+        )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
