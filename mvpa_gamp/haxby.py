@@ -2,18 +2,18 @@
 
 import argparse
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mvpa_gamp._version import __version__
-from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.settings import DEFAULT_METHODS, KNOWN_METHODS, StudySettings, read_settings
+from mvpa_gamp.study import options
+from mvpa_gamp.study.settings import StudySettings, read_settings
 
-_DOORS = ("data_dir", "fetch", "participant_label", "bold", "labels", "mask", "phantom", "phantom_shape")
+_DOORS = (
+    "data_dir", "fetch", "participant_label", "bold", "labels", "mask", "phantom", "phantom_shape",
+    "bids_dir", "derivatives", "task", "space", "samples", "betas", "betas_glob",
+)  # fmt: skip
 _OUT = "haxby-results"
-_RUN = ("config", "out", "n_jobs", "resume", "overwrite", "reports_only", "quiet", "verbose")
 
 _ABOUT = """\
 Decode pairs of categories with GAMP and honest baselines. Out come the paper's table (error,
@@ -38,19 +38,14 @@ exit codes: 0 all promised files are there; 1 something failed on the way; 2 the
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The command line; options that are not given leave no trace, so that --config can fill them."""
-    parser = argparse.ArgumentParser(
-        prog="python -m mvpa_gamp.haxby",
-        usage="%(prog)s [options]",
-        description=_ABOUT,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        argument_default=argparse.SUPPRESS,
-    )
+    """The command line."""
+    parser = options.command_parser("mvpa_gamp.haxby", "[options]", _ABOUT, _EXAMPLES)
     _add_data(parser.add_argument_group("data: Haxby's volumes, your own, or a phantom"))
     _add_processing(parser.add_argument_group("processing"))
-    _add_study(parser.add_argument_group("comparisons and methods"))
-    _add_run(parser.add_argument_group("running"))
+    options.add_study(parser.add_argument_group("comparisons and methods"), "the paper's six")
+    running = parser.add_argument_group("running")
+    running.add_argument("--out", metavar="FOLDER", help="results folder (default haxby-results)")
+    options.add_run(running, "--out")
     return parser
 
 
@@ -84,59 +79,12 @@ def _add_data(group: Any) -> None:
 
 def _add_processing(group: Any) -> None:
     """What is done to the time series before decoding."""
-    on_off = argparse.BooleanOptionalAction
     group.add_argument("--lag-trs", type=int, metavar="N", help="shift labels by N volumes (default 0)")
-    group.add_argument("--smoothing-fwhm", type=float, metavar="MM", help="smooth volumes (default: not)")
-    group.add_argument(
-        "--high-pass", type=float, metavar="HZ", help="remove slower frequencies (default: not)"
-    )
+    options.add_cleaning(group)
     group.add_argument(
         "--t-r", type=float, metavar="S", help="seconds per volume (default: from the image header)"
     )
     group.add_argument("--confounds", nargs="+", metavar="FILE", help="TSV of confounds to regress out")
-    group.add_argument("--detrend", action=on_off, help="detrend each run (default: yes)")
-    group.add_argument("--standardize", action=on_off, help="z-score each run (default: yes)")
-
-
-def _add_study(group: Any) -> None:
-    """What is compared with what, by which methods."""
-    group.add_argument(
-        "--pairs",
-        nargs="+",
-        metavar="A:B",
-        help='comparisons such as face:house, or "all" (default: the paper\'s six)',
-    )
-    group.add_argument(
-        "--methods",
-        nargs="+",
-        metavar="NAME",
-        help=f"any of {', '.join(KNOWN_METHODS)} (default: {' '.join(DEFAULT_METHODS)})",
-    )
-    group.add_argument("--seed", type=int, metavar="N", help="seed of everything random (default 0)")
-    group.add_argument("--fold-maps", action="store_true", help="also write the maps of every fold")
-
-
-def _add_run(group: Any) -> None:
-    """Where results go and how the run behaves."""
-    group.add_argument("--out", metavar="FOLDER", help="results folder (default haxby-results)")
-    group.add_argument(
-        "--config", metavar="FILE", help="settings of an earlier run (its config.toml); options win over it"
-    )
-    group.add_argument(
-        "--n-jobs",
-        type=int,
-        metavar="N",
-        help="processes (default 1, with all cores for its products); changing N may change last digits",
-    )
-    group.add_argument("--resume", action="store_true", help="go on with an interrupted run in --out")
-    group.add_argument("--overwrite", action="store_true", help="replace the results in --out")
-    group.add_argument(
-        "--reports-only", action="store_true", help="rebuild figures and page of --out, compute nothing"
-    )
-    loud = group.add_mutually_exclusive_group()
-    loud.add_argument("--quiet", action="store_true", help="only the final table")
-    loud.add_argument("--verbose", action="store_true", help="more notes, and tracebacks of errors")
-    group.add_argument("--version", action="version", version=f"mvpa_gamp {__version__}")
 
 
 def study_settings(given: dict[str, Any]) -> StudySettings:
@@ -145,7 +93,7 @@ def study_settings(given: dict[str, Any]) -> StudySettings:
     A door named on the command line closes the door that the config file opened. A resumed run starts from
     the settings in its folder.
     """
-    own = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if k not in _RUN}
+    own = options.own_options(given)
     config = _config(given)
     base = {} if config is None else read_settings(config)
     if any(own.get(door) for door in ("data_dir", "bold", "phantom")):
@@ -164,22 +112,7 @@ def _config(given: dict[str, Any]) -> Path | None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     given = vars(build_parser().parse_args(argv))
-    try:
-        return _run(given)
-    except StudyError as error:
-        return _failed(given, str(error), 2)
-    except KeyboardInterrupt:
-        return _failed({}, "interrupted. Go on with the same command and --resume.", 130)
-    except Exception as error:  # a run must end with a sentence, whatever broke
-        return _failed(given, f"{type(error).__name__}: {error} (--verbose shows where)", 1)
-
-
-def _failed(given: dict[str, Any], message: str, code: int) -> int:
-    """Say what went wrong, on stderr."""
-    if given.get("verbose"):
-        traceback.print_exc()
-    print(f"mvpa_gamp.haxby: error: {message}", file=sys.stderr)
-    return code
+    return options.ended("mvpa_gamp.haxby", given, _run)
 
 
 def _run(given: dict[str, Any]) -> int:
@@ -188,8 +121,7 @@ def _run(given: dict[str, Any]) -> int:
     from mvpa_gamp.study.run import Output, rebuild_report, run_study
 
     out = Path(given.get("out", _OUT))
-    level = 0 if given.get("quiet") else 2 if given.get("verbose") else 1
-    with Console(level) as console:
+    with Console(options.console_level(given)) as console:
         if given.get("reports_only"):
             return rebuild_report(out, console)
         output = Output(out, resume=given.get("resume", False), overwrite=given.get("overwrite", False))

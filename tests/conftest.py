@@ -1,6 +1,8 @@
 """A tiny study that runs through the whole command in a few seconds."""
 
+import sys
 from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import nibabel
@@ -8,6 +10,10 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.haxby import main
+
+_spec = spec_from_file_location("bids_tree", Path(__file__).parent / "bids_tree.py")
+_bids_tree = sys.modules.setdefault("bids_tree", module_from_spec(_spec))
+_spec.loader.exec_module(_bids_tree)
 
 AFFINE = np.array(
     [[-3.0, 0.2, 0, 12], [0, 3.5, 0.1, -20], [0, 0, 4.0, 5], [0, 0, 0, 1]]
@@ -93,3 +99,14 @@ def phantom_results(tmp_path_factory) -> Path:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         assert main([*options, *methods, "--out", str(out), "--quiet"]) == 0
     return out
+
+
+@pytest.fixture(scope="session")
+def make_bids_tree():
+    return _bids_tree.write_tree
+
+
+@pytest.fixture(scope="session")
+def bids_tree(tmp_path_factory):
+    """Three participants of a small BIDS dataset, the second one in two sessions."""
+    return _bids_tree.write_tree(tmp_path_factory.mktemp("bids"))

@@ -30,11 +30,12 @@ def test_importing_the_package_loads_nothing_heavy():
     assert not loaded("import mvpa_gamp") & HEAVY
 
 
+@pytest.mark.parametrize("command", ["mvpa_gamp.haxby", "mvpa_gamp.__main__"])
 @pytest.mark.parametrize("option", ["--help", "--version"])
-def test_help_loads_nothing_heavy(option):
+def test_help_loads_nothing_heavy(option, command):
     ask = f"""
 import contextlib, io
-from mvpa_gamp.haxby import main
+from {command} import main
 with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
     main([{option!r}])
 """

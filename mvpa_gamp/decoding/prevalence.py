@@ -12,6 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+# Folds share training runs, so runs are right or wrong together. In simulations without signal (6 to 12
+# runs, z-scored blocks) two to three times as many participants as the binomial distribution says, 4 to 9 %,
+# reached a tail of 0.016 to 0.035.
+_SHARED_TRAINING = 3.0
 _GRID = 20_001  # points for the highest-density interval: steps of 5e-5
 
 
@@ -36,14 +40,20 @@ class MinimumStatistic:
     bound: float  # g is larger than this at level alpha; NaN where not even g = 0 is rejected
 
 
-def sign_test(accuracies: Sequence[float], chance: float = 0.5) -> float:
-    """P-value of a binomial test whose units are runs: P(K >= k), K ~ Binomial(R, 1/2).
+def run_test(accuracies: Sequence[float], chance: float = 0.5) -> float:
+    """P-value of a binomial (sign) test whose units are runs: 3 P(K >= k), K ~ Binomial(R, 1/2), at most 1.
 
     k of the R held-out runs have a (balanced) accuracy above chance; ties count against the data. Volumes of
-    a run are correlated and are not counted one by one. The smallest value is 2^-R.
+    a run are correlated and are not counted one by one. The factor makes up for training data that folds
+    share. The smallest value is 3 / 2^R.
     """
     above = sum(value > chance + 1e-9 for value in accuracies)
-    return float(stats.binom.sf(above - 1, len(accuracies), 0.5))
+    return min(1.0, _SHARED_TRAINING * float(stats.binom.sf(above - 1, len(accuracies), 0.5)))
+
+
+def smallest_run_p(runs: int) -> float:
+    """What :func:`run_test` gives when all runs are above chance."""
+    return min(1.0, _SHARED_TRAINING * 0.5**runs)
 
 
 def bayesian_prevalence(significant: int, participants: int, alpha: float = 0.05) -> BayesianPrevalence:

@@ -17,6 +17,11 @@ def entity(text: str) -> str:
 
 def statmap_name(subject: str, contrast: str, desc: str, stat: str) -> str:
     """``sub-<subject>_contrast-<contrast>_desc-<desc>_stat-<stat>_statmap.nii.gz``, all parts sanitised."""
+    return f"sub-{entity(subject)}_{group_map_name(contrast, desc, stat)}"
+
+
+def group_map_name(contrast: str, desc: str, stat: str) -> str:
+    """The name of a map that is not of one subject: the same without ``sub-``."""
     if stat not in STATS:
         raise DataError(f"stat: expected one of {', '.join(STATS)}, got {stat!r}. Change it.")
-    return f"sub-{entity(subject)}_contrast-{entity(contrast)}_desc-{entity(desc)}_stat-{stat}_statmap.nii.gz"
+    return f"contrast-{entity(contrast)}_desc-{entity(desc)}_stat-{stat}_statmap.nii.gz"

@@ -19,7 +19,8 @@ class Processing:
 
     ``lag_trs`` moves labels that many volumes later, ``smoothing_fwhm`` is in mm, ``high_pass`` in Hz,
     ``t_r`` in seconds (None: from the image header), ``confounds`` one TSV for all volumes or one per
-    BOLD file, ``drop`` the conditions left out of the samples.
+    BOLD file, ``confound_columns`` those of its columns to use (None: all), ``drop`` the conditions left out
+    of the samples.
     """
 
     detrend: bool = True
@@ -30,6 +31,7 @@ class Processing:
     t_r: float | None = None
     confounds: str | Path | tuple[str | Path, ...] | None = None
     drop: tuple[str, ...] = ("rest",)
+    confound_columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.lag_trs < 0 or self.lag_trs != int(self.lag_trs):
@@ -50,7 +52,9 @@ class Processing:
     def description(self) -> dict[str, Any]:
         """All settings as plain values."""
         files = [str(path) for path in self.confound_files]
-        return asdict(self) | {"confounds": files or None, "drop": list(self.drop)}
+        columns = self.confound_columns and list(self.confound_columns)
+        plain = {"confounds": files or None, "drop": list(self.drop), "confound_columns": columns}
+        return asdict(self) | plain
 
 
 def clean_run(
@@ -79,10 +83,13 @@ def clean_run(
         ) from error
 
 
-def read_confounds(files: tuple[Path, ...], volumes: list[int]) -> tuple[NDArray, int]:
+def read_confounds(
+    files: tuple[Path, ...], volumes: list[int], columns: tuple[str, ...] | None = None
+) -> tuple[NDArray, int]:
     """Confounds of all volumes (M, C), and how many of their values were missing.
 
-    One file for all volumes, or one per BOLD file with the same columns. Missing values (``n/a``, as in
+    One file for all volumes, or one per BOLD file with the same columns, of which ``columns`` are used (None:
+    all). Missing values (``n/a``, as in
     the first rows of derivatives) become NaN here and their run's mean when the run is processed.
     """
     expected = [sum(volumes)] if len(files) == 1 else volumes
@@ -91,7 +98,7 @@ def read_confounds(files: tuple[Path, ...], volumes: list[int]) -> tuple[NDArray
             f"confounds: expected one file, or one for each of {len(volumes)} BOLD files, got {len(files)}. "
             "Give as many confound files as BOLD files."
         )
-    parts = [_confound_table(path, rows) for path, rows in zip(files, expected, strict=True)]
+    parts = [_confound_table(path, rows, columns) for path, rows in zip(files, expected, strict=True)]
     names = {path.name: part.shape[1] for path, part in zip(files, parts, strict=True)}
     if len(set(names.values())) > 1:
         raise DataError(f"confounds: expected the same columns in all files, got {names}. Choose columns.")
@@ -129,14 +136,21 @@ def _check_run(
         )
 
 
-def _confound_table(path: Path, rows: int) -> NDArray:
-    """One TSV or CSV of numbers with a header line, (rows, C)."""
+def _confound_table(path: Path, rows: int, columns: tuple[str, ...] | None = None) -> NDArray:
+    """One TSV or CSV of numbers with a header line, (rows, C); only the ``columns`` named need be numbers."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"confounds {path} cannot be read as text ({error}). Check the path.") from error
     separator = "\t" if lines and "\t" in lines[0] else ","
     cells = [line.split(separator) for line in lines[1:] if line.strip()]
+    if columns is not None:
+        header = lines[0].split(separator) if lines else []
+        missing = [name for name in columns if name not in header]
+        if missing:
+            raise DataError(f"confounds {path} has no column {missing[0]}. Choose among {', '.join(header)}.")
+        places = [header.index(name) for name in columns]
+        cells = [[row[place] for place in places] for row in cells if len(row) == len(header)]
     if len(cells) != rows:
         raise DataError(
             f"confounds {path}: expected {rows} lines below the header, one per volume, got {len(cells)}. "

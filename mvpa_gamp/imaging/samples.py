@@ -62,6 +62,11 @@ class Samples:
             )
 
     @property
+    def unit(self) -> str:
+        """What a row is: volumes, or what the door made of them."""
+        return str(self.provenance.get("unit", "volumes"))
+
+    @property
     def banner(self) -> str | None:
         """The sentence that must stand on everything made from a phantom; None for real data."""
         return PHANTOM_BANNER if self.is_phantom else None
@@ -252,7 +257,9 @@ def _usable_voxels(series: Series, stretches: list[tuple[int, slice]]) -> tuple[
 
 def _confounds(processing: Processing, series: Series) -> tuple[NDArray | None, int]:
     files = processing.confound_files
-    return read_confounds(files, list(series.volumes)) if files else (None, 0)
+    if not files:
+        return None, 0
+    return read_confounds(files, list(series.volumes), processing.confound_columns)
 
 
 def _smooth(block: NDArray, affine: NDArray, fwhm: float) -> NDArray:

@@ -1,5 +1,6 @@
 """Brain maps on the mean volume: slices through the peak, also for data of a single slice."""
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,8 +35,20 @@ class Panel:
     projection: bool = False
 
 
-def _panels(shape: tuple[int, ...]) -> list[Panel]:
-    """The columns of the figure; a volume of one slice has no other planes to show."""
+@dataclass(frozen=True)
+class MapLine:
+    """One line of a figure: its label, and the files of its maps by kind."""
+
+    label: str
+    paths: Mapping[str, Path]
+
+
+def _panels(shape: tuple[int, ...], shown: Collection[str]) -> list[Panel]:
+    """The columns of the figure; a volume of one slice has no other planes to show.
+
+    Patterns take the place of weights where there are none (means over subjects).
+    """
+    lead = _lead(shown)
     if min(shape) == 1:
         plane = next(name for name, axis in _PLANES.items() if shape[axis] == 1)
         titles = {
@@ -44,36 +57,51 @@ def _panels(shape: tuple[int, ...]) -> list[Panel]:
             "pip": "inclusion prob.",
             "selfreq": "selection freq.",
         }
-        return [Panel(stat, plane, title) for stat, title in titles.items()]
-    return [
-        Panel("weight", "sagittal", "weight, sagittal"),
-        Panel("weight", "coronal", "weight, coronal"),
-        Panel("weight", "axial", "weight, axial"),
-        Panel("pattern", "axial", "pattern, axial"),
+        return [Panel(stat, plane, title) for stat, title in titles.items() if stat in shown]
+    panels = [
+        *(Panel(lead, plane, f"{lead}, {plane}") for plane in _PLANES),
+        *([] if lead == "pattern" else [Panel("pattern", "axial", "pattern, axial")]),
         Panel("pip", "axial", "inclusion, projected", projection=True),
         Panel("selfreq", "axial", "selection freq., projected", projection=True),
     ]
+    return [panel for panel in panels if panel.stat in shown]
+
+
+def _lead(shown: Collection[str]) -> str:
+    """The map whose peak decides on the slices."""
+    return "weight" if "weight" in shown else "pattern"
 
 
 def comparison_maps(results: Results, subject: str, contrast: str) -> bytes:
     """All maps of one comparison, a line per method (refit on all runs)."""
-    methods = results.finished(subject, contrast)
-    backdrop = _backdrop(results, subject)
-    shown = {stat for method in methods for stat in results.stats(subject, contrast, method)}
-    panels = [panel for panel in _panels(backdrop.mean.data.shape) if panel.stat in shown]
+    lines = [
+        MapLine(results.labels[method], {
+            stat: results.folder.statmap(subject, contrast, entity(method), stat)
+            for stat in results.stats(subject, contrast, method)
+        })
+        for method in results.finished(subject, contrast)
+    ]  # fmt: skip
+    return map_figure(lines, results.folder.background(subject), results.folder.mask(subject), results.banner)
+
+
+def map_figure(lines: Sequence[MapLine], background: Path, mask: Path, banner: str | None) -> bytes:
+    """Maps on a mean volume, a line each; the box is cut to what can be seen or is inside the mask."""
+    backdrop = _backdrop(background, mask)
+    shown = {stat for line in lines for stat in line.paths}
+    panels = _panels(backdrop.mean.data.shape, shown)
     with look():
         widths, height = _sizes(backdrop.mean, panels)
-        figure = Figure(figsize=(_WIDTH, len(methods) * (height + 0.25)))
-        axes = figure.subplots(len(methods), len(panels), squeeze=False, width_ratios=widths)
+        figure = Figure(figsize=(_WIDTH, len(lines) * (height + 0.25)))
+        axes = figure.subplots(len(lines), len(panels), squeeze=False, width_ratios=widths)
         figure.subplots_adjust(left=0.04, right=1, bottom=0, top=1, wspace=0.06, hspace=0.25 / height)
-        for line, method in zip(axes, methods, strict=True):
-            _draw_line(list(line), results, (subject, contrast, method), backdrop, panels)
+        for row, line in zip(axes, lines, strict=True):
+            _draw_line(list(row), line, backdrop, panels)
         for ax, panel in zip(axes[0], panels, strict=True):
             place = ax.get_position(original=True)
             above = place.y1 + 0.08 / figure.get_figheight()
             figure.text((place.x0 + place.x1) / 2, above, panel.title, ha="center", fontsize=8.5)
         _colour_bars(figure)
-        return png(figure, results.banner)
+        return png(figure, banner)
 
 
 @dataclass(frozen=True)
@@ -111,12 +139,12 @@ class Backdrop:
     grey: Normalize
 
 
-def _backdrop(results: Results, subject: str) -> Backdrop:
+def _backdrop(background: Path, mask: Path) -> Backdrop:
     """The mean volume, cut to the voxels that can be seen or were analysed, with a margin of one."""
-    whole = _volume(results.folder.background(subject))
+    whole = _volume(background)
     values = np.nan_to_num(whole.data)
     inside = values > 0.1 * np.percentile(values, 98)
-    seen = np.argwhere(inside | (_volume(results.folder.mask(subject)).data > 0))
+    seen = np.argwhere(inside | (_volume(mask).data > 0))
     low, high = np.maximum(seen.min(axis=0) - 1, 0), np.minimum(seen.max(axis=0) + 2, values.shape)
     box = tuple(slice(int(a), int(b)) for a, b in zip(low, high, strict=True))
     dark, bright = np.percentile(values[inside], [1, 99.5]) if inside.any() else (0.0, 1.0)
@@ -134,15 +162,12 @@ def _sizes(background: Volume, panels: list[Panel]) -> tuple[list[float], float]
     return widths, inches_per_mm * max(float(plane[1]) for plane in planes)
 
 
-def _draw_line(
-    axes: list[Axes], results: Results, unit: tuple[str, str, str], backdrop: Backdrop, panels: list[Panel]
-) -> None:
+def _draw_line(axes: list[Axes], line: MapLine, backdrop: Backdrop, panels: list[Panel]) -> None:
     """All panels of one method."""
-    subject, contrast, method = unit
-    paths = {s: results.folder.statmap(subject, contrast, entity(method), s) for s in results.stats(*unit)}
-    maps = {stat: _volume(path).cut(backdrop.box) for stat, path in paths.items() if stat in _DRAWN}
-    peak, empty = _peak(maps["weight"].data), not np.any(maps["weight"].data)
-    axes[0].set_ylabel(results.labels[method], fontsize=9, color=INK, labelpad=8)
+    maps = {stat: _volume(path).cut(backdrop.box) for stat, path in line.paths.items() if stat in _DRAWN}
+    lead = maps[_lead(maps)].data
+    peak, empty = _peak(lead), not np.any(lead)
+    axes[0].set_ylabel(line.label, fontsize=9, color=INK, labelpad=8)
     for ax, panel in zip(axes, panels, strict=True):
         ax.set_xticks([])
         ax.set_yticks([])

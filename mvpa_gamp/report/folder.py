@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from mvpa_gamp.imaging.map_names import entity, statmap_name
+from mvpa_gamp.imaging.map_names import entity, group_map_name, statmap_name
 
 UNIT_TABLES = ("folds", "predictions", "jaccard")
 SUBJECT_TABLES = ("consistency", "confusion", "clusters")
@@ -17,6 +17,8 @@ class ResultsFolder:
 
     Names follow BIDS derivatives and nilearn's ``contrast-``/``stat-`` form. ``desc-<method>`` is the
     refit on all runs, ``desc-<method>FoldMean`` the mean over folds, ``desc-<method>Fold<k>`` one fold.
+    A folder that is itself called ``sub-<id>``, one of a study of several subjects, holds that subject's
+    files without a further folder of that name.
     """
 
     root: Path
@@ -66,6 +68,10 @@ class ResultsFolder:
         """What happened when, appended to by each start."""
         return self.root / "logs" / "run.log"
 
+    def skipped(self, subject: str) -> Path:
+        """Why a participant of a study of several has no results."""
+        return self.root / "logs" / f"sub-{subject}_skipped.json"
+
     def figure(self, name: str) -> Path:
         """A figure; ``name`` includes its ending."""
         return self.root / "figures" / name
@@ -76,7 +82,7 @@ class ResultsFolder:
 
     def subject_file(self, subject: str, ending: str) -> Path:
         """``sub-<id>/sub-<id>_<ending>``."""
-        return self.root / f"sub-{subject}" / f"sub-{subject}_{ending}"
+        return self._home(subject) / f"sub-{subject}_{ending}"
 
     def subject_table(self, subject: str, name: str) -> Path:
         """One of ``SUBJECT_TABLES``."""
@@ -88,7 +94,12 @@ class ResultsFolder:
 
     def statmap(self, subject: str, contrast: str, desc: str, stat: str) -> Path:
         """A brain map; its sidecar has the same name with ``.json``."""
-        return self.root / f"sub-{subject}" / statmap_name(subject, contrast, desc, stat)
+        return self._home(subject) / statmap_name(subject, contrast, desc, stat)
+
+    def _home(self, subject: str) -> Path:
+        """The folder of a subject's maps and tables."""
+        name = f"sub-{subject}"
+        return self.root if self.root.name == name else self.root / name
 
     def mask(self, subject: str) -> Path:
         """The voxels that were analysed."""
@@ -101,6 +112,29 @@ class ResultsFolder:
     def truth(self, subject: str, contrast: str) -> Path:
         """The planted voxels of a phantom."""
         return self.subject_file(subject, f"contrast-{contrast}_desc-plantedTruth_mask.nii.gz")
+
+    def group_table(self, name: str) -> Path:
+        """A table over the participants of a study of several: ``summary`` or ``accuracy``."""
+        return self.root / f"group_{name}.tsv"
+
+    @property
+    def group(self) -> Path:
+        """What was brought together at the group level, for programs and for the page."""
+        return self.root / "group_summary.json"
+
+    def group_map(self, contrast: str, desc: str, stat: str) -> Path:
+        """The mean of a map over participants."""
+        return self.root / "group" / group_map_name(contrast, desc, stat)
+
+    @property
+    def group_mask(self) -> Path:
+        """The voxels that all participants have in common."""
+        return self.root / "group" / "desc-common_mask.nii.gz"
+
+    @property
+    def group_background(self) -> Path:
+        """The mean of the participants' mean volumes."""
+        return self.root / "group" / "desc-mean_boldref.nii.gz"
 
     def own_entries(self) -> list[Path]:
         """What stands in the folder and was written by this package (by name)."""

@@ -1,6 +1,6 @@
 """A methods paragraph ready for a paper, written from what a run recorded."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.report.results import Results
@@ -56,7 +56,7 @@ def methods_paragraphs(results: Results) -> list[str]:
     study = results.study
     return [
         _data(study),
-        _processing(study["processing"]),
+        _processing(study["processing"], study["data"].get("unit", "volumes")),
         _validation(results),
         " ".join(_method(method) for method in results.methods) + _intercepts(results.labels),
         _measures(),
@@ -84,7 +84,8 @@ def _data(study: Mapping[str, Any]) -> str:
     """What was decoded."""
     data = study["data"]
     text = (
-        f"{_sentence(data['description'])} {data['n_voxels']:,} voxels of {data['n_samples']:,} volumes in "
+        f"{_sentence(data['description'])} {data['n_voxels']:,} voxels of {data['n_samples']:,} "
+        f"{data.get('unit', 'volumes')} in "
         f"{data['n_runs']} runs entered the analysis; volumes without a category (rest) were left out."
     )
     if study["phantom"]:
@@ -92,8 +93,10 @@ def _data(study: Mapping[str, Any]) -> str:
     return text
 
 
-def _processing(steps: Mapping[str, Any]) -> str:
-    """What was done to the time series."""
+def _processing(steps: Mapping[str, Any], unit: str) -> str:
+    """What was done to the time series; given maps have none."""
+    if unit == "maps":
+        return f"Maps were {'' if steps.get('standardize') else 'not '}z-scored within each run."
     said = []
     if steps.get("smoothing_fwhm"):
         said.append(f"volumes were smoothed with a Gaussian kernel of {steps['smoothing_fwhm']:g} mm FWHM")
@@ -102,7 +105,7 @@ def _processing(steps: Mapping[str, Any]) -> str:
     if steps.get("high_pass"):
         said.append(f"frequencies below {steps['high_pass']:g} Hz were removed")
     if steps.get("confounds"):
-        said.append("confound time series were regressed out")
+        said.append(f"confound time series{_named(steps.get('confound_columns') or ())} were regressed out")
     if steps.get("standardize"):
         said.append("time series were z-scored within each run")
     if steps.get("lag_trs"):
@@ -111,6 +114,12 @@ def _processing(steps: Mapping[str, Any]) -> str:
         said.append("labels were not shifted for the haemodynamic delay")
     text = "; ".join(said)
     return _sentence(text[0].upper() + text[1:])
+
+
+def _named(columns: Sequence[str]) -> str:
+    """The first few confounds in brackets, where their names are known."""
+    more = f" and {len(columns) - 6} more" if len(columns) > 6 else ""
+    return f" ({', '.join(columns[:6])}{more})" if columns else ""
 
 
 def _validation(results: Results) -> str:

@@ -1,7 +1,9 @@
 """The page: one self-contained HTML file, built from a results folder and nothing else."""
 
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.report import brain_figures, plots
@@ -64,17 +66,38 @@ def render(results: Results) -> str:
         _methods_section(results),
         _record_section(results),
     ]
-    css = resources.files("mvpa_gamp.report").joinpath("page.css").read_text(encoding="utf-8")
     title = f"{'PHANTOM – ' if results.phantom else ''}mvpa_gamp: {_who(results)}"
+    return document(title, _header(results), sections, results.study["version"])
+
+
+def document(title: str, header: str, sections: Iterable[str], version: str) -> str:
+    """A self-contained page with the shared look."""
+    css = resources.files("mvpa_gamp.report").joinpath("page.css").read_text(encoding="utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{text(title)}</title>\n"
-        f'<link rel="icon" href="data:,">\n<style>\n{css}</style>\n</head>\n<body>\n{_header(results)}\n'
+        f'<link rel="icon" href="data:,">\n<style>\n{css}</style>\n</head>\n<body>\n{header}\n'
         + "\n".join(sections)
-        + f"\n<footer>Written by mvpa_gamp {text(results.study['version'])}.</footer>\n</body>\n</html>\n"
+        + f"\n<footer>Written by mvpa_gamp {text(version)}.</footer>\n</body>\n</html>\n"
     )
+
+
+def header(title: str, lead: str, banners: str, facts: Mapping[str, Any], links: Mapping[str, str]) -> str:
+    """The top of a page: title, a sentence, banners (HTML), facts and navigation by anchor."""
+    entries = "".join(f"<div><dt>{text(k)}</dt><dd>{text(v)}</dd></div>" for k, v in facts.items())
+    navigation = "".join(f'<a href="#{anchor}">{text(name)}</a>' for anchor, name in links.items())
+    return (
+        f"<header>\n<h1>{text(title)}</h1>\n"
+        f'<p class="lead">{text(lead)}</p>\n{banners}'
+        f'<dl class="facts">{entries}</dl>\n<nav>{navigation}</nav>\n</header>'
+    )
+
+
+def banner(strong: str, sentence: str, kind: str = "banner") -> str:
+    """A paragraph that a reader must not miss."""
+    return f'<p class="{kind}"><strong>{text(strong)}.</strong> {text(sentence)}</p>\n'
 
 
 def _who(results: Results) -> str:
@@ -88,13 +111,12 @@ def _header(results: Results) -> str:
     facts = {
         "subject": _who(results),
         "voxels": f"{data['n_voxels']:,}",
-        "volumes": f"{data['n_samples']:,}",
+        data.get("unit", "volumes"): f"{data['n_samples']:,}",
         "runs": data["n_runs"],
         "comparisons": len(results.tasks),
         "methods": len(results.methods),
         "seed": study["seed"],
     }
-    entries = "".join(f"<div><dt>{text(k)}</dt><dd>{text(v)}</dd></div>" for k, v in facts.items())
     links = {
         "headline": "Table",
         "errors": "Errors",
@@ -106,11 +128,8 @@ def _header(results: Results) -> str:
         "methods": "Methods text",
         "record": "Settings",
     }
-    navigation = "".join(f'<a href="#{anchor}">{text(name)}</a>' for anchor, name in links.items())
-    return (
-        "<header>\n<h1>Which voxels tell the categories apart</h1>\n"
-        f'<p class="lead">{text(data["description"])}</p>\n{_banners(results)}'
-        f'<dl class="facts">{entries}</dl>\n<nav>{navigation}</nav>\n</header>'
+    return header(
+        "Which voxels tell the categories apart", data["description"], _banners(results), facts, links
     )
 
 
@@ -118,13 +137,13 @@ def _banners(results: Results) -> str:
     """What a reader must not miss: simulated data, results that need caution, failed units."""
     out = ""
     if results.phantom:
-        out += f'<p class="banner"><strong>{text(results.banner)}.</strong> {_PHANTOM}</p>\n'
+        out += banner(str(results.banner), _PHANTOM)
     for caution in cautions(results):
-        out += f'<p class="banner"><strong>Caution.</strong> {text(caution)}</p>\n'
+        out += banner("Caution", caution)
     failed = [row for row in results.rows if row["status"] != "ok" and row["contrast"] != "average"]
     for row in failed:
         what = f"{results.labels[row['method']]} on {row['comparison']}: {row['status']}"
-        out += f'<p class="banner failed"><strong>Failed.</strong> {text(what)}</p>\n'
+        out += banner("Failed", what, "banner failed")
     return out
 
 
@@ -150,7 +169,6 @@ def _record_section(results: Results) -> str:
         "record",
         "Settings, versions and seed",
         f"<ul>{notes}</ul>" if notes else "",
-        paragraph("Repeat this run with: python -m mvpa_gamp.haxby --config config.toml --out NEW_FOLDER"),
         f"<pre>{text(folder.config.read_text(encoding='utf-8'))}</pre>",
         details("Versions and machine", f"<pre>{text(versions)}</pre>"),
         details("Where the data came from", f"<pre>{text(_provenance(results))}</pre>"),

@@ -115,7 +115,7 @@ def read_results(root: Path) -> Results:
         study = read_json(folder.study)
     except ValueError as error:
         raise ResultsError(
-            f"{folder.study} is damaged ({error}). Write it again with --out {root} --resume."
+            f"{folder.study} is damaged ({error}). Write it again: the command of its run with --resume."
         ) from error
     texts = read_tsv(folder.summary)
     summary = [{k: v if k in _TEXT else number(v) for k, v in row.items()} for row in texts]

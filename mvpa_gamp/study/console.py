@@ -43,8 +43,9 @@ class Console:
         self._record(text)
 
     def start(self, total: int) -> None:
-        """Begin to count ``total`` units of work."""
-        self._total = total
+        """Begin to count ``total`` units of work; one study may follow another."""
+        self._close_bar()
+        self._total, self._done = total, 0
         if self.level and sys.stderr.isatty():
             from tqdm import tqdm
 
@@ -87,6 +88,9 @@ class Console:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._close_bar()
+
+    def _close_bar(self) -> None:
         if self._bar is not None:
             self._bar.close()
             self._bar = None

@@ -1,4 +1,4 @@
-"""The doors through which data come in: Haxby's volumes, a user's own files, or the phantom."""
+"""The doors through which data come in: Haxby's volumes, own files, a BIDS dataset, or the phantom."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,6 +7,10 @@ from pathlib import Path
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.bids import DEFAULT_CONFOUNDS, KINDS, BidsChoice, default_lag, load_bids
+from mvpa_gamp.imaging.bids_betas import DEFAULT_GLOB, load_betas
+from mvpa_gamp.imaging.bids_confounds import confound_columns
+from mvpa_gamp.imaging.bids_layout import Layout, find_layout, find_runs, repetition_time_of
 from mvpa_gamp.imaging.haxby import find_haxby, load_haxby, participant_number
 from mvpa_gamp.imaging.phantom import Phantom, phantom_samples
 from mvpa_gamp.imaging.phantom.spec import HAXBY_SHAPE
@@ -22,6 +26,9 @@ def resolve_door(settings: StudySettings, console: Console) -> StudySettings:
 
     Without any data option Haxby's volumes are used where nilearn keeps them, and the phantom otherwise.
     """
+    if settings.bids_dir is not None:
+        return _bids(settings)
+    settings = replace(settings, lag_trs=settings.lag_trs or 0)
     doors = {
         "--bold/--labels": settings.bold is not None or settings.labels is not None,
         "--data-dir/--fetch": settings.data_dir is not None or settings.fetch,
@@ -82,6 +89,53 @@ def _haxby(settings: StudySettings, console: Console) -> StudySettings:
     return replace(settings, data_dir=where and _absolute(where), participant_label=str(number))
 
 
+def resolve_dataset(settings: StudySettings) -> tuple[StudySettings, Layout]:
+    """The settings that all participants of a BIDS dataset share, with nothing left to defaults."""
+    assert settings.bids_dir is not None
+    layout = find_layout(settings.bids_dir, settings.derivatives)
+    kind = settings.samples or ("betas" if settings.betas else "tr")
+    if kind not in KINDS:
+        raise StudyError(f"--samples: expected {', '.join(KINDS)}, got {kind!r}. Choose one of them.")
+    if (kind == "betas") != (settings.betas is not None):
+        raise StudyError("--samples betas and --betas FOLDER belong together. Give both, or neither.")
+    if kind == "betas":
+        settings = _betas(settings)
+    usual = DEFAULT_CONFOUNDS if layout.derivatives else ("none",)
+    confound_columns(settings.confounds or usual)
+    return replace(
+        settings,
+        bids_dir=str(layout.bids_dir),
+        derivatives=str(layout.derivatives) if layout.derivatives else "none",
+        samples=kind,
+        betas=settings.betas and _absolute(settings.betas),
+        betas_glob=(settings.betas_glob or DEFAULT_GLOB) if kind == "betas" else None,
+        mask=settings.mask and _absolute(settings.mask),
+        pairs=settings.pairs or ("all",),
+        confounds=settings.confounds or usual,
+    ), layout  # fmt: skip
+
+
+def _bids(settings: StudySettings) -> StudySettings:
+    """One participant of a BIDS dataset; the default lag follows from the time between its volumes."""
+    settings, layout = resolve_dataset(settings)
+    if settings.participant_label is None:
+        raise StudyError("A BIDS dataset needs --participant-label. Give one.")
+    settings = replace(settings, participant_label=settings.participant_label.removeprefix("sub-"))
+    if settings.lag_trs is not None:
+        return settings
+    runs = find_runs(layout, settings.participant_label or "", settings.task, settings.space)
+    return replace(settings, lag_trs=default_lag(repetition_time_of(runs, settings.t_r)))
+
+
+def _betas(settings: StudySettings) -> StudySettings:
+    """Given maps have no time series to clean."""
+    for name in ("lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds"):
+        if getattr(settings, name) not in (None, 0, ("none",)):
+            option = "--" + name.replace("_", "-")
+            raise StudyError(f"{option} has no meaning for --samples betas: maps have no time. Leave it out.")
+    return replace(settings, lag_trs=0, detrend=False, confounds=("none",))
+
+
 def _absolute(name: str) -> str:
     """A path that means the same from every folder."""
     return str(Path(name).expanduser().absolute())
@@ -89,7 +143,9 @@ def _absolute(name: str) -> str:
 
 def open_door(settings: StudySettings) -> Samples:
     """Load the samples of a study whose door is resolved."""
-    steps = processing(settings)
+    if settings.bids_dir is not None:
+        return _open_bids(settings)
+    steps = replace(processing(settings), confounds=settings.confounds)
     if settings.phantom:
         shape = HAXBY_SHAPE if settings.phantom_shape is None else _shape(settings.phantom_shape)
         spec = Phantom(shape=shape, seed=settings.seed)
@@ -103,6 +159,28 @@ def open_door(settings: StudySettings) -> Samples:
     )
 
 
+def _open_bids(settings: StudySettings) -> Samples:
+    """Samples of a participant of a BIDS dataset."""
+    layout, choice = find_layout(settings.bids_dir or "", settings.derivatives), bids_choice(settings)
+    participant = settings.participant_label or ""
+    if settings.betas is not None:
+        glob = settings.betas_glob or DEFAULT_GLOB
+        return load_betas(layout, participant, choice, processing(settings), Path(settings.betas), glob)
+    return load_bids(layout, participant, choice, processing(settings))
+
+
+def bids_choice(settings: StudySettings) -> BidsChoice:
+    """The part of the settings that says what is taken from a BIDS dataset."""
+    return BidsChoice(
+        task=settings.task,
+        space=settings.space,
+        samples=settings.samples or "tr",
+        pairs=settings.pairs or ("all",),
+        confounds=settings.confounds or ("none",),
+        mask=settings.mask,
+    )
+
+
 def _shape(sides: tuple[int, ...]) -> tuple[int, int, int]:
     """Three sides of a grid."""
     if len(sides) != 3:
@@ -111,15 +189,14 @@ def _shape(sides: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def processing(settings: StudySettings) -> Processing:
-    """The processing part of the settings."""
+    """The processing part of the settings, without confounds: only the door knows their files."""
     return Processing(
         detrend=settings.detrend,
         standardize=settings.standardize,
-        lag_trs=settings.lag_trs,
+        lag_trs=settings.lag_trs or 0,
         smoothing_fwhm=settings.smoothing_fwhm,
         high_pass=settings.high_pass,
         t_r=settings.t_r,
-        confounds=settings.confounds,
     )
 
 

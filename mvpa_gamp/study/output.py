@@ -19,6 +19,7 @@ class Output:
     root: Path
     resume: bool = False
     overwrite: bool = False
+    option: str = "--out"  # how the command line calls the folder
 
     @property
     def folder(self) -> ResultsFolder:
@@ -33,28 +34,29 @@ def check_output(output: Output) -> None:
         raise StudyError("--resume keeps results and --overwrite replaces them: give one of the two.")
     if root.is_symlink() and not root.exists():
         raise StudyError(
-            f"--out {root} is a link to {root.readlink()}, which is not there. Give another name."
+            f"{output.option} {root} is a link to {root.readlink()}, which is not there. Give another name."
         )
     if root.exists() and not root.is_dir():
-        raise StudyError(f"--out {root} is a file, a folder is needed. Give another name.")
-    _check_writable(root)
+        raise StudyError(f"{output.option} {root} is a file, a folder is needed. Give another name.")
+    _check_writable(output)
     if not root.exists() or not any(root.iterdir()):
         return
     ours = output.folder.config.is_file()
     if not ours and (output.resume or output.overwrite):
         raise StudyError(
-            f"--out {root} holds other files, and no results of an earlier run. Give another folder."
+            f"{output.option} {root} holds other files, and no results of an earlier run. Give another "
+            "folder."
         )
     if not output.resume and not output.overwrite:
         raise StudyError(
-            f"--out {root} is not empty. Go on with the run that wrote it with --resume, replace its results "
-            "with --overwrite, or give another folder."
+            f"{output.option} {root} is not empty. Go on with the run that wrote it with --resume, replace "
+            "its results with --overwrite, or give another folder."
         )
 
 
-def _check_writable(root: Path) -> None:
+def _check_writable(output: Output) -> None:
     """Try to write where the folder is, or where it would be made."""
-    place = root.absolute()
+    place = output.root.absolute()
     while not place.exists():
         place = place.parent
     try:
@@ -65,7 +67,7 @@ def _check_writable(root: Path) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise StudyError(
-            f"--out {root} cannot be written: {reason}. Give a folder you may write to."
+            f"{output.option} {output.root} cannot be written: {reason}. Give a folder you may write to."
         ) from error
 
 
@@ -76,8 +78,8 @@ def check_resume(output: Output, settings: StudySettings) -> None:
     changed = differences(read_settings(output.folder.config), settings)
     if changed:
         raise StudyError(
-            f"--resume: the run in {output.root} had other settings ({'; '.join(changed)}). Give the same "
-            f"options (--config {output.folder.config}), or another --out, or --overwrite."
+            f"The run in {output.root} had other settings ({'; '.join(changed)}). Give the same "
+            f"options (--config {output.folder.config}), or another {output.option}, or --overwrite."
         )
 
 

@@ -38,7 +38,7 @@ _PACKAGES = (
 def write_start(folder: ResultsFolder, settings: StudySettings, samples: Samples, subject: Subject) -> None:
     """What is known before the first fit: settings, description, versions, the volumes maps are drawn on."""
     write_text(folder.config, settings_text(settings))
-    write_json(folder.description, _description(subject))
+    write_json(folder.description, description(subject.banner))
     write_json(folder.environment, _environment())
     about = {"GeneratedBy": f"mvpa_gamp {__version__}"}
     if subject.banner is not None:
@@ -57,17 +57,17 @@ def write_start(folder: ResultsFolder, settings: StudySettings, samples: Samples
         write_map(folder.truth(subject.name, contrast), truth.astype(np.uint8), subject.mask_img, planted)
 
 
-def _description(subject: Subject) -> dict[str, Any]:
-    """BIDS's dataset_description.json of a derivative."""
+def description(banner: str | None) -> dict[str, Any]:
+    """BIDS's dataset_description.json of a derivative; ``banner`` is the phantom's."""
     name = "mvpa_gamp decoding results"
     out: dict[str, Any] = {
-        "Name": f"PHANTOM (simulated): {name}" if subject.banner else name,
+        "Name": f"PHANTOM (simulated): {name}" if banner else name,
         "BIDSVersion": "1.9.0",
         "DatasetType": "derivative",
         "GeneratedBy": [{"Name": "mvpa_gamp", "Version": __version__}],
         "HowToAcknowledge": CITATION,
     }
-    return {"Phantom": subject.banner, **out} if subject.banner else out
+    return {"Phantom": banner, **out} if banner else out
 
 
 def _environment() -> dict[str, str]:
@@ -127,16 +127,23 @@ def _study(
         "seed": settings.seed,
         "fold_maps": settings.fold_maps,
         "data": _data(samples),
-        "processing": {
-            name: getattr(settings, name)
-            for name in ("lag_trs", "smoothing_fwhm", "high_pass", "confounds", "detrend", "standardize")
-        },
+        "processing": _processing(settings, samples),
         "tasks": [_task(task) for task in tasks],
         "methods": [
             {"name": m.name, "label": m.label, "description": m.description, "settings": repr(m)}
             for m in methods
         ],
     }
+
+
+def _processing(settings: StudySettings, samples: Samples) -> dict[str, Any]:
+    """What was done to the time series; of a BIDS dataset the confound columns, not the names of sets."""
+    names = ("lag_trs", "smoothing_fwhm", "high_pass", "confounds", "detrend", "standardize")
+    steps = {name: getattr(settings, name) for name in names}
+    if settings.bids_dir is not None:
+        columns = samples.provenance.get("confound_columns") or None
+        steps |= {"confounds": columns, "confound_columns": columns}
+    return steps
 
 
 def _task(task: Task) -> Mapping[str, Any]:
@@ -153,6 +160,7 @@ def _data(samples: Samples) -> dict[str, Any]:
         "n_samples": samples.X.shape[0],
         "n_voxels": samples.X.shape[1],
         "n_runs": len(np.unique(samples.runs)),
+        "unit": samples.unit,
         "space": space_name(samples.mask_img),
         "categories": sorted(set(map(str, samples.conditions))),
         "notes": list(samples.notes),

@@ -15,7 +15,7 @@ from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.results import ResultsError, read_results
 from mvpa_gamp.report.tables import pair_lines, paper_table
 from mvpa_gamp.study.console import Console
-from mvpa_gamp.study.doors import open_door, planted_voxels, resolve_door
+from mvpa_gamp.study.doors import open_door, planted_voxels, processing, resolve_door
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.fits import load_fits
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
@@ -31,13 +31,9 @@ def run_study(settings: StudySettings, output: Output, n_jobs: int, console: Con
 
     Input that cannot be run raises :class:`StudyError` before the results folder is touched.
     """
-    if n_jobs == 0:
-        raise StudyError("--n-jobs 0 has no meaning. Give 1 or more processes, or -1 for one per core.")
-    if settings.seed < 0:
-        raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
-    with _usage_errors():
+    with usage_errors():
         check_output(output)
-        methods = choose_methods(settings.methods)
+        methods = check_settings(settings, n_jobs)
         settings = resolve_door(settings, console)
         check_resume(output, settings)
         console.note("Preparing the data ...")
@@ -60,8 +56,18 @@ def run_study(settings: StudySettings, output: Output, n_jobs: int, console: Con
     return finish(output, console)
 
 
+def check_settings(settings: StudySettings, n_jobs: int) -> list[Method]:
+    """Refuse what needs no data to be known wrong; returns the methods."""
+    if n_jobs == 0:
+        raise StudyError("--n-jobs 0 has no meaning. Give 1 or more processes, or -1 for one per core.")
+    if settings.seed < 0:
+        raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
+    processing(settings)
+    return choose_methods(settings.methods)
+
+
 @contextmanager
-def _usage_errors() -> Iterator[None]:
+def usage_errors() -> Iterator[None]:
     """Whatever is wrong before the first fit is wrong with what was given: one sentence, exit code 2."""
     from nibabel.filebasedimages import ImageFileError
 
@@ -82,7 +88,7 @@ def _say_what(
     if samples.banner:
         console.note(f"{samples.banner}.", level=0)
     console.note(
-        f"sub-{samples.subject}: {samples.X.shape[0]:,} volumes x {samples.X.shape[1]:,} voxels, "
+        f"sub-{samples.subject}: {samples.X.shape[0]:,} {samples.unit} x {samples.X.shape[1]:,} voxels, "
         f"{_count(len(tasks), 'comparison')} x {_count(len(methods), 'method')}"
         + (f", {done} of {len(tasks) * len(methods)} fits are there already" if done else "")
     )
@@ -158,7 +164,7 @@ def rebuild_report(root: Path, console: Console) -> int:
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise StudyError(
             f"--reports-only: a file of {root} is missing or damaged ({_one_line(error)}). Write the files "
-            f"again from the stored fits with --out {root} --resume."
+            "again from the stored fits: the same command with --resume."
         ) from error
     return _verdict(root, console)
 
@@ -176,7 +182,7 @@ def _verdict(root: Path, console: Console) -> int:
     for path in missing:
         console.note(f"missing: {path}", level=0)
     if missing:
-        console.note(f"Write what is missing with --out {root} --resume.", level=0)
+        console.note("Write what is missing: the same command with --resume.", level=0)
     for row in failed:
         console.note(f"{row['comparison']}, {row['method']}: {row['status']}", level=0)
     return 1 if missing or failed else 0

@@ -16,6 +16,7 @@ DEFAULT_METHODS = ("l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "onebit-cs")
 
 # What a key of config.toml is about. Where results go and how busy the machine is does not belong there.
 _SECTIONS = {
+    "bids": ("bids_dir", "derivatives", "task", "space", "samples", "betas", "betas_glob"),
     "data": ("data_dir", "fetch", "participant_label", "mask", "bold", "labels", "phantom", "phantom_shape"),
     "processing": ("lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "detrend", "standardize"),
     "study": ("pairs", "methods", "seed", "fold_maps"),
@@ -27,9 +28,17 @@ class StudySettings:
     """Everything that decides what comes out; None means the default of the door or of nilearn.
 
     ``mask`` is "vt", "brain" or a file. ``pairs`` are "a:b" texts or ("all",); None the paper's six.
-    ``phantom_shape`` shrinks the phantom (for tests); None is Haxby's grid.
+    ``phantom_shape`` shrinks the phantom (for tests); None is Haxby's grid. With ``bids_dir`` the data are a
+    participant of a BIDS dataset, and ``confounds`` names columns or sets of them instead of files.
     """
 
+    bids_dir: str | None = None
+    derivatives: str | None = None
+    task: str | None = None
+    space: str | None = None
+    samples: str | None = None
+    betas: str | None = None
+    betas_glob: str | None = None
     data_dir: str | None = None
     fetch: bool = False
     participant_label: str | None = None
@@ -38,7 +47,7 @@ class StudySettings:
     labels: str | None = None
     phantom: bool = False
     phantom_shape: tuple[int, ...] | None = None
-    lag_trs: int = 0
+    lag_trs: int | None = None
     smoothing_fwhm: float | None = None
     high_pass: float | None = None
     t_r: float | None = None
@@ -53,14 +62,20 @@ class StudySettings:
 
 def settings_text(settings: StudySettings) -> str:
     """config.toml: every setting that has a value, in sections."""
-    lines = [
-        "# Settings of a study. Repeat it with: python -m mvpa_gamp.haxby --config config.toml --out FOLDER"
-    ]
+    lines = [f"# Settings of a study. Repeat it with: {_repeat(settings)}"]
     for section, names in _SECTIONS.items():
-        lines += ["", f"[{section}]"]
-        values = ((name, getattr(settings, name)) for name in names)
-        lines += [f"{name} = {_toml(value)}" for name, value in values if value is not None]
+        values = {name: getattr(settings, name) for name in names}
+        known = [f"{name} = {_toml(value)}" for name, value in values.items() if value is not None]
+        lines += ["", f"[{section}]", *known] if known else []
     return "\n".join(lines) + "\n"
+
+
+def _repeat(settings: StudySettings) -> str:
+    """The command that runs these settings again."""
+    if settings.bids_dir is None:
+        return "python -m mvpa_gamp.haxby --config config.toml --out FOLDER"
+    who = f" --participant-label {settings.participant_label}" if settings.participant_label else ""
+    return f"python -m mvpa_gamp {settings.bids_dir} OUT participant{who} --config config.toml"
 
 
 def _toml(value: Any) -> str:
@@ -125,10 +140,11 @@ def _load_toml(path: Path) -> dict[str, Any]:
 def differences(old: dict[str, Any], new: StudySettings) -> list[str]:
     """Settings of a started study that a resume would change; pairs and methods may only be added to."""
     defaults = StudySettings()
+    growing = ("methods",) if new.bids_dir else ("pairs", "methods")  # BIDS: pairs decide on the events read
     out = []
     for field in fields(StudySettings):
         before, after = old.get(field.name, getattr(defaults, field.name)), getattr(new, field.name)
-        grows = field.name in ("pairs", "methods") and before and after and set(before) <= set(after)
+        grows = field.name in growing and before and after and set(before) <= set(after)
         if before != after and not grows:
             out.append(f"{field.name} was {before!r}, now {after!r}")
     return out

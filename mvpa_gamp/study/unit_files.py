@@ -30,7 +30,8 @@ _MEANING = {
 _PREDICTIONS = {
     "sample": "Row among the labelled volumes of the study (rest left out), from 0.",
     "volume": "Place of the volume in the BOLD series (files in the given order), from 0. With a label lag "
-    "it is the volume whose values were used, not the one that carries the label in the label file.",
+    "it is the volume whose values were used, not the one that carries the label in the label file. Of a "
+    "mean over an event it is the first volume.",
     "run": "Run of the volume, as in the label file.",
     "true": "Category shown.",
     "predicted": "Category predicted by the fold that held the run out.",

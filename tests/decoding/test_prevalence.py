@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mvpa_gamp.decoding.prevalence import bayesian_prevalence, minimum_statistic, sign_test
+from mvpa_gamp.decoding.prevalence import bayesian_prevalence, minimum_statistic, run_test, smallest_run_p
 
 
-def test_the_sign_test_counts_runs_and_ties_count_against_the_data():
-    assert sign_test([0.6] * 5) == pytest.approx(2.0**-5)
-    assert sign_test([0.6, 0.6, 0.5, 0.5]) == pytest.approx(11 / 16)
-    assert sign_test([0.4] * 6) == 1.0
+def test_the_test_counts_runs_and_ties_count_against_the_data():
+    assert run_test([0.6] * 5) == smallest_run_p(5) == pytest.approx(3 * 2.0**-5)
+    assert run_test([0.6, 0.6, 0.6, 0.6, 0.6, 0.5]) == pytest.approx(3 * 7 / 64)
+    assert run_test([0.4] * 6) == 1.0
 
 
 @pytest.mark.parametrize(("k", "n", "alpha"), [(0, 4, 0.05), (3, 3, 0.05), (7, 12, 0.05), (9, 20, 0.01)])

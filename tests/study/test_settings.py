@@ -20,11 +20,8 @@ def test_settings_survive_config_toml(settings, tmp_path):
 
 def test_every_setting_has_its_place_in_config_toml(tmp_path):
     path = tmp_path / "config.toml"
-    everything = {
-        f.name: "x" if f.name in ("participant_label", "mask", "labels") else getattr(FULL, f.name)
-        for f in fields(FULL)
-    }
-    everything |= {"t_r": 2.5, "phantom": True, "fetch": True}
+    texts = [f.name for f in fields(FULL) if str(f.type) == "str | None"]
+    everything = asdict(FULL) | dict.fromkeys(texts, "x") | {"t_r": 2.5, "phantom": True, "fetch": True}
     path.write_text(settings_text(StudySettings(**everything)), encoding="utf-8")
     assert set(read_settings(path)) == set(asdict(FULL))
 
@@ -36,3 +33,9 @@ def test_pairs_and_methods_may_grow_and_nothing_else_may_change():
         "methods was ('a',), now ('b',)"
     ]
     assert differences(old, StudySettings(methods=("a",), pairs=("x:y",), seed=1)) == ["seed was 0, now 1"]
+
+
+def test_pairs_of_a_bids_study_may_not_grow_because_they_decide_which_events_are_read():
+    old = asdict(StudySettings(bids_dir="d", pairs=("x:y",)))
+    grown = StudySettings(bids_dir="d", pairs=("x:y", "x:z"))
+    assert differences(old, grown) == ["pairs was ('x:y',), now ('x:y', 'x:z')"]

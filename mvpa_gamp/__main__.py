@@ -1,0 +1,151 @@
+"""python -m mvpa_gamp BIDS_DIR OUT participant|group: decode a user's own study, a BIDS App."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mvpa_gamp.study import options
+from mvpa_gamp.study.settings import StudySettings, read_settings
+
+LEVELS = ("participant", "group")
+_GROUP = ("bids_dir", "out", "level", "participant_label", "alpha", "quiet", "verbose")
+
+_ABOUT = """\
+Decode pairs of conditions in every participant of a BIDS dataset with GAMP and honest baselines
+(participant level), then bring the participants together (group level).
+"""
+
+_EXAMPLES = """\
+examples:
+  python -m mvpa_gamp ds000105 out participant --contrasts face:house cat:chair
+      all participants; volumes of ds000105/derivatives/fmriprep if they are there, else raw ones
+  python -m mvpa_gamp ds000105 out participant --participant-label 01 02 \\
+      --derivatives /data/fmriprep --space MNI152NLin2009cAsym --confounds motion24 --samples block
+      two participants, one sample per event, 24 motion parameters regressed out
+  python -m mvpa_gamp ds000105 out group
+      accuracies, prevalence and mean maps of the participants in out
+  python -m mvpa_gamp ds000105 out participant --resume
+      go on after an interruption, with the settings of out/config.toml
+
+exit codes: 0 all promised files are there; 1 a participant was skipped or something failed (the others
+are complete); 2 the input cannot be run.
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = options.command_parser(
+        "mvpa_gamp", "BIDS_DIR OUT {participant,group} [options]", _ABOUT, _EXAMPLES
+    )
+    parser.add_argument("bids_dir", metavar="BIDS_DIR", help="the dataset, with events.tsv of every run")
+    parser.add_argument("out", metavar="OUT", help="results folder of all participants")
+    parser.add_argument("level", choices=LEVELS, metavar="participant|group", help="what to do")
+    _add_data(parser.add_argument_group("data"))
+    _add_processing(parser.add_argument_group("samples and processing (each run by itself)"))
+    options.add_study(parser.add_argument_group("comparisons and methods"), "all pairs of trial types")
+    running = parser.add_argument_group("running")
+    running.add_argument(
+        "--alpha", type=float, metavar="A", help="group: level of each participant's test (default 0.05)"
+    )
+    options.add_run(running, "OUT")
+    return parser
+
+
+def _add_data(group: Any) -> None:
+    """Which files of the dataset."""
+    group.add_argument(
+        "--participant-label",
+        "--participant_label",
+        nargs="+",
+        metavar="ID",
+        help="participants (default: all)",
+    )
+    group.add_argument("--task", metavar="NAME", help="task (default: the only one)")
+    group.add_argument(
+        "--space", metavar="NAME[:res-R]", help="space of the preprocessed volumes (default: the only one)"
+    )
+    group.add_argument(
+        "--derivatives",
+        metavar="DIR|none",
+        help="fMRIPrep's output (default: BIDS_DIR/derivatives/fmriprep if there; none: raw volumes)",
+    )
+    group.add_argument(
+        "--mask", metavar="FILE", help="voxels to use (default: common part of the runs' brain masks)"
+    )
+
+
+def _add_processing(group: Any) -> None:
+    """How volumes become samples."""
+    group.add_argument(
+        "--samples",
+        choices=("tr", "block", "betas"),
+        help="a sample is a volume, the mean over an event, or a given map (default: tr)",
+    )
+    group.add_argument(
+        "--lag-trs",
+        type=int,
+        metavar="N",
+        help="haemodynamic delay: an event has the volumes of [onset + N TR, onset + duration + N TR) "
+        "(default: the N nearest to 5 s, at least 1)",
+    )
+    group.add_argument(
+        "--confounds",
+        nargs="+",
+        metavar="SET|COLUMN",
+        help="motion6, motion24, columns of fMRIPrep's confounds (commas or spaces between), or none "
+        "(default: motion6; none for raw volumes)",
+    )
+    options.add_cleaning(group)
+    group.add_argument(
+        "--t-r", type=float, metavar="S", help="seconds per volume (default: RepetitionTime of the sidecars)"
+    )
+    group.add_argument(
+        "--betas", metavar="DIR", help="for --samples betas: 3-D maps sub-*_run-*_contrast-<condition>_*"
+    )
+    group.add_argument(
+        "--betas-glob", metavar="PATTERN", help="names of those maps (default *_stat-effect_statmap.nii.gz)"
+    )
+
+
+def study_settings(given: dict[str, Any]) -> StudySettings:
+    """Settings from the options given, over those of --config or of a run to be resumed, over defaults."""
+    own = options.own_options(given, "level", "participant_label", "alpha")
+    earlier = Path(given["out"]) / "config.toml"
+    base: dict[str, Any] = {}
+    if "config" in given:
+        base = read_settings(Path(given["config"]))
+    elif given.get("resume") and earlier.is_file():
+        base = read_settings(earlier)
+    return StudySettings(**{**base, "participant_label": None, **own})
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    given = vars(build_parser().parse_args(argv))
+    return options.ended("mvpa_gamp", given, _run)
+
+
+def _run(given: dict[str, Any]) -> int:
+    """One of the two levels."""
+    from mvpa_gamp.study.console import Console
+    from mvpa_gamp.study.group import run_group
+    from mvpa_gamp.study.output import Output
+    from mvpa_gamp.study.participants import rebuild_participants, run_participants
+
+    out, labels = Path(given["out"]), given.get("participant_label")
+    with Console(options.console_level(given)) as console:
+        if given["level"] == "group":
+            if ignored := [name for name in given if name not in _GROUP]:
+                names = ", ".join("--" + name.replace("_", "-") for name in ignored)
+                console.note(f"The group level only reads finished participants: {names} is not used.")
+            return run_group(out, labels, given.get("alpha", 0.05), console)
+        if given.get("reports_only"):
+            return rebuild_participants(out, labels, console)
+        output = Output(out, given.get("resume", False), given.get("overwrite", False), option="OUT")
+        return run_participants(study_settings(given), labels, output, given.get("n_jobs", 1), console)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,231 @@
+"""A BIDS dataset's door: fMRIPrep derivatives (or raw volumes) and events in, Samples out.
+
+A sample is a volume ("tr"), the mean of the volumes of an event ("block"), or a given map ("betas", see
+bids_betas.py). Runs are numbered 1, 2, ... across sessions.
+"""
+
+import warnings
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mvpa_gamp.decoding.tasks import parse_pairs
+from mvpa_gamp.imaging.bids_confounds import check_columns, confound_columns
+from mvpa_gamp.imaging.bids_events import Event, VolumeEvents, label_volumes, read_events, trial_types
+from mvpa_gamp.imaging.bids_layout import NATIVE, Layout, RunFiles, find_runs, repetition_time_of
+from mvpa_gamp.imaging.bids_names import parse_name
+from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.labels import Labels, runs_of_files, shift_labels
+from mvpa_gamp.imaging.processing import Processing
+from mvpa_gamp.imaging.samples import Samples, load_samples
+from mvpa_gamp.imaging.volumes import check_same_grid, like, mean_volume, open_mask, open_series
+
+KINDS = ("tr", "block", "betas")
+HAEMODYNAMIC_DELAY = 5.0  # s, to the peak of the usual response: the default lag is the nearest number of TRs
+DEFAULT_CONFOUNDS = ("motion6",)  # of derivatives; raw datasets have none
+
+
+@dataclass(frozen=True)
+class BidsChoice:
+    """What is taken from a dataset; None: the only task or space there is, the runs' common brain mask.
+
+    ``pairs`` are "a:b" texts, or ("all",): events of other conditions are not read. ``confounds`` are
+    names of sets or columns.
+    """
+
+    task: str | None = None
+    space: str | None = None
+    samples: str = "tr"
+    pairs: tuple[str, ...] = ("all",)
+    confounds: tuple[str, ...] = ("none",)
+    mask: str | None = None
+
+
+def default_lag(t_r: float) -> int:
+    """Volumes nearest to the delay of the haemodynamic response, at least one: 2 at a TR of 2.5 s."""
+    return max(1, round(HAEMODYNAMIC_DELAY / t_r))
+
+
+def load_bids(layout: Layout, participant: str, choice: BidsChoice, processing: Processing) -> Samples:
+    """Samples of a participant; raises DataError with one sentence when something is missing or unfit."""
+    runs = find_runs(layout, participant, choice.task, choice.space)
+    t_r = repetition_time_of(runs, processing.t_r)
+    events = [events_of(run) for run in runs]
+    wanted = wanted_categories(choice.pairs, [trial for each in events for trial in trial_types(each)])
+    columns = confound_columns(choice.confounds)
+    steps = replace(processing, t_r=t_r, **_confounds(runs, columns))
+    images = [open_series(run.bold) for run in runs]
+    volumes = [image.shape[3] for image in images]
+    shown = [
+        label_volumes(each, n, t_r, _start_time(run, t_r), wanted)
+        for run, each, n in zip(runs, events, volumes, strict=True)
+    ]
+    mask, mask_notes = _mask(runs, images, choice.mask)
+    labels = Labels(np.concatenate([each.conditions for each in shown]), runs_of_files(volumes))
+    samples = load_samples(
+        images, labels, mask, steps, participant, _origin(layout, participant, choice, runs)
+    )
+    lost = _lost_conditions(samples, wanted, choice.pairs)
+    samples = replace(samples, notes=(*mask_notes, *_notes(shown, layout), *lost, *samples.notes))
+    if choice.samples == "block":
+        samples = average_events(samples, shown, labels, steps.lag_trs)
+    return samples
+
+
+def events_of(run: RunFiles) -> list[Event]:
+    """The events of a run."""
+    if run.events is None:
+        raise DataError(
+            f"{run.bold.name}: expected an events.tsv of the same run (or an inherited one) in the BIDS "
+            "dataset, found none. Add it, or give beta maps with --samples betas."
+        )
+    return read_events(run.events)
+
+
+def wanted_categories(pairs: Sequence[str], found: Collection[str]) -> set[str]:
+    """The conditions that the pairs name, checked against those there are."""
+    try:
+        rest = [name for name in Processing().drop if name in found]
+        chosen = parse_pairs(list(pairs), [name for name in found if name not in rest], rest)
+    except ValueError as error:
+        raise DataError(f"--contrasts: {error}") from error
+    return {name for pair in chosen for name in pair}
+
+
+def average_events(samples: Samples, shown: Sequence[VolumeEvents], labels: Labels, lag_trs: int) -> Samples:
+    """One sample per event, the mean of its cleaned volumes; its place is that of its first volume."""
+    assert samples.volumes is not None
+    numbers = Labels(np.concatenate([each.events for each in shown]).astype(str), labels.runs)
+    event = shift_labels(numbers, lag_trs)[samples.volumes]
+    key = np.char.add(np.char.add(samples.runs.astype(str), " "), event)
+    _, first, member = np.unique(key, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.argsort(order)[member.reshape(-1)]
+    sums = np.zeros((len(first), samples.X.shape[1]))
+    np.add.at(sums, rank, samples.X)
+    means = sums / np.bincount(rank)[:, None]
+    keep = first[order]
+    return replace(
+        samples,
+        X=np.ascontiguousarray(means, dtype=np.float32),
+        conditions=samples.conditions[keep],
+        runs=samples.runs[keep],
+        volumes=samples.volumes[keep],
+        notes=(*samples.notes, f"{len(samples.X):,} volumes were averaged to {len(keep):,} events."),
+    )
+
+
+def common_mask(files: Sequence[Path]) -> Any:
+    """The voxels that are in every mask, as an image on the first one's grid."""
+    first, inside = open_mask(files[0])
+    for path in files[1:]:
+        image, other = open_mask(path)
+        check_same_grid(image, first, "mask")
+        inside = inside & other
+    if not inside.any():
+        raise DataError(
+            f"mask: the brain masks of the {len(files)} runs have no voxel in common. Give one with --mask."
+        )
+    return like(first, inside.astype(np.uint8))
+
+
+def _mask(runs: Sequence[RunFiles], images: Sequence[Any], given: str | None) -> tuple[Any, tuple[str, ...]]:
+    """The mask given, the common part of the runs' brain masks, or one computed from raw volumes."""
+    if given is not None:
+        return given, ()
+    files = [run.mask for run in runs if run.mask is not None]
+    if len(files) == len(runs):
+        return common_mask(files), ()
+    if files or "desc-preproc" in runs[0].bold.name:
+        without = next(run.bold.name for run in runs if run.mask is None)
+        raise DataError(
+            f"mask: expected a desc-brain_mask beside every run, found none for {without}. Add it, or "
+            "give --mask."
+        )
+    return _computed_mask(images)
+
+
+def _computed_mask(images: Sequence[Any]) -> tuple[Any, tuple[str, ...]]:
+    """A brain mask from the mean of raw volumes, by nilearn."""
+    from nilearn.masking import compute_epi_mask
+
+    for image in images[1:]:
+        check_same_grid(image, images[0], "BOLD file")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an empty mask is an error here
+        computed = compute_epi_mask(mean_volume(list(images)))
+    size = int(np.count_nonzero(np.asarray(computed.dataobj)))
+    if not size:
+        raise DataError("mask: none could be computed from the raw volumes. Give one with --mask.")
+    return computed, (f"The brain mask was computed from the mean volume: {size:,} voxels.",)
+
+
+def _confounds(runs: Sequence[RunFiles], columns: tuple[str, ...]) -> dict[str, Any]:
+    """The confound settings of the processing."""
+    if not columns:
+        return {"confounds": None, "confound_columns": None}
+    files = []
+    for run in runs:
+        if run.confounds is None:
+            raise DataError(
+                f"confounds: expected desc-confounds_timeseries.tsv beside {run.bold.name}, found none. Give "
+                "--confounds none, or --derivatives."
+            )
+        check_columns(run.confounds, columns)
+        files.append(run.confounds)
+    return {"confounds": tuple(files), "confound_columns": columns}
+
+
+def _start_time(run: RunFiles, t_r: float) -> float:
+    """When the first volume stands for: fMRIPrep's StartTime after slice-timing correction, else 0."""
+    value = run.metadata.get("StartTime", 0.0)
+    return float(value) if isinstance(value, int | float) and 0 <= value < t_r else 0.0
+
+
+def _notes(shown: Sequence[VolumeEvents], layout: Layout) -> tuple[str, ...]:
+    """Sentences about what was not taken as written."""
+    notes = []
+    if layout.derivatives is None:
+        notes.append("The volumes are raw: not corrected for motion. Prefer fMRIPrep's (--derivatives).")
+    ambiguous, stretched = (sum(getattr(each, name) for each in shown) for name in ("ambiguous", "stretched"))
+    if ambiguous:
+        notes.append(f"{ambiguous} volumes lie in events of two conditions and were left out.")
+    if stretched:
+        notes.append(f"{stretched} events are shorter than a TR and were taken for one TR long.")
+    return tuple(notes)
+
+
+def _lost_conditions(samples: Samples, wanted: set[str], pairs: Sequence[str]) -> tuple[str, ...]:
+    """Conditions without a volume of their own: refused where named, a note where all were asked for."""
+    lost = sorted(wanted - set(samples.conditions))
+    if lost and list(pairs) != ["all"]:
+        raise DataError(
+            f"--contrasts: {lost[0]} has no volume: its events lie outside the runs, or within events of "
+            "another condition. Check the events, or leave it out."
+        )
+    return tuple(f"The condition {name} has no volume of its own and is not compared." for name in lost)
+
+
+def _origin(layout: Layout, participant: str, choice: BidsChoice, runs: Sequence[RunFiles]) -> dict[str, Any]:
+    """Where the samples came from."""
+    kind = "fMRIPrep derivatives" if layout.derivatives else "raw volumes"
+    what = "means of events" if choice.samples == "block" else "volumes"
+    return {
+        "source": "bids",
+        "unit": what,
+        "space": _entity(runs[0].bold, "space", NATIVE),
+        "description": f"Participant {participant} of a BIDS dataset ({kind}, {len(runs)} runs of task "
+        f"{_entity(runs[0].bold, 'task', 'unnamed')}); samples are {what}.",
+        "events": [str(run.events) for run in runs],
+        "mask": choice.mask or "the voxels that all runs' brain masks have in common",
+        "confound_columns": list(confound_columns(choice.confounds)),
+    }
+
+
+def _entity(path: Path, key: str, default: str) -> str:
+    """The value of an entity in a name."""
+    file = parse_name(path)
+    return default if file is None else file.entities.get(key, default)

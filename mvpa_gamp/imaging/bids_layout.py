@@ -1,0 +1,218 @@
+"""Finding what belongs to a participant in a BIDS dataset: runs, their events, masks, confounds, sidecars.
+
+BIDS_DIR/sub-01/[ses-x/]func/sub-01_[ses-x_]task-t_[run-1_]{bold.nii.gz,bold.json,events.tsv}
+DERIVATIVES/sub-01/[ses-x/]func/..._space-s_desc-{preproc_bold,brain_mask}.nii.gz
+DERIVATIVES/sub-01/[ses-x/]func/..._desc-confounds_timeseries.tsv
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mvpa_gamp.imaging.bids_names import IMAGE, BidsFile, files_in, inherited, natural
+from mvpa_gamp.imaging.errors import DataError
+
+NATIVE = "native"  # the space of files that name none
+MIN_RUNS = 2  # one is left out, one is needed to train on
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A raw dataset and, where there are any, the fMRIPrep derivatives made from it."""
+
+    bids_dir: Path
+    derivatives: Path | None = None
+
+    @property
+    def source(self) -> Path:
+        """Where the volumes are taken from."""
+        return self.derivatives or self.bids_dir
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """The files of one run; ``mask`` and ``confounds`` are None where derivatives have none."""
+
+    bold: Path
+    events: Path | None
+    mask: Path | None
+    confounds: Path | None
+    metadata: dict[str, Any]
+
+
+def find_layout(bids_dir: str | Path, derivatives: str | Path | None = None) -> Layout:
+    """The dataset; ``derivatives`` None: BIDS_DIR/derivatives/fmriprep if it is there, "none": raw data."""
+    root = Path(bids_dir).expanduser().absolute()
+    if not root.is_dir():
+        raise DataError(f"BIDS_DIR {root}: expected a folder, found none there. Check the path.")
+    usual = root / "derivatives" / "fmriprep"
+    if derivatives is None:
+        layout = Layout(root, usual if usual.is_dir() else None)
+    elif str(derivatives) == "none":
+        layout = Layout(root)
+    else:
+        layout = Layout(root, Path(derivatives).expanduser().absolute())
+    if layout.derivatives is not None and not layout.derivatives.is_dir():
+        raise DataError(
+            f"--derivatives {layout.derivatives}: expected fMRIPrep's output folder, found none there. "
+            "Check the path, or give none for raw data."
+        )
+    return layout
+
+
+def participants(layout: Layout) -> list[str]:
+    """Labels of all participants (without ``sub-``), raw or preprocessed, in natural order."""
+    roots = {layout.bids_dir, layout.source}
+    found = {path.name.removeprefix("sub-") for root in roots for path in root.glob("sub-*") if path.is_dir()}
+    labels = sorted(found, key=natural)
+    if not labels:
+        raise DataError(f"{layout.source}: expected folders sub-<label>, found none. Is it a BIDS dataset?")
+    return labels
+
+
+def tasks_of(layout: Layout, participant: str) -> list[str]:
+    """The tasks for which a participant has volumes."""
+    return _values(file.entities.get("task") for file in _bold_files(layout, participant))
+
+
+def spaces_of(layout: Layout, participant: str, task: str | None = None) -> list[str]:
+    """The spaces in which a participant's volumes (of a task) are, in fMRIPrep's form ``name[:res-x]``."""
+    files = _bold_files(layout, participant)
+    return _values(_space(file) for file in files if task in (None, file.entities.get("task")))
+
+
+def find_runs(layout: Layout, participant: str, task: str | None, space: str | None) -> list[RunFiles]:
+    """The runs of a participant by session and run; a task or space not named must be the only one."""
+    if not (layout.source / f"sub-{participant}").is_dir():
+        raise DataError(
+            f"{layout.source} has no folder sub-{participant}. Preprocess the participant, or leave it out."
+        )
+    files = _bold_files(layout, participant)
+    if not files:
+        kind = "*_desc-preproc_bold.nii.gz" if layout.derivatives else "*_bold.nii.gz"
+        raise DataError(
+            f"sub-{participant}: expected {kind} in {layout.source / f'sub-{participant}'}/[ses-*/]func, "
+            "found none. Check the folder."
+        )
+    chosen = choose("--task", task, tasks_of(layout, participant), f"sub-{participant}")
+    files = [file for file in files if file.entities.get("task") == chosen]
+    if layout.derivatives is not None or space is not None:
+        place = choose("--space", space, _values(_space(file) for file in files), f"sub-{participant}")
+        files = [file for file in files if _space(file) == place]
+    _check_runs(files, participant, chosen)
+    files.sort(key=lambda file: (natural(file.entities.get("ses", "")), natural(file.path.name)))
+    return [_run_files(layout, file) for file in files]
+
+
+def choose(option: str, asked: str | None, available: Sequence[str], who: str) -> str:
+    """The one value asked for, or the only one there is; otherwise a sentence with those there are."""
+    matching = [v for v in available if asked is None or v == asked]
+    if not matching and asked is not None:
+        matching = [value for value in available if value.startswith(f"{asked}:")]
+    if len(matching) == 1:
+        return matching[0]
+    known = ", ".join(matching or available) or "none"
+    if matching:
+        came = "none was given" if asked is None else f"{asked} fits several"
+        raise DataError(f"{option}: {who} has several ({known}) and {came}. Choose one of them.")
+    raise DataError(f"{option}: expected one that {who} has ({known}), got {asked!r}. Choose among them.")
+
+
+def repetition_time_of(runs: Sequence[RunFiles], given: float | None) -> float:
+    """Seconds between volumes: as given, or RepetitionTime of the sidecars, which must agree."""
+    if given is not None:
+        return given
+    times: dict[float, Path] = {}
+    for run in runs:
+        value = run.metadata.get("RepetitionTime")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            came = "none" if value is None else repr(value)
+            raise DataError(
+                f"{run.bold.name}: expected RepetitionTime in seconds in its JSON sidecar or an inherited "
+                f"one, got {came}. Add it to the sidecar, or give --t-r."
+            )
+        times.setdefault(round(float(value), 6), run.bold)
+    if len(times) > 1:
+        listed = ", ".join(f"{seconds:g} s ({path.name})" for seconds, path in times.items())
+        raise DataError(f"RepetitionTime: expected the same in all runs, got {listed}. Decode one by one.")
+    return next(iter(times))
+
+
+def _bold_files(layout: Layout, participant: str) -> list[BidsFile]:
+    """All series of a participant: preprocessed ones of derivatives, else raw ones."""
+    home = layout.source / f"sub-{participant}"
+    folders = [home / "func", *sorted(path / "func" for path in home.glob("ses-*"))]
+    files = [file for folder in folders for file in files_in(folder, ("bold",), IMAGE)]
+    files = [file for file in files if file.entities.get("sub") == participant]
+    if layout.derivatives is None:
+        return files
+    return [file for file in files if file.entities.get("desc") == "preproc"]
+
+
+def _check_runs(files: Sequence[BidsFile], participant: str, task: str) -> None:
+    """Refuse single echoes, and fewer runs than cross-validation needs."""
+    parts = [file for file in files if {"echo", "part"} & set(file.entities)]
+    if parts:
+        raise DataError(
+            f"sub-{participant}: {parts[0].path.name} is one echo or part of a run. Combine them first "
+            "(fMRIPrep does) and give --derivatives."
+        )
+    if len(files) < MIN_RUNS:
+        raise DataError(
+            f"sub-{participant}: expected at least {MIN_RUNS} runs of task {task}, because cross-validation "
+            f"leaves one run out, got {len(files)}. Leave the participant out, or add runs."
+        )
+
+
+def _run_files(layout: Layout, bold: BidsFile) -> RunFiles:
+    """What belongs to a series."""
+    folder, roots = bold.path.parent, [layout.bids_dir]
+    masks, confounds = [], []
+    if layout.derivatives is not None:
+        roots.append(layout.derivatives)
+        masks = [
+            file.path
+            for file in files_in(folder, ("mask",), IMAGE)
+            if file.entities.get("desc") == "brain" and file.without("desc") == bold.without("desc")
+        ]
+        confounds = [
+            file.path
+            for file in files_in(folder, ("timeseries", "regressors"), ("tsv",))
+            if file.entities.get("desc") == "confounds" and file.speaks_for(bold, "desc")
+        ]
+    # The raw dataset's events win over copies in derivatives: the latter come first, the last one is taken.
+    events = [file.path for root in reversed(roots) for file in inherited(root, bold, "events", "tsv")]
+    metadata: dict[str, Any] = {}
+    for root in roots:
+        for sidecar in inherited(root, bold, "bold", "json"):
+            metadata |= _read_json(sidecar.path)
+    return RunFiles(bold.path, _last(events), _last(masks), _last(confounds), metadata)
+
+
+def _last(files: Sequence[Path]) -> Path | None:
+    return files[-1] if files else None
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"sidecar {path} cannot be read as JSON ({error}). Correct it.") from error
+    if not isinstance(content, dict):
+        raise DataError(
+            f"sidecar {path}: expected a JSON object, got a {type(content).__name__}. Correct it."
+        )
+    return content
+
+
+def _space(file: BidsFile) -> str:
+    """``name[:res-x]``; files that name no space are in the run's own."""
+    name = file.entities.get("space", NATIVE)
+    return f"{name}:res-{file.entities['res']}" if "res" in file.entities else name
+
+
+def _values(found: Iterable[str | None]) -> list[str]:
+    """Distinct values in natural order."""
+    return sorted({value for value in found if value is not None}, key=natural)

@@ -1,0 +1,180 @@
+"""The group level: what the participants' folders say together; it computes no fit."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mvpa_gamp._version import __version__
+from mvpa_gamp.report.files import read_json, write_json, write_tsv
+from mvpa_gamp.report.folder import ResultsFolder
+from mvpa_gamp.report.group_page import build_group_page
+from mvpa_gamp.report.manifest import missing_files
+from mvpa_gamp.report.results import Results, ResultsError, read_results
+from mvpa_gamp.report.tables import AVERAGE
+from mvpa_gamp.study.console import Console
+from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.group_maps import write_mean_maps
+from mvpa_gamp.study.group_scores import (
+    ACCURACY_COLUMNS,
+    SUMMARY_COLUMNS,
+    Score,
+    accuracy_row,
+    group_row,
+    scores_of,
+)
+from mvpa_gamp.study.participants import stripped
+
+
+def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: Console) -> int:
+    """Tables, mean maps and page over the participants in ``root``; 1 when one of them is not finished."""
+    if not 0 < alpha < 1:
+        raise StudyError(f"--alpha: expected a level between 0 and 1, got {alpha}. 0.05 is usual.")
+    folder = ResultsFolder(root)
+    if not folder.config.is_file():
+        raise StudyError(
+            f"group: {root} holds no results of the participant level (its config.toml is missing). "
+            "Run the participant level first."
+        )
+    people, unfinished = read_participants(root, labels)
+    console.log_to(folder.log)
+    for sentence in unfinished:
+        console.note(sentence, level=0)
+    scores = [score for person in people for score in scores_of(person)]
+    rows = [
+        group_row([s for s in scores if (s.contrast, s.method) == key], alpha)
+        for key in dict.fromkeys((s.contrast, s.method) for s in scores)
+    ]
+    write_tsv(
+        folder.group_table("accuracy"), ACCURACY_COLUMNS, [accuracy_row(score, alpha) for score in scores]
+    )
+    write_tsv(folder.group_table("summary"), SUMMARY_COLUMNS, rows)
+    maps, sentences = write_mean_maps(folder, people)
+    notes = [
+        *unfinished, *_skipped(folder, people), *_mixed(people), *sentences, *_powerless(scores, alpha),
+    ]  # fmt: skip
+    write_json(folder.group, _study(people, scores, alpha, maps, notes))
+    page = build_group_page(root)
+    console.result(_lines(rows), always=True)
+    for note in notes[len(unfinished) :]:
+        console.note(note)
+    console.note(f"Page: {page}")
+    return 1 if unfinished else 0
+
+
+def read_participants(root: Path, labels: Sequence[str] | None) -> tuple[list[Results], list[str]]:
+    """The finished participants, and a sentence about each one that is not."""
+    found = sorted(path.name.removeprefix("sub-") for path in root.glob("sub-*") if path.is_dir())
+    wanted = stripped(labels) or found
+    missing = [label for label in wanted if label not in found]
+    if missing:
+        raise StudyError(
+            f"--participant-label: {root} has no results of {', '.join(missing)}. Run the participant "
+            "level first."
+        )
+    people, sentences = [], []
+    for label in wanted:
+        try:
+            people.append(_finished(root / f"sub-{label}"))
+        except ResultsError as error:
+            sentences.append(f"sub-{label} is not part of the group: {error}")
+    if not people:
+        reason = f" ({sentences[0]})" if sentences else ""
+        raise StudyError(
+            f"group: expected finished participants in {root}, found none{reason}. Run the participant "
+            "level first."
+        )
+    return people, sentences
+
+
+def _finished(home: Path) -> Results:
+    """The results of a participant, all of whose files are there."""
+    person = read_results(home)
+    missing = missing_files(person)
+    if missing:
+        raise ResultsError(
+            f"{missing[0].name} is missing ({len(missing)} in all). Finish it: "
+            "participant level with --resume."
+        )
+    return person
+
+
+def _skipped(folder: ResultsFolder, people: Sequence[Results]) -> list[str]:
+    """Participants whom the participant level could not analyse."""
+    done = {subject for person in people for subject in person.subjects}
+    notes = [read_json(path) for path in sorted((folder.root / "logs").glob("sub-*_skipped.json"))]
+    return [
+        f"sub-{note['participant']} was skipped at the participant level: {note['reason']}"
+        for note in notes
+        if note["participant"] not in done
+    ]
+
+
+def _mixed(people: Sequence[Results]) -> list[str]:
+    """A sentence when participants were not processed alike; lags in volumes may follow other TRs."""
+    kinds: dict[str, list[str]] = {}
+    for person in people:
+        steps = {name: value for name, value in person.study["processing"].items() if name != "lag_trs"}
+        steps["samples"] = person.study["data"].get("unit")
+        kinds.setdefault(json.dumps(steps, sort_keys=True), []).append(f"sub-{person.subjects[0]}")
+    if len(kinds) < 2:
+        return []
+    groups = "; ".join(", ".join(members) for members in kinds.values())
+    return [f"Participants were processed in different ways ({groups}): compare their config.toml files."]
+
+
+def _powerless(scores: Sequence[Score], alpha: float) -> list[str]:
+    """Participants with so few runs that their test cannot reach alpha."""
+    few = {score.subject: score for score in scores if not score.testable(alpha)}
+    return [
+        f"sub-{subject} cannot be significant: with {score.runs} runs the smallest p-value is "
+        f"{score.smallest_p:.3g}. It has no part in the prevalence."
+        for subject, score in few.items()
+    ]
+
+
+def _study(
+    people: Sequence[Results],
+    scores: Sequence[Score],
+    alpha: float,
+    maps: list[dict[str, str]],
+    notes: list[str],
+) -> dict[str, Any]:
+    """What the page needs besides the tables."""
+    labels: dict[str, str] = {}
+    for person in people:
+        labels |= person.labels
+    permuted = bool(scores) and all(score.null is not None for score in scores)
+    return {
+        "package": "mvpa_gamp",
+        "version": __version__,
+        "phantom": any(person.phantom for person in people),
+        "subjects": [subject for person in people for subject in person.subjects],
+        "alpha": alpha,
+        "test": "permutation" if permuted else "binomial test over runs",
+        "methods": labels,
+        "comparisons": {s.contrast: s.comparison for s in scores if s.contrast != AVERAGE},
+        "maps": maps,
+        "notes": notes,
+    }
+
+
+def _lines(rows: Sequence[dict[str, Any]]) -> str:
+    """The group table for the terminal."""
+    first = max([10, *(len(row["comparison"]) for row in rows)]) + 2
+    measures = f"{'Accuracy %':>14}{'n':>4}{'above chance':>14}{'prevalence':>22}"
+    lines = [f"{'Comparison':<{first}}{'Method':<14}{measures}"]
+    for row in rows:
+        spread = row["accuracy_se_percent"]
+        accuracy = f"{row['accuracy_percent']:.1f}" + (f" ± {spread:.1f}" if spread == spread else "")
+        lines.append(
+            f"{row['comparison']:<{first}}{row['method']:<14}{accuracy:>14}{row['participants']:>4}"
+            f"{row['significant']:>8} of {row['tested']:<2}{_prevalence(row):>23}"
+        )
+    return "\n".join(lines)
+
+
+def _prevalence(row: dict[str, Any]) -> str:
+    if row["prevalence"] is None:
+        return "n/a"
+    return f"{row['prevalence']:.2f} ({row['prevalence_low']:.2f} to {row['prevalence_high']:.2f})"

@@ -1,0 +1,127 @@
+"""Mean maps over participants, where all of them stand on one grid in one standard space."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import nibabel
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp._version import __version__
+from mvpa_gamp.imaging.brainmaps import from_image, write_image, write_map
+from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.volumes import check_same_grid, like, open_mask
+from mvpa_gamp.report.folder import ResultsFolder
+from mvpa_gamp.report.results import Results
+
+# Spaces of a single brain: equal grids there are a coincidence, and the same voxel is not the same place.
+INDIVIDUAL = ("native", "T1w", "T2w", "func", "anat", "boldref", "fsnative")
+_AVERAGED = ("pip", "pattern")
+_MEANING = {
+    "pip": "Mean over participants of the posterior probability that a voxel's weight is not zero.",
+    "pattern": "Mean over participants of activation patterns (Haufe et al., 2014), each divided by its root "
+    "mean square over the common voxels, so that no participant outweighs another.",
+}
+
+
+def write_mean_maps(
+    folder: ResultsFolder, people: Sequence[Results]
+) -> tuple[list[dict[str, str]], list[str]]:
+    """Write mean inclusion and pattern maps; returns what was written, and why nothing was, if so."""
+    shutil.rmtree(folder.group_mask.parent, ignore_errors=True)  # maps of other participants
+    trouble = grid_trouble(people)
+    if trouble is not None:
+        return [], [trouble]
+    masks = [open_mask(person.folder.mask(person.subjects[0])) for person in people]
+    inside = np.logical_and.reduce([mask for _, mask in masks])
+    if not inside.any():
+        return [], ["There are no mean maps: the participants' analysed voxels have none in common."]
+    common = like(masks[0][0], inside.astype(np.uint8))
+    about = {"GeneratedBy": f"mvpa_gamp {__version__}", "Participants": [p.subjects[0] for p in people]}
+    write_image(folder.group_mask, common, {**about, "Description": "Voxels analysed in all participants."})
+    mean = like(common, np.mean([_background(person) for person in people], axis=0).astype(np.float32))
+    write_image(folder.group_background, mean, {**about, "Description": "Mean of the mean volumes."})
+    return [_mean_map(folder, people, common, about, *unit) for unit in _shared_units(people)], []
+
+
+def grid_trouble(people: Sequence[Results]) -> str | None:
+    """Why maps cannot be averaged: other spaces, other grids, or spaces of single brains."""
+    spaces: dict[str, list[str]] = {}
+    for person in people:
+        origin = person.study["data"]["provenance"]
+        spaces.setdefault(str(origin.get("space", "unnamed")), []).append(f"sub-{person.subjects[0]}")
+    if len(spaces) > 1:
+        return f"There are no mean maps, because participants are in different spaces: {_listed(spaces)}."
+    space = next(iter(spaces))
+    if space in INDIVIDUAL and len(people) > 1:
+        return (
+            f"There are no mean maps, because the space {space} is each participant's own. For mean maps "
+            "run the participant level in a standard space (--space)."
+        )
+    images = [nibabel.load(person.folder.mask(person.subjects[0])) for person in people]
+    grids: dict[str, list[str]] = {}
+    for person, image in zip(people, images, strict=True):
+        grids.setdefault(_grid(image, images), []).append(f"sub-{person.subjects[0]}")
+    if len(grids) > 1:
+        return f"There are no mean maps, because participants are on different grids: {_listed(grids)}."
+    return None
+
+
+def _grid(image: Any, images: Sequence[Any]) -> str:
+    """The grid of an image: its shape, and a letter for each affine of that shape."""
+    for number, other in enumerate(images):
+        try:
+            check_same_grid(image, other, "mask")
+        except DataError:
+            continue
+        shape = " x ".join(map(str, image.shape[:3]))
+        return f"{shape} voxels (grid {number + 1})"
+    raise AssertionError("an image is on its own grid")
+
+
+def _listed(groups: dict[str, list[str]]) -> str:
+    return "; ".join(f"{name}: {', '.join(members)}" for name, members in groups.items())
+
+
+def _shared_units(people: Sequence[Results]) -> list[tuple[str, str, str]]:
+    """Contrast, method and kind of every map that all participants have."""
+    each = [
+        {
+            (contrast, method, stat): None
+            for subject, contrast, method in person.units()
+            for stat in person.stats(subject, contrast, method)
+            if stat in _AVERAGED
+        }
+        for person in people
+    ]
+    return [unit for unit in each[0] if all(unit in other for other in each)]
+
+
+def _mean_map(
+    folder: ResultsFolder, people: Sequence[Results], common: Any, about: dict[str, Any],
+    contrast: str, method: str, stat: str,
+) -> dict[str, str]:  # fmt: skip
+    """Average one map over participants (refits on all runs) and write it."""
+    total = np.zeros(int((np.asarray(common.dataobj) != 0).sum()))
+    for person in people:
+        path = person.folder.statmap(person.subjects[0], contrast, entity(method), stat)
+        values = _values(path, common)
+        if stat == "pattern":
+            values = values / (float(np.sqrt(np.mean(values**2))) or 1.0)
+        total += values
+    path = folder.group_map(contrast, f"{entity(method)}Mean", stat)
+    write_map(path, total / len(people), common, {**about, "Description": _MEANING[stat], "Method": method})
+    return {"contrast": contrast, "method": method, "stat": stat}
+
+
+def _values(path: Path, common: Any) -> NDArray:
+    return np.asarray(from_image(nibabel.load(path), common), dtype=float)
+
+
+def _background(person: Results) -> NDArray:
+    """A participant's mean volume."""
+    image: Any = nibabel.load(person.folder.background(person.subjects[0]))
+    return np.asarray(image.dataobj, dtype=float)

@@ -1,0 +1,114 @@
+"""Command-line options that the commands share, and how a command ends: sentences and exit codes."""
+
+import argparse
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from mvpa_gamp._version import __version__
+from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.settings import DEFAULT_METHODS, KNOWN_METHODS
+
+RUN_OPTIONS = ("config", "out", "n_jobs", "resume", "overwrite", "reports_only", "quiet", "verbose")
+
+
+def command_parser(command: str, usage: str, about: str, examples: str) -> argparse.ArgumentParser:
+    """A parser whose options leave no trace when they are not given, so that --config can fill them."""
+    return argparse.ArgumentParser(
+        prog=f"python -m {command}",
+        usage=f"%(prog)s {usage}",
+        description=about,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+    )
+
+
+def add_cleaning(group: Any) -> None:
+    """What is done to the time series before decoding."""
+    on_off = argparse.BooleanOptionalAction
+    group.add_argument(
+        "--smoothing-fwhm",
+        "--smoothing",
+        type=float,
+        metavar="MM",
+        help="smooth volumes (default: not)",
+    )
+    group.add_argument(
+        "--high-pass", type=float, metavar="HZ", help="remove slower frequencies (default: not)"
+    )
+    group.add_argument("--detrend", action=on_off, help="detrend each run (default: yes)")
+    group.add_argument("--standardize", action=on_off, help="z-score each run (default: yes)")
+
+
+def add_study(group: Any, default_pairs: str) -> None:
+    """What is compared with what, by which methods."""
+    group.add_argument(
+        "--pairs",
+        "--contrasts",
+        nargs="+",
+        metavar="A:B",
+        help=f'comparisons such as face:house, or "all" (default: {default_pairs})',
+    )
+    group.add_argument(
+        "--methods",
+        nargs="+",
+        metavar="NAME",
+        help=f"any of {', '.join(KNOWN_METHODS)} (default: {' '.join(DEFAULT_METHODS)})",
+    )
+    group.add_argument("--seed", type=int, metavar="N", help="seed of everything random (default 0)")
+    group.add_argument("--fold-maps", action="store_true", help="also write the maps of every fold")
+
+
+def add_run(group: Any, out: str) -> None:
+    """How the run behaves; ``out`` is how the command calls its results folder."""
+    group.add_argument(
+        "--config", metavar="FILE", help="settings of an earlier run (its config.toml); options win over it"
+    )
+    group.add_argument(
+        "--n-jobs",
+        type=int,
+        metavar="N",
+        help="processes (default 1, with all cores for its products); changing N may change last digits",
+    )
+    group.add_argument("--resume", action="store_true", help=f"go on with an interrupted run in {out}")
+    group.add_argument("--overwrite", action="store_true", help=f"replace the results in {out}")
+    group.add_argument(
+        "--reports-only", action="store_true", help=f"rebuild figures and page of {out}, compute nothing"
+    )
+    loud = group.add_mutually_exclusive_group()
+    loud.add_argument("--quiet", action="store_true", help="only the final table")
+    loud.add_argument("--verbose", action="store_true", help="more notes, and tracebacks of errors")
+    group.add_argument("--version", action="version", version=f"mvpa_gamp {__version__}")
+
+
+def console_level(given: dict[str, Any]) -> int:
+    """0 quiet, 1 normal, 2 verbose."""
+    return 0 if given.get("quiet") else 2 if given.get("verbose") else 1
+
+
+def own_options(given: dict[str, Any], *others: str) -> dict[str, Any]:
+    """The options given that are settings of the study, lists as tuples."""
+    left_out = (*RUN_OPTIONS, *others)
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if k not in left_out}
+
+
+def ended(command: str, given: dict[str, Any], run: Callable[[dict[str, Any]], int]) -> int:
+    """Run a command; returns its exit code: whatever breaks becomes one sentence on stderr."""
+    try:
+        return run(given)
+    except StudyError as error:
+        return _failed(command, given, str(error), 2)
+    except KeyboardInterrupt:
+        return _failed(command, {}, "interrupted. Go on with the same command and --resume.", 130)
+    except Exception as error:  # a run must end with a sentence, whatever broke
+        return _failed(command, given, f"{type(error).__name__}: {error} (--verbose shows where)", 1)
+
+
+def _failed(command: str, given: dict[str, Any], message: str, code: int) -> int:
+    """Say what went wrong, on stderr."""
+    if given.get("verbose"):
+        traceback.print_exc()
+    print(f"{command}: error: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,141 @@
+import nibabel
+import numpy as np
+import pytest
+
+from mvpa_gamp.imaging.bids import BidsChoice, default_lag, load_bids
+from mvpa_gamp.imaging.bids_betas import DEFAULT_GLOB, load_betas
+from mvpa_gamp.imaging.bids_layout import find_layout
+from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.labels import UNLABELLED
+from mvpa_gamp.imaging.processing import Processing
+from mvpa_gamp.imaging.samples import load_samples
+
+PLAIN = Processing(lag_trs=2)
+
+
+@pytest.fixture(scope="module")
+def layout(bids_tree):
+    return find_layout(bids_tree.root)
+
+
+@pytest.mark.parametrize(("t_r", "volumes"), [(2.5, 2), (2.0, 2), (1.0, 5), (0.72, 7), (10.0, 1)])
+def test_the_default_lag_is_nearest_to_five_seconds(t_r, volumes):
+    assert default_lag(t_r) == volumes
+
+
+def test_samples_are_those_of_a_label_file_written_by_hand(layout, bids_tree, tmp_path):
+    """The BIDS door against the plain door, with labels, mask and confounds prepared by other means."""
+    samples = load_bids(layout, "01", BidsChoice(confounds=("motion6",), pairs=("face:house",)), PLAIN)
+    folder, phantom = bids_tree.func("01", True), bids_tree.phantoms["01"]
+    stems = [bids_tree.stem("01", k) for k in range(1, phantom.n_runs + 1)]
+    bold = [folder / f"{stem}_space-MNI152NLin2009cAsym_desc-preproc_bold.nii.gz" for stem in stems]
+    masks = [nibabel.load(str(path).replace("preproc_bold", "brain_mask")) for path in bold]
+    common = np.logical_and.reduce([np.asarray(mask.dataobj) > 0 for mask in masks])
+    assert common.sum() < min(np.count_nonzero(mask.dataobj) for mask in masks)
+    lines, confounds = ["labels chunks"], []
+    for run, stem in enumerate(stems, start=1):
+        rows = [
+            line.split("\t")
+            for line in (bids_tree.func("01") / f"{stem}_events.tsv").read_text().splitlines()[1:]
+        ]
+        shown = [(float(a), float(b), name) for a, b, name, _ in rows if name in ("face", "house")]
+        for volume in range(phantom.volumes_per_run):
+            time = volume * 2.5 - 5.0
+            names = [name for onset, duration, name in shown if onset <= time < onset + duration]
+            lines.append(f"{names[0] if names else UNLABELLED} {run}")
+        text = (folder / f"{stem}_desc-confounds_timeseries.tsv").read_text()
+        table = [line.split("\t") for line in text.splitlines()]
+        chosen = [i for i, name in enumerate(table[0]) if name[-2:] in ("_x", "_y", "_z")]
+        confounds.append(tmp_path / f"{stem}.tsv")
+        confounds[-1].write_text("\n".join("\t".join(row[i] for i in chosen) for row in table) + "\n")
+    (tmp_path / "labels.txt").write_text("\n".join(lines) + "\n")
+    mask = nibabel.Nifti1Image(common.astype(np.uint8), masks[0].affine)
+    steps = Processing(confounds=tuple(confounds))
+    expected = load_samples([*bold], tmp_path / "labels.txt", mask, steps)
+    assert samples.X.shape == (2 * 6 * 6, common.sum())
+    np.testing.assert_allclose(samples.X, expected.X, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(samples.conditions, expected.conditions)
+    np.testing.assert_array_equal(samples.runs, expected.runs)
+    assert (samples.subject, samples.is_phantom) == ("01", False)
+
+
+def test_runs_of_two_sessions_are_numbered_on(layout):
+    samples = load_bids(layout, "02", BidsChoice(pairs=("face:cat",)), PLAIN)
+    assert set(samples.runs) == {1, 2, 3, 4, 5, 6}
+    assert set(samples.conditions) == {"face", "cat"}
+
+
+def test_a_block_is_the_mean_of_its_volumes(layout):
+    volumes = load_bids(layout, "01", BidsChoice(pairs=("face:house",)), PLAIN)
+    blocks = load_bids(layout, "01", BidsChoice(pairs=("face:house",), samples="block"), PLAIN)
+    assert len(blocks.X) == 2 * 6
+    for k in range(len(blocks.X)):
+        mine = (volumes.runs == blocks.runs[k]) & (volumes.conditions == blocks.conditions[k])
+        np.testing.assert_allclose(blocks.X[k], volumes.X[mine].mean(axis=0), rtol=1e-4, atol=1e-5)
+        assert blocks.volumes[k] == volumes.volumes[mine].min()
+    assert "averaged to 12 events" in " ".join(blocks.notes)
+
+
+def test_raw_volumes_get_a_computed_mask_and_a_warning(make_bids_tree, tmp_path):
+    tree = make_bids_tree(tmp_path / "ds", ("01",), n_runs=2, shape=(20, 24, 20))
+    raw = find_layout(tree.root, "none")
+    samples = load_bids(raw, "01", BidsChoice(pairs=("face:house",)), PLAIN)
+    said = " ".join(samples.notes)
+    assert "mask was computed" in said and "raw" in said
+    with pytest.raises(DataError, match=r"expected desc-confounds_timeseries\.tsv"):
+        load_bids(raw, "01", BidsChoice(confounds=("motion6",)), PLAIN)
+
+
+def test_where_no_mask_can_be_computed_one_is_asked_for(bids_tree):
+    raw = find_layout(bids_tree.root, "none")
+    with pytest.raises(DataError, match="Give one with --mask"):
+        load_bids(raw, "01", BidsChoice(pairs=("face:house",)), PLAIN)
+    mask = str(next(bids_tree.func("01", True).glob("*_mask.nii.gz")))
+    samples = load_bids(raw, "01", BidsChoice(pairs=("face:house",), mask=mask), PLAIN)
+    assert samples.X.shape[1] == np.count_nonzero(nibabel.load(mask).dataobj)
+
+
+def test_a_missing_category_or_column_is_named_with_those_there_are(layout):
+    with pytest.raises(
+        DataError, match=r"--contrasts: .*'dog'.*Choose among 'button', 'cat', 'face', 'house'"
+    ):
+        load_bids(layout, "01", BidsChoice(pairs=("cat:dog",)), PLAIN)
+    with pytest.raises(DataError, match="has no column csf"):
+        load_bids(layout, "01", BidsChoice(confounds=("csf",)), PLAIN)
+
+
+def test_a_condition_hidden_by_others_is_a_note_or_a_sentence(layout):
+    samples = load_bids(layout, "01", BidsChoice(), PLAIN)
+    assert set(samples.conditions) == {"cat", "face", "house"}
+    said = " ".join(samples.notes)
+    assert "button has no volume of its own" in said and "events of two conditions" in said
+    assert "shorter than a TR" in said
+    with pytest.raises(DataError, match="button has no volume: its events lie"):
+        load_bids(layout, "01", BidsChoice(pairs=("face:button", "face:house", "cat:house")), PLAIN)
+
+
+def test_given_maps_are_samples(bids_tree, layout, tmp_path):
+    rng = np.random.default_rng(0)
+    shape = bids_tree.phantoms["01"].shape
+    for run in (1, 2, 3):
+        for name in ("face", "house", "cat"):
+            stem = f"sub-01_task-objectviewing_run-{run}_space-MNI152NLin2009cAsym_contrast-{name}"
+            values = rng.normal(size=shape).astype(np.float32)
+            image = nibabel.Nifti1Image(values, bids_tree.phantoms["01"].affine)
+            nibabel.save(image, tmp_path / f"{stem}_stat-effect_statmap.nii.gz")
+            nibabel.save(image, tmp_path / f"{stem}_stat-t_statmap.nii.gz")
+    choice = BidsChoice(samples="betas", space="MNI152NLin2009cAsym", pairs=("all",))
+    samples = load_betas(layout, "01", choice, Processing(), tmp_path, DEFAULT_GLOB)
+    assert samples.X.shape[0] == 9
+    assert sorted(set(samples.conditions)) == ["cat", "face", "house"]
+    for run in (1, 2, 3):
+        np.testing.assert_allclose(samples.X[samples.runs == run].mean(axis=0), 0, atol=1e-6)
+    raw = load_betas(layout, "01", choice, Processing(standardize=False), tmp_path, DEFAULT_GLOB)
+    inside = np.asarray(raw.mask_img.dataobj) > 0
+    house = next(tmp_path.glob("*_run-3_*contrast-house_stat-effect*"))
+    np.testing.assert_array_equal(raw.X[-1], np.asarray(nibabel.load(house).dataobj)[inside])
+    with pytest.raises(DataError, match="found none of 0 that fit"):
+        load_betas(layout, "02", choice, Processing(), tmp_path, DEFAULT_GLOB)
+    two = BidsChoice(samples="betas", space="MNI152NLin2009cAsym", pairs=("face:house",))
+    with pytest.raises(DataError, match="at least 3 maps in every run, got 2"):
+        load_betas(layout, "01", two, Processing(), tmp_path, DEFAULT_GLOB)

@@ -1,0 +1,406 @@
+"""The BIDS App: participants, then the group; resumed after a kill; and who cannot be analysed."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pytest
+
+from mvpa_gamp.__main__ import build_parser, main, study_settings
+from mvpa_gamp.report.files import number, read_tsv
+
+ROOT = Path(__file__).parents[1]
+SPACE = "MNI152NLin2009cAsym"
+QUICK = ("--methods", "onebit-cs", "--contrasts", "face:house", "--quiet")
+
+# BIDS's order of entities in what the command writes.
+WRITTEN = re.compile(
+    r"(?:sub-[0-9A-Za-z]+_)?(?:contrast-[0-9A-Za-z]+_)?(?:desc-[0-9A-Za-z]+_)?(?:stat-[0-9A-Za-z]+_)?"
+    r"(?:statmap|mask|boldref|folds|predictions|jaccard|consistency|confusion|clusters)\.(?:nii\.gz|json|tsv)"
+)
+
+# Ends the process with SIGKILL in the moment the fourth unit would be stored: in the second participant.
+KILLED = """
+import os, signal, sys
+from mvpa_gamp.study import units
+save, count = units.save_fits, []
+def save_or_die(path, fits, fingerprint):
+    count.append(path)
+    if len(count) == 4:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_name(".writing-half").write_bytes(b"half a file")
+        os.kill(os.getpid(), signal.SIGKILL)
+    save(path, fits, fingerprint)
+units.save_fits = save_or_die
+from mvpa_gamp.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def participant(tree, out, *more):
+    return [str(tree.root), str(out), "participant", *more]
+
+
+def group(tree, out, *more):
+    return [str(tree.root), str(out), "group", "--quiet", *more]
+
+
+def tables(out: Path) -> dict[str, bytes]:
+    """Tables, maps and figures of participants and group, without run times and what shows them."""
+    left_out = {"timings.tsv", "index.html"}
+    files = [p for p in out.rglob("*") if p.is_file() and p.name not in left_out]
+    files = [p for p in files if not {"logs", "work"} & set(p.relative_to(out).parts)]
+    return {p.relative_to(out).as_posix(): p.read_bytes() for p in files}
+
+
+@pytest.fixture(scope="module")
+def options():
+    """A method with a posterior and one without."""
+    return ("--methods", "gamp-bg-lr", "onebit-cs", "--contrasts", "face:house", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def done(bids_tree, options, tmp_path_factory):
+    """Three participants and their group."""
+    out = tmp_path_factory.mktemp("app") / "out"
+    assert main(participant(bids_tree, out, *options)) == 0
+    assert main(group(bids_tree, out)) == 0
+    return out
+
+
+@pytest.fixture
+def copy(bids_tree, tmp_path):
+    """A dataset to be spoilt."""
+    return type(bids_tree)(shutil.copytree(bids_tree.root, tmp_path / "ds"), bids_tree.phantoms)
+
+
+# --- what is written
+
+
+def test_every_participant_has_the_files_of_the_haxby_command(done):
+    for label in ("01", "02", "03"):
+        folder = done / f"sub-{label}"
+        names = {path.name for path in folder.iterdir()}
+        assert {"index.html", "summary.tsv", "summary.json", "timings.tsv", "config.toml", "figures"} <= names
+        for path in folder.glob("sub-*"):
+            assert WRITTEN.fullmatch(path.name), path.name
+        for stat in ("weight", "weightsd", "pip", "selfreq", "pattern"):
+            assert (
+                folder / f"sub-{label}_contrast-faceMinusHouse_desc-gampBgLr_stat-{stat}_statmap.nii.gz"
+            ).is_file()
+        assert {row["subject"] for row in read_tsv(folder / "summary.tsv")} == {label}
+        study = json.loads((folder / "summary.json").read_text())
+        assert study["processing"]["lag_trs"] == 2
+        assert study["processing"]["confounds"][0] == "trans_x"
+        assert f"sub-{label}" in (folder / "index.html").read_text()
+    about = json.loads((done / "dataset_description.json").read_text())
+    assert about["DatasetType"] == "derivative"
+
+
+def test_the_group_table_is_the_mean_of_the_participants(done):
+    each = read_tsv(done / "group_accuracy.tsv")
+    assert len(each) == 3 * 2
+    for row in each:
+        own = next(
+            r
+            for r in read_tsv(done / f"sub-{row['subject']}" / "summary.tsv")
+            if (r["contrast"], r["method"]) == (row["contrast"], row["method"])
+        )
+        assert number(row["accuracy_percent"]) == pytest.approx(100 - number(own["error_percent"]), abs=1e-3)
+        assert number(row["p_value"]) >= 0.0468  # 3 / 2^6 with six runs
+    for row in read_tsv(done / "group_summary.tsv"):
+        mine = [
+            number(r["accuracy_percent"])
+            for r in each
+            if (r["contrast"], r["method"]) == (row["contrast"], row["method"])
+        ]
+        assert number(row["accuracy_percent"]) == pytest.approx(np.mean(mine), abs=1e-3)
+        assert number(row["accuracy_se_percent"]) == pytest.approx(np.std(mine, ddof=1) / 3**0.5, abs=1e-3)
+        assert row["participants"] == row["tested"] == "3"
+        low, mode, high = (number(row[f"prevalence{end}"]) for end in ("_low", "", "_high"))
+        assert 0 <= low <= mode <= high <= 1
+        assert row["minimum_bound"] == "n/a"  # no permutations
+
+
+def test_mean_maps_are_means_at_the_common_voxels(done):
+    inside = np.logical_and.reduce(
+        [np.asarray(nibabel.load(p).dataobj) > 0 for p in done.glob("sub-*/*desc-analysed_mask.nii.gz")]
+    )
+    assert (
+        np.asarray(nibabel.load(done / "group" / "desc-common_mask.nii.gz").dataobj) > 0
+    ).sum() == inside.sum()
+    name = "contrast-faceMinusHouse_desc-gampBgLr{}_stat-{}_statmap.nii.gz"
+    for stat in ("pip", "pattern"):
+        maps = [
+            np.asarray(nibabel.load(p).dataobj)[inside]
+            for p in done.glob(f"sub-*/sub-*_{name.format('', stat)}")
+        ]
+        if stat == "pattern":
+            maps = [values / np.sqrt(np.mean(values.astype(float) ** 2)) for values in maps]
+        mean = np.asarray(nibabel.load(done / "group" / name.format("Mean", stat)).dataobj)
+        np.testing.assert_allclose(mean[inside], np.mean(maps, axis=0), rtol=1e-5, atol=1e-7)
+        assert len(maps) == 3 and not mean[~inside].any()
+    assert all(WRITTEN.fullmatch(path.name) for path in (done / "group").iterdir())
+    assert not list((done / "group").glob("*onebitCs*stat-pip*"))
+
+
+def test_the_group_page_is_one_file_and_says_what_was_assumed(done):
+    page = (done / "index.html").read_text()
+    for words in ("binomial test", "Ince et al.", "lower bound", 'href="sub-02/index.html"', "face vs house"):
+        assert words in page
+    assert "http-equiv" in page and "<script" not in page
+    assert page.count("<img") == 2
+
+
+def test_an_incomplete_participant_is_not_part_of_the_group(done, bids_tree, tmp_path, capsys):
+    out = shutil.copytree(done, tmp_path / "out")
+    next((out / "sub-02").glob("*gampBgLr_stat-pattern*.nii.gz")).unlink()
+    (out / "sub-03" / "summary.json").unlink()
+    assert main(group(bids_tree, out)) == 1
+    said = capsys.readouterr().err
+    assert re.search(r"sub-02 is not part of the group: \S*pattern\S* is missing \(1 in all\)", said)
+    assert "sub-03 is not part of the group" in said and "summary.json is missing" in said
+    assert {row["subject"] for row in read_tsv(out / "group_accuracy.tsv")} == {"01"}
+    assert "sub-02 is not part of the group" in (out / "index.html").read_text()
+
+
+def test_permutation_nulls_are_used_where_they_are(done, bids_tree, tmp_path):
+    copy = shutil.copytree(done, tmp_path / "out")
+    null = "accuracy\n" + "\n".join(["0.5"] * 99) + "\n"
+    for path in copy.glob("sub-*/*_predictions.tsv"):
+        path.with_name(path.name.replace("_predictions", "_permutations")).write_text(null)
+    assert main(group(bids_tree, copy)) == 0
+    row = read_tsv(copy / "group_summary.tsv")[0]
+    assert (row["test"], row["significant"]) == ("permutation", "3")
+    share = 1 / 100  # every participant's smallest accuracy beats all 99
+    expected = (0.05 ** (1 / 3) - share) / (1 - share)
+    assert number(row["minimum_bound"]) == pytest.approx(expected, abs=1e-5)
+    assert "minimum statistic" in (copy / "index.html").read_text()
+
+
+# --- again
+
+
+def test_killed_and_resumed_is_identical_to_unbroken(done, bids_tree, options, tmp_path):
+    out = tmp_path / "killed"
+    command = [sys.executable, "-c", KILLED, *participant(bids_tree, out, *options)]
+    child = subprocess.run(command, cwd=ROOT, env=dict(os.environ))
+    assert child.returncode == -signal.SIGKILL
+    assert (out / "sub-01" / "summary.json").exists() and not (out / "sub-02" / "summary.json").exists()
+    assert len(list(out.glob("sub-*/work/*.npz"))) == 3
+    assert not (out / "sub-03").exists()
+    assert main(group(bids_tree, out)) == 1  # sub-02 is not finished
+    assert main([str(bids_tree.root), str(out), "participant", "--resume", "--quiet"]) == 0
+    assert main(group(bids_tree, out)) == 0
+    assert tables(out) == tables(done)
+    assert not list(out.rglob(".writing-*"))
+
+
+def test_a_participant_can_be_repeated_from_its_own_config(done, bids_tree, tmp_path):
+    config = done / "sub-02" / "config.toml"
+    again = tmp_path / "again"
+    more = ("--participant-label", "02", "--config", str(config), "--quiet")
+    assert main(participant(bids_tree, again, *more)) == 0
+    mine = {name: content for name, content in tables(again).items() if name.startswith("sub-02/")}
+    assert mine == {name: content for name, content in tables(done).items() if name.startswith("sub-02/")}
+
+
+def test_participants_may_come_in_several_commands_but_with_the_same_settings(bids_tree, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(participant(bids_tree, out, *QUICK, "--participant-label", "01")) == 0
+    assert main(participant(bids_tree, out, *QUICK, "--participant-label", "sub-02")) == 0
+    assert main(participant(bids_tree, out, *QUICK, "--participant-label", "03", "--samples", "block")) == 2
+    assert "samples was 'tr', now 'block'" in capsys.readouterr().err
+    assert main(participant(bids_tree, out, *QUICK)) == 2  # sub-01 is there: --resume or --overwrite
+    assert "--resume" in capsys.readouterr().err
+    assert not (out / "sub-03").exists()
+
+
+def test_reports_only_rebuilds_the_pages(done, bids_tree, tmp_path):
+    out = shutil.copytree(done, tmp_path / "out")
+    before = (out / "sub-01" / "index.html").read_bytes()
+    (out / "sub-01" / "index.html").unlink()
+    assert main(participant(bids_tree, out, "--reports-only", "--quiet", "--participant-label", "01")) == 0
+    assert (out / "sub-01" / "index.html").read_bytes() == before
+
+
+def test_help_names_the_levels_and_options_win_over_config(tmp_path):
+    config = tmp_path / "config.toml"
+    config.write_text('[bids]\nbids_dir = "x"\nspace = "T1w"\n[study]\nseed = 3\n')
+    given = vars(
+        build_parser().parse_args(["ds", "out", "participant", "--config", str(config), "--seed", "4"])
+    )
+    settings = study_settings(given)
+    assert (settings.bids_dir, settings.space, settings.seed) == ("ds", "T1w", 4)
+    assert "participant|group" in build_parser().format_help()
+
+
+# --- what cannot be run
+
+
+def refused(arguments, capsys, *words):
+    """The command cannot be run: one sentence, code 2, nothing written."""
+    out = Path(arguments[1])
+    existed = out.exists()
+    assert main(arguments) == 2
+    message = [line for line in capsys.readouterr().err.splitlines() if line.startswith("mvpa_gamp: error: ")]
+    assert len(message) == 1
+    for word in words:
+        assert word in message[0], message[0]
+    assert existed or not out.exists()
+
+
+def each_events(tree, label, old, new):
+    for path in tree.func(label).glob("*_events.tsv"):
+        path.write_text(path.read_text().replace(old, new))
+
+
+def spoil(tree) -> dict[str, str]:
+    """Spoil all participants but the first, each in another way; what the sentence about each must say."""
+    each_events(tree, "02", "trial_type", "stimulus")
+    next(tree.func("03").glob("*_run-03_events.tsv")).unlink()
+    for path in list(tree.func("04", True).glob("*_bold.nii.gz"))[1:]:
+        path.unlink()
+    for path in list(tree.func("05", True).glob(f"*space-{SPACE}*")):
+        path.rename(path.with_name(path.name.replace(SPACE, "T1w")))
+    path = next(tree.func("06", True).glob("*_bold.nii.gz"))
+    path.write_bytes(path.read_bytes()[:2000])
+    for path in tree.func("07", True).glob("*timeseries.tsv"):
+        path.write_text(path.read_text().replace("rot_z\t", "roll\t", 1))
+    each_events(tree, "08", "house", "barn")
+    (tree.root / "sub-09" / "sub-09_bold.json").write_text('{"RepetitionTime": null}')
+    next(tree.func("10", True).glob("*run-02*_mask.nii.gz")).unlink()
+    shutil.rmtree(tree.derivatives / "sub-11")
+    return {
+        "02": "missing is trial_type. Add it",
+        "03": r"run-03.*expected an events\.tsv",
+        "04": "expected at least 2 runs of task objectviewing.*got 1",
+        "05": r"--space: expected one that sub-05 has \(T1w\), got 'MNI152NLin2009cAsym'",
+        "06": "corrupt, truncated",
+        "07": "has no column rot_z.*such as rot_y, rot_x",
+        "08": "--contrasts: .*names 'house', which the data do not have",
+        "09": "RepetitionTime in seconds.*got none.*--t-r",
+        "10": "desc-brain_mask beside every run, found none for .*run-02",
+        "11": "has no folder sub-11. Preprocess the participant",
+    }
+
+
+def test_who_cannot_be_analysed_is_skipped_with_a_sentence_and_counted(make_bids_tree, tmp_path, capsys):
+    labels = tuple(f"{k:02d}" for k in range(1, 12))
+    tree, out = make_bids_tree(tmp_path / "ds", labels, (), n_runs=4), tmp_path / "out"
+    sentences = spoil(tree)
+    assert main(participant(tree, out, *QUICK, "--space", SPACE)) == 1
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    assert "1 of 11 participants analysed" in said and "10 not:" in said
+    for label, words in sentences.items():
+        assert re.search(rf"^sub-{label}: skipped\. .*{words}", said, flags=re.MULTILINE), said
+        assert not (out / f"sub-{label}").exists()
+    assert (out / "sub-01" / "index.html").is_file()
+    assert not list(tmp_path.rglob(".writing-*"))
+
+    # The group knows who is missing, and that four runs are too few for a test at 0.05.
+    assert main(group(tree, out)) == 0
+    page = (out / "index.html").read_text()
+    assert all(f"sub-{label} was skipped" in page for label in sentences)
+    assert "smallest p-value is 0.188" in page
+    assert read_tsv(out / "group_summary.tsv")[0]["prevalence"] == "n/a"
+
+    # A repaired participant is no longer missing.
+    each_events(tree, "08", "barn", "house")
+    more = ("--space", SPACE, "--participant-label", "08")
+    assert main(participant(tree, out, *QUICK, *more)) == 0
+    assert not (out / "logs" / "sub-08_skipped.json").exists()
+
+
+def test_spaces_that_differ_make_no_mean_map(copy, tmp_path, capsys):
+    for path in list(copy.func("01", True).glob(f"*space-{SPACE}*")):
+        path.rename(path.with_name(path.name.replace(SPACE, "MNI152NLin6Asym")))
+    out = tmp_path / "out"
+    assert main(participant(copy, out, *QUICK)) == 0
+    assert main([str(copy.root), str(out), "group"]) == 0
+    said = capsys.readouterr().err
+    assert f"different spaces: MNI152NLin6Asym: sub-01; {SPACE}: sub-02, sub-03" in said
+    assert not (out / "group").exists()
+    assert "different spaces" in (out / "index.html").read_text()
+    assert main(group(copy, out, "--participant-label", "02", "03")) == 0
+    assert (out / "group" / "desc-common_mask.nii.gz").is_file()
+    assert main(group(copy, out, "--participant-label", "01", "02")) == 0
+    assert not (out / "group").exists()  # maps of another group do not stay behind
+
+
+def test_grids_that_differ_make_no_mean_map(bids_tree, make_bids_tree, tmp_path, capsys):
+    other = make_bids_tree(tmp_path / "ds", ("04",), (), shape=(8, 11, 9))
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    assert main(participant(bids_tree, out, *QUICK, "--participant-label", "01")) == 0
+    assert main(participant(other, elsewhere, *QUICK)) == 0
+    shutil.copytree(elsewhere / "sub-04", out / "sub-04")
+    assert main([str(bids_tree.root), str(out), "group"]) == 0
+    assert re.search(r"different grids: 9 x 11 x 9 .*sub-01; 8 x 11 x 9 .*sub-04", capsys.readouterr().err)
+
+
+def test_repetition_time_missing_everywhere(copy, tmp_path, capsys):
+    (copy.root / "task-objectviewing_bold.json").unlink()
+    out = tmp_path / "out"
+    assert main(participant(copy, out, *QUICK)) == 1
+    said = capsys.readouterr().err
+    assert "RepetitionTime" in said and "--t-r" in said
+    assert "0 of 3 participants analysed" in said
+    assert not list(out.glob("sub-*"))
+    refused(group(copy, out), capsys, "found none")
+    more = ("--t-r", "2.5", "--participant-label", "01")  # another setting, but nobody has results yet
+    assert main(participant(copy, out, *QUICK, *more)) == 0
+    assert (
+        main(participant(copy, out, *QUICK, "--t-r", "2.5", "--overwrite", "--participant-label", "01")) == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--space", "T1w"), ("--space", "(MNI152NLin2009cAsym)", "'T1w'")),
+        (("--task", "rest"), ("--task", "objectviewing")),
+        (("--contrasts", "face:dog"), ("--contrasts", "'dog'", "'button', 'cat', 'face', 'house'")),
+        (("--participant-label", "09"), ("--participant-label", "01, 02, 03", "09")),
+        (("--methods", "magic"), ("--methods", "'magic'")),
+        (("--samples", "betas"), ("--betas",)),
+        (("--betas", "/nowhere", "--high-pass", "0.01"), ("--high-pass has no meaning",)),
+        (("--derivatives", "/nowhere"), ("--derivatives /nowhere",)),
+        (("--confounds", "none,motion6"), ("none excludes",)),
+        (("--n-jobs", "0"), ("--n-jobs 0",)),
+        (("--lag-trs", "-1"), ("lag_trs",)),
+    ],
+)
+def test_what_is_wrong_for_everyone_is_refused(bids_tree, tmp_path, capsys, more, words):
+    refused(participant(bids_tree, tmp_path / "out", *QUICK, *more), capsys, *words)
+
+
+def test_a_choice_left_open_is_refused(copy, tmp_path, capsys):
+    for path in list(copy.func("01", True).glob(f"*space-{SPACE}*")):
+        shutil.copy(path, path.with_name(path.name.replace(SPACE, "T1w")))
+    refused(participant(copy, tmp_path / "out", *QUICK), capsys, f"sub-01 has several ({SPACE}, T1w)")
+    for path in list(copy.func("01", True).glob("*")):
+        shutil.copy(path, path.with_name(path.name.replace("task-objectviewing", "task-rest")))
+    refused(participant(copy, tmp_path / "out", *QUICK), capsys, "--task: the dataset has several")
+
+
+def test_the_group_level_says_which_options_it_does_not_use(done, bids_tree, tmp_path, capsys):
+    out = shutil.copytree(done, tmp_path / "out")
+    assert main([str(bids_tree.root), str(out), "group", "--methods", "cdn"]) == 0
+    assert "--methods is not used" in capsys.readouterr().err
+
+
+def test_folders_that_are_not_ours_or_not_there(bids_tree, tmp_path, capsys):
+    refused([str(tmp_path / "no"), str(tmp_path / "out"), "participant"], capsys, "BIDS_DIR")
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_bytes(b"x")
+    refused(participant(bids_tree, tmp_path / "photos", *QUICK), capsys, "OUT", "holds other files")
+    refused(group(bids_tree, tmp_path / "out"), capsys, "Run the participant level first")
+    refused(group(bids_tree, tmp_path / "out", "--alpha", "2"), capsys, "--alpha")
