@@ -144,7 +144,7 @@ def _run(given: dict[str, Any]) -> int:
         if given.get("reports_only"):
             return rebuild_participants(out, labels, console)
         output = Output(out, given.get("resume", False), given.get("overwrite", False), option="OUT")
-        return run_participants(study_settings(given), labels, output, given.get("n_jobs", 1), console)
+        return run_participants(study_settings(given), labels, output, options.workers(given), console)
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def _run(given: dict[str, Any]) -> int:
         if given.get("reports_only"):
             return rebuild_report(out, console)
         output = Output(out, resume=given.get("resume", False), overwrite=given.get("overwrite", False))
-        return run_study(study_settings(given), output, given.get("n_jobs", 1), console)
+        return run_study(study_settings(given), output, options.workers(given), console)
 
 
 if __name__ == "__main__":

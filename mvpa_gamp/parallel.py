@@ -8,12 +8,14 @@ worker, so a cluster needs no shared disk, and a worker that dies loses nothing:
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
+from socket import create_connection
 from typing import Any
 
 Workers = int | str
 _LOCAL = re.compile(r"local:([1-9][0-9]*)")
 _ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://.+")
-_PATIENCE = "30s"  # for a scheduler to answer
+_PATIENCE = 30.0  # seconds for a scheduler to answer
 _RETRIES = 3  # of a task whose worker died
 
 
@@ -25,8 +27,25 @@ def check_workers(workers: Workers) -> None:
                 f"--dask: expected local:N (N workers on this machine) or tcp://HOST:PORT, got {workers!r}. "
                 "Start a scheduler with 'dask scheduler' and give its address."
             )
+        if find_spec("distributed") is None:
+            raise ValueError("--dask needs Dask: pip install 'mvpa-gamp[cluster]'.")
+        _check_answers(workers)
     elif workers == 0:
-        raise ValueError("--n-jobs: expected a number of processes, or -1 for one per core, got 0.")
+        raise ValueError("--n-jobs 0 has no meaning. Give 1 or more processes, or -1 for one per core.")
+
+
+def _check_answers(where: str) -> None:
+    """Whether somebody listens at a scheduler's address, known before anything is computed."""
+    address = re.fullmatch(r"tcp://(.+):([0-9]+)", where)
+    if address is None:
+        return
+    try:
+        with create_connection((address[1], int(address[2])), timeout=_PATIENCE):
+            pass
+    except (OSError, OverflowError) as error:
+        raise ValueError(
+            f"--dask: no scheduler answers at {where} ({error}). Is it running, and the port right?"
+        ) from error
 
 
 def run_tasks(
@@ -72,19 +91,11 @@ def _on_cluster(
 
 @contextmanager
 def _client(where: str) -> Iterator[Any]:
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        raise ValueError("--dask needs Dask: pip install 'mvpa-gamp[cluster]'.") from error
+    from distributed import Client, LocalCluster
+
     local = _LOCAL.fullmatch(where)
     if local is None:
-        try:
-            client = Client(where, timeout=_PATIENCE)
-        except OSError as error:
-            raise ValueError(
-                f"--dask: no scheduler answers at {where} ({error}). Is it running, and the port right?"
-            ) from error
-        with client:
+        with Client(where, timeout=_PATIENCE) as client:
             yield client
         return
     workers = int(local[1])

@@ -157,6 +157,15 @@ def test_several_processes_give_the_same_results(finished, tiny, tmp_path):
     assert manifest(out) == manifest(finished)
 
 
+@pytest.mark.filterwarnings("ignore")  # of Dask, when it ends its processes
+def test_a_dask_cluster_gives_the_same_results(finished, tiny, tmp_path):
+    pytest.importorskip("distributed")
+    out = tmp_path / "cluster"
+    options = tiny.options(out, "--methods", "onebit-cs", "cdn", "--pairs", "all", "--fold-maps", "--quiet")
+    assert main([*options, "--dask", "local:2"]) == 0
+    assert manifest(out) == manifest(finished)
+
+
 def test_labels_of_a_run_do_not_reach_the_fold_that_holds_it_out(tiny, tmp_path):
     lines = tiny.labels.read_text().splitlines()
     swap = {"face": "house", "house": "face"}

@@ -158,6 +158,8 @@ def test_stored_fits_of_other_data_are_refused(tiny, make_tiny, tmp_path, capsys
     [
         (["--phantom"], ["one door"]),
         (["--n-jobs", "0"], ["--n-jobs 0"]),
+        (["--dask", "here"], ["--dask", "local:N", "'here'"]),
+        (["--dask", "local:2", "--n-jobs", "2"], ["--n-jobs and --dask"]),
         (["--resume", "--overwrite"], ["one of the two"]),
         (["--high-pass", "9"], ["high_pass"]),
         (["--confounds", "nowhere.tsv"], ["nowhere.tsv"]),

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import time
 
 import numpy as np
@@ -33,12 +34,20 @@ def test_one_process_works_on_a_task_when_its_result_is_wanted():
 
 @pytest.mark.parametrize("workers", ["local", "local:0", "local:two", "machine:8786", "", 0])
 def test_workers_that_make_no_sense_are_refused(workers):
-    with pytest.raises(ValueError, match=r"--dask: expected local:N|--n-jobs: expected"):
+    with pytest.raises(ValueError, match=r"--dask: expected local:N|--n-jobs 0 has no meaning"):
         check_workers(workers)
 
 
+def test_a_scheduler_that_does_not_answer_is_told_at_once():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    with pytest.raises(ValueError, match=r"no scheduler answers at tcp://127\.0\.0\.1"):
+        check_workers(f"tcp://127.0.0.1:{port}")
+
+
 def test_without_dask_the_message_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    monkeypatch.setattr("mvpa_gamp.parallel.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"mvpa-gamp\[cluster\]"):
         list(run_tasks(weighed, TASKS, SHARED, "local:1"))
 

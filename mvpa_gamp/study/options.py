@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from mvpa_gamp._version import __version__
+from mvpa_gamp.parallel import Workers
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.settings import DEFAULT_METHODS, KNOWN_METHODS
 
-RUN_OPTIONS = ("config", "out", "n_jobs", "resume", "overwrite", "reports_only", "quiet", "verbose")
+RUN_OPTIONS = ("config", "out", "n_jobs", "dask", "resume", "overwrite", "reports_only", "quiet", "verbose")
 
 
 def command_parser(command: str, usage: str, about: str, examples: str) -> argparse.ArgumentParser:
@@ -70,7 +71,12 @@ def add_run(group: Any, out: str) -> None:
         "--n-jobs",
         type=int,
         metavar="N",
-        help="processes (default 1, with all cores for its products); changing N may change last digits",
+        help="processes (default 1, with all cores for its products)",
+    )
+    group.add_argument(
+        "--dask",
+        metavar="WHERE",
+        help="local:N for N Dask workers on this machine, or the address of a scheduler, tcp://HOST:PORT",
     )
     group.add_argument("--resume", action="store_true", help=f"go on with an interrupted run in {out}")
     group.add_argument("--overwrite", action="store_true", help=f"replace the results in {out}")
@@ -81,6 +87,13 @@ def add_run(group: Any, out: str) -> None:
     loud.add_argument("--quiet", action="store_true", help="only the final table")
     loud.add_argument("--verbose", action="store_true", help="more notes, and tracebacks of errors")
     group.add_argument("--version", action="version", version=f"mvpa_gamp {__version__}")
+
+
+def workers(given: dict[str, Any]) -> Workers:
+    """Who does the fits: a number of processes, or where to find a Dask cluster."""
+    if "dask" in given and "n_jobs" in given:
+        raise StudyError("--n-jobs and --dask both say who does the fits. Give one of them.")
+    return given.get("dask", given.get("n_jobs", 1))
 
 
 def console_level(given: dict[str, Any]) -> int:

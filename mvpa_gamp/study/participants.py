@@ -10,6 +10,7 @@ from mvpa_gamp.imaging.bids_betas import LABEL, find_betas
 from mvpa_gamp.imaging.bids_events import trial_types
 from mvpa_gamp.imaging.bids_layout import Layout, choose, find_runs, participants, spaces_of, tasks_of
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.parallel import Workers
 from mvpa_gamp.report.files import write_json, write_text
 from mvpa_gamp.report.folder import ResultsFolder
 from mvpa_gamp.study.console import Console
@@ -22,7 +23,7 @@ from mvpa_gamp.study.settings import StudySettings, settings_text
 
 
 def run_participants(
-    settings: StudySettings, labels: Sequence[str] | None, output: Output, n_jobs: int, console: Console
+    settings: StudySettings, labels: Sequence[str] | None, output: Output, workers: Workers, console: Console
 ) -> int:
     """Analyse participants one after the other (None: all); returns 0, or 1 when one was skipped or failed.
 
@@ -31,7 +32,7 @@ def run_participants(
     dataset = replace(output, resume=not output.overwrite)  # participants may come in several commands
     with usage_errors():
         check_output(dataset)
-        check_settings(settings, n_jobs)
+        check_settings(settings, workers)
         settings, layout = resolve_dataset(settings)
         if any(output.root.glob("sub-*")):  # settings that nobody could be analysed with bind nobody
             check_resume(dataset, settings)
@@ -43,7 +44,7 @@ def run_participants(
     write_json(output.folder.description, description(None))
     troubles = {}
     for label in chosen:
-        trouble = _analyse(replace(settings, participant_label=label), output, n_jobs, console)
+        trouble = _analyse(replace(settings, participant_label=label), output, workers, console)
         note = output.folder.skipped(label)
         if trouble is None:
             note.unlink(missing_ok=True)
@@ -123,13 +124,13 @@ def _categories(layout: Layout, settings: StudySettings, label: str) -> list[str
     return [name for run in runs for name in trial_types(events_of(run))]
 
 
-def _analyse(settings: StudySettings, output: Output, n_jobs: int, console: Console) -> str | None:
+def _analyse(settings: StudySettings, output: Output, workers: Workers, console: Console) -> str | None:
     """One participant: None when all is well, else the sentence that says what is wrong."""
     label = settings.participant_label or ""
     console.log_to(output.folder.log)
     console.result(f"\nsub-{label}", always=True)
     try:
-        code = run_study(settings, own_output(output, label), n_jobs, console)
+        code = run_study(settings, own_output(output, label), workers, console)
     except StudyError as error:
         trouble = str(error).removeprefix(f"sub-{label}: ")
     except Exception as error:  # the others must not suffer

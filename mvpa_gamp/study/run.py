@@ -9,6 +9,7 @@ from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.parallel import Workers, check_workers
 from mvpa_gamp.report.cautions import cautions
 from mvpa_gamp.report.manifest import missing_files, write_manifest
 from mvpa_gamp.report.page import build_report
@@ -26,14 +27,14 @@ from mvpa_gamp.study.unit_files import Subject, UnitRecord, failed_unit, write_u
 from mvpa_gamp.study.units import Unit, all_or_none, fit_units, is_done, plan_units
 
 
-def run_study(settings: StudySettings, output: Output, n_jobs: int, console: Console) -> int:
+def run_study(settings: StudySettings, output: Output, workers: Workers, console: Console) -> int:
     """Run a study; returns 0 when every promised file is there, 1 when something failed on the way.
 
     Input that cannot be run raises :class:`StudyError` before the results folder is touched.
     """
     with usage_errors():
         check_output(output)
-        methods = check_settings(settings, n_jobs)
+        methods = check_settings(settings, workers)
         settings = resolve_door(settings, console)
         check_resume(output, settings)
         console.note("Preparing the data ...")
@@ -50,16 +51,18 @@ def run_study(settings: StudySettings, output: Output, n_jobs: int, console: Con
     console.log_to(output.folder.log)
     _say_what(console, samples, tasks, methods, sum(done))
     pending = [unit for unit, finished in zip(units, done, strict=True) if not finished]
-    outcomes = fit_units(pending, samples, n_jobs)
+    outcomes = fit_units(pending, samples, workers)
     records = _work_through(units, done, outcomes, output, subject, settings.fold_maps, console)
     write_tables(output.folder, settings, samples, subject, tasks, methods, records)
     return finish(output, console)
 
 
-def check_settings(settings: StudySettings, n_jobs: int) -> list[Method]:
+def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
     """Refuse what needs no data to be known wrong; returns the methods."""
-    if n_jobs == 0:
-        raise StudyError("--n-jobs 0 has no meaning. Give 1 or more processes, or -1 for one per core.")
+    try:
+        check_workers(workers)
+    except ValueError as error:
+        raise StudyError(str(error)) from error
     if settings.seed < 0:
         raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
     processing(settings)

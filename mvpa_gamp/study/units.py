@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.gamp.threads import block_threads
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, run_tasks
@@ -142,11 +143,12 @@ def _work(group: Sequence[Unit]) -> _Work:
 def _fit(work: _Work, X: NDArray, runs: NDArray) -> list[UnitFits] | str:
     """Fit comparisons of one method together, or say what went wrong: a failure is an answer, not an end."""
     try:
-        if len(work.comparisons) > 1:
-            return fit_together(work.method, X, runs, work.comparisons)
-        rows, y = work.comparisons[0]  # only its own rows
-        alone = fit_together(work.method, X[rows], runs[rows], [(np.arange(len(rows)), y)])
-        return [replace(alone[0], rows=rows)]
+        with block_threads(1):  # one thread for the BLAS: the same digits however many cores a worker has
+            if len(work.comparisons) > 1:
+                return fit_together(work.method, X, runs, work.comparisons)
+            rows, y = work.comparisons[0]  # only its own rows
+            alone = fit_together(work.method, X[rows], runs[rows], [(np.arange(len(rows)), y)])
+            return [replace(alone[0], rows=rows)]
     except Exception:
         return traceback.format_exc()
 

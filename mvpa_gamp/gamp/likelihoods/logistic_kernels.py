@@ -12,7 +12,7 @@ import numpy as np
 
 from mvpa_gamp.gamp.compiled import compiler, is_available
 
-WORTH_COMPILING = 4096  # elements in one call from which compiled loops pay for loading them
+WORTH_COMPILING = 2048  # elements in one call from which compiled loops pay for loading them
 
 
 class Kernels(NamedTuple):
