@@ -99,10 +99,9 @@ class Scratch(local):
 
 
 class DenseBlock:
-    """Some features of a C-ordered X. With row groups, rows outside a column's group get zeros.
+    """Some features of a C-ordered X, less ``center`` if there is one.
 
-    ``center`` is subtracted before squaring, and ``subtracted`` from X itself: a center that slopes and
-    scores take care of (see ``Design``) costs no copy of the features.
+    With row groups, rows outside a column's group get zeros.
     """
 
     def __init__(
@@ -110,21 +109,20 @@ class DenseBlock:
         features: slice,
         X: Array,
         center: Array | None,
-        subtracted: bool,
         groups: list[RowGroup] | None,
         scratch: "Scratch | None" = None,
     ) -> None:
         self.features, self._raw, self._groups = features, X, groups
-        self._subtracted = center if subtracted else None
-        self._squared_around = None if subtracted else center
+        self._center = center
         self._memory = scratch or Scratch()
+        self._n_columns = 0 if groups is None else 1 + max(int(columns.max()) for _, columns in groups)
 
     @cached_property
     def _parts(self) -> list[Array]:
-        """The features, around their center if it is subtracted; one array per group of rows."""
+        """The features around their center; one array per group of rows."""
         X = self._raw
-        if self._subtracted is not None:
-            X = np.subtract(X, self._subtracted, out=self._memory.like(X, "around"))
+        if self._center is not None:
+            X = np.subtract(X, self._center, out=self._memory.like(X, "around"))
         if self._groups is None:
             return [X]
         return [
@@ -134,12 +132,10 @@ class DenseBlock:
 
     @cached_property
     def _squares(self) -> list[Array]:
-        squares = []
-        for number, part in enumerate(self._parts):
-            out = self._memory.like(part, ("squares", number))
-            around = self._squared_around
-            squares.append(np.square(part if around is None else np.subtract(part, around, out=out), out=out))
-        return squares
+        return [
+            np.square(part, out=self._memory.like(part, ("squares", number)))
+            for number, part in enumerate(self._parts)
+        ]
 
     def forward(self, w: Array) -> Array:
         """X w, float64."""
@@ -158,11 +154,11 @@ class DenseBlock:
         return self._adjoint(self._squares, tau_s)
 
     def forward_pair(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
-        """X w and S tau_w."""
+        """X w and S tau_w; w may hold several sets of columns side by side."""
         return self.forward(w), self.forward_squares(tau_w)
 
     def adjoint_pair(self, s: Array, tau_s: Array) -> tuple[Array, Array]:
-        """X' s and S' tau_s."""
+        """X' s and S' tau_s; s may hold several sets of columns side by side."""
         return self.adjoint(s), self.adjoint_squares(tau_s)
 
     def _forward(self, parts: list[Array], w: Array) -> Array:
@@ -170,8 +166,13 @@ class DenseBlock:
             return np.asarray(parts[0] @ w, dtype=float)
         out = np.zeros((self._raw.shape[0], w.shape[1]))
         for (rows, columns), part in zip(self._groups, parts, strict=True):
+            columns = self._in_every_set(columns, w.shape[1])
             out[np.ix_(rows, columns)] = part @ w[:, columns]
         return out
+
+    def _in_every_set(self, columns: NDArray, n_wanted: int) -> NDArray:
+        """Column numbers repeated for every set of columns that lie side by side."""
+        return (np.arange(0, n_wanted, self._n_columns)[:, None] + columns).ravel()
 
     def _adjoint(self, parts: list[Array], s: Array) -> Array:
         # s' X on C-ordered X is several times faster than X' s.
@@ -179,5 +180,58 @@ class DenseBlock:
             return (np.ascontiguousarray(s.T) @ parts[0]).T
         out = np.zeros((s.shape[1], self._raw.shape[1]), dtype=self._raw.dtype)
         for (rows, columns), part in zip(self._groups, parts, strict=True):
+            columns = self._in_every_set(columns, s.shape[1])
             out[columns] += np.ascontiguousarray(s[np.ix_(rows, columns)].T) @ part
         return out.T
+
+
+class OwnMeanBlock:
+    """Another block, its squares taken around means (n, B) of every column's own.
+
+    ``adjoint_pair`` chooses the means that tau_s weighs: what is left of S' tau_s is then the information
+    about a weight beside a free intercept. Squares are the same for X plus any constant.
+    """
+
+    def __init__(self, block: DenseBlock) -> None:
+        self.features, self.block = block.features, block
+        self.means: Array | None = None
+
+    def center_on(self, weights: Array) -> None:
+        """Choose the means of rows weighted by ``weights`` (M, B), each column of sum one."""
+        self.means = self.block.adjoint(weights)
+
+    def forward(self, w: Array) -> Array:
+        """X w of the block."""
+        return self.block.forward(w)
+
+    def adjoint(self, s: Array) -> Array:
+        """X' s of the block."""
+        return self.block.adjoint(s)
+
+    def forward_squares(self, tau_w: Array) -> Array:
+        """S tau_w around the means chosen last."""
+        return self.forward_pair(tau_w[:, :0], tau_w)[1]
+
+    def adjoint_squares(self, tau_s: Array) -> Array:
+        """S' tau_s around the means that tau_s weighs."""
+        return self.adjoint_pair(tau_s, tau_s)[1]
+
+    def forward_pair(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
+        """X w, and S tau_w = X^2 tau_w - 2 X (m tau_w) + 1 (m^2)' tau_w, never negative."""
+        assert self.means is not None
+        side_by_side = np.empty((len(w), w.shape[1] + tau_w.shape[1]), dtype=tau_w.dtype, order="F")
+        side_by_side[:, : w.shape[1]] = w
+        shifted = np.multiply(self.means, tau_w, out=side_by_side[:, w.shape[1] :])
+        constant = np.einsum("nb,nb->b", self.means, shifted, dtype=float)
+        plain, squares = self.block.forward_pair(side_by_side, tau_w)
+        squares -= 2 * plain[:, w.shape[1] :]
+        squares += constant
+        return plain[:, : w.shape[1]], np.maximum(squares, 0.0, out=squares)
+
+    def adjoint_pair(self, s: Array, tau_s: Array) -> tuple[Array, Array]:
+        """X' s, and S' tau_s = (X^2)' tau_s - m^2 1' tau_s with m = X' tau_s / 1' tau_s, never negative."""
+        plain, squares = self.block.adjoint_pair(np.hstack([s, tau_s]), tau_s)
+        first, sums = plain[:, : s.shape[1]], plain[:, s.shape[1] :]
+        self.means = sums / np.maximum(tau_s.sum(axis=0), np.finfo(tau_s.dtype).tiny)
+        squares -= self.means * sums
+        return first, np.maximum(squares, 0, out=squares)

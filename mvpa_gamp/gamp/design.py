@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .blocks import Block, DenseBlock, Scratch, row_groups
+from .blocks import Block, DenseBlock, OwnMeanBlock, Scratch, row_groups
 from .moments import Array
 from .sparse_blocks import CenteredSparseBlock, SparseBlock
 from .threads import block_threads
@@ -41,10 +41,10 @@ class Design:
         from every row; "train" subtracts from each column the mean of its own training rows; None nothing.
         Sparse X stays sparse; an (N,) center then costs two more products, "train" none.
 
-    Training means need not be known: slopes that sum to zero over the training rows do not feel them, and
-    scores lose their training mean instead (``balanced`` and ``around_training_mean``, called by the solver).
-    Squares are taken around the mean of all rows, from which training means differ little (around zero they
-    cost accuracy even on standardised fMRI); of sparse X around zero.
+    Training means need not be known: slopes that sum to zero over the training rows do not feel them, scores
+    lose their training mean instead (``balanced`` and ``around_training_mean``, called by the solver), and
+    squares are taken around means of the column's own training rows (``OwnMeanBlock``; of sparse X around
+    zero). So a column depends on its training rows alone.
     """
 
     def __init__(self, X: Any, train: Any = None, center: Any = None) -> None:
@@ -55,13 +55,13 @@ class Design:
             self.center = _common_center(center, self.X)
         else:
             self.center = None if center is None else _checked_center(center, self.X)
-        self._subtracts = self.center is not None
         self._sparse = SparseBlock(self.X) if self.is_sparse else None
         self._groups = None if self.is_sparse else row_groups(self.train)
         self._energy = self._row_energy()
         if self._balances and self.center is not None:
             spread = np.sqrt(self._energy.mean() / self.X.shape[1])
-            self._subtracts = bool(np.abs(self.center).max() > _LARGE_MEAN * spread)
+            if np.abs(self.center).max() <= _LARGE_MEAN * spread:
+                self.center = None
 
     @property
     def is_sparse(self) -> bool:
@@ -82,8 +82,9 @@ class Design:
         """The same X with some of the columns of ``train``."""
         part = object.__new__(Design)
         part.X, part._sparse, part.center = self.X, self._sparse, self.center
-        part.train, part._energy = self.train[:, columns], self._energy
-        part._balances, part._subtracts = self._balances, self._subtracts
+        part.train = self.train[:, columns]
+        part._energy = self._energy if self._energy.shape[1] == 1 else self._energy[:, columns]
+        part._balances = self._balances
         part._groups = None if self._groups is None else row_groups(part.train)
         return part
 
@@ -92,7 +93,7 @@ class Design:
         part = object.__new__(Design)
         part.X, part.train = self.X[:, features].astype(dtype), self.train
         part.center = None if self.center is None else self.center[features].astype(dtype)
-        part._balances, part._subtracts = self._balances, self._subtracts
+        part._balances = self._balances
         part._sparse = SparseBlock(part.X) if self.is_sparse else None
         part._groups = self._groups
         part._energy = part._row_energy()
@@ -115,12 +116,13 @@ class Design:
         """Scores of all rows, held-out ones included."""
 
         def visit(block: Block) -> tuple[Array, Array]:
+            self.center_squares(block)
             return block.forward_pair(w[block.features], tau_w[block.features])
 
         z, tau_z = self._summed(visit, w.shape[1])
         shift = -self._training_mean(z) if self._balances else np.zeros(w.shape[1])
         z += shift
-        if self._subtracts and self.center is not None:
+        if self.center is not None:
             shift = shift - (self.center[:, None] * w).sum(axis=0, dtype=float)
         return Scores(z, tau_z, shift)
 
@@ -132,18 +134,25 @@ class Design:
                 second += other
         return first, second
 
+    def center_squares(self, block: Block) -> None:
+        """Let a block's squares be around the training means, where every column has its own."""
+        if isinstance(block, OwnMeanBlock):
+            block.center_on((self.train / self.train.sum(axis=0)).astype(self.dtype))
+
     def row_energy(self) -> Array:
-        """Squared norm of every row of X, (M, 1)."""
+        """Squared norm of every row of X, (M, 1), or (M, B) where every column has its own means."""
         return self._energy
 
     def _row_energy(self) -> Array:
-        ones = np.ones((self.shape[1], 1), dtype=self.dtype)
+        n_columns = self.shape[2] if self._balances and not self.is_sparse else 1
+        ones = np.ones((self.shape[1], n_columns), dtype=self.dtype)
 
         def visit(block: Block) -> tuple[Array, float]:
+            self.center_squares(block)
             with np.errstate(over="ignore", invalid="ignore"):
                 return block.forward_squares(ones[block.features]), 0.0
 
-        energy, _ = self._summed(visit, 1)
+        energy, _ = self._summed(visit, n_columns)
         if not np.isfinite(energy).all():
             raise ValueError(
                 f"The squares of X must be finite, but some overflow {self.dtype}. Standardise the features."
@@ -175,7 +184,8 @@ class Design:
         for start in range(0, n_features, self._block_width):
             features = slice(start, min(start + self._block_width, n_features))
             center = None if self.center is None else self.center[features]
-            yield DenseBlock(features, self.X[:, features], center, self._subtracts, groups, scratch)
+            block = DenseBlock(features, self.X[:, features], center, groups, scratch)
+            yield OwnMeanBlock(block) if self._balances else block
 
 
 def _common_center(center: str, X: Any) -> Array | None:

@@ -117,6 +117,7 @@ def forward(design: Design, w: Array, tau_w: Array, settings: SolverSettings) ->
     z, tau_z = _zeros(design, settings)
     for block in design.blocks():
         if settings.variance == "full":
+            design.center_squares(block)
             part, tau_part = block.forward_pair(w[block.features], tau_w[block.features])
             z += part
             tau_z += tau_part

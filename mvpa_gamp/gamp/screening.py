@@ -90,8 +90,9 @@ def _everywhere(
 
     def visit(block: Block) -> None:
         at = block.features
-        tau_r[at] = 1 / np.maximum(block.adjoint_squares(tau_s), floor)
-        r[at] = tau_r[at] * block.adjoint(s)
+        adjoint, curvature = block.adjoint_pair(s, tau_s)
+        tau_r[at] = 1 / np.maximum(curvature, floor)
+        r[at] = tau_r[at] * adjoint
         coef[at], coef_var[at] = prior.prox(r[at], tau_r[at])
 
     each_block(design, visit)

@@ -32,6 +32,12 @@ def check_images_and_labels(n_images: int, y: Any) -> NDArray:
     y = column_or_1d(y, warn=True)
     if y.dtype.kind in "fc":
         assert_all_finite(y, input_name="y")
+    missing = [number for number, label in enumerate(y.tolist()) if label is None or label != label]
+    if missing:
+        raise ValueError(
+            f"y: expected a label for every image, but {len(missing)} are missing, the first for image "
+            f"{missing[0]} (counted from 0). Name these images 'rest', say, and give ignore='rest'."
+        )
     if len(y) != n_images:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {n_images} images and {len(y)} "

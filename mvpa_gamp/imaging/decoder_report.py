@@ -152,8 +152,9 @@ def _score_section(decoder: Any, results: Results, permutation: PermutationTest 
     drawn = score_figure(decoder.fold_scores_, held_out, name, chance, results.banner)
     path = write_atomic(folder.figure("scores.svg"), drawn)
     caption = text(
-        f"{name} of each fold on held-out images, all classes together; the line is the mean, the dashed "
-        "line chance for equally frequent classes. Folds share training images and are not independent."
+        f"{name[:1].upper()}{name[1:]} of each fold on held-out images, all classes together; the line is "
+        "the mean, the dashed line chance for equally frequent classes. Folds share training images and are "
+        "not independent."
     )
     parts = [figure(path, caption, "Scores by fold", "medium"), _score_table(decoder)]
     if permutation is not None:

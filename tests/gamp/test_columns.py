@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mvpa_gamp.gamp import Design, Laplace, Logistic, SolverSettings, fit_em, solve
+from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Laplace, Logistic, SolverSettings, fit_em, solve
 from mvpa_gamp.gamp.moments import Slopes
 from mvpa_gamp.gamp.result import CAVITY, FIXED_POINT, ITERATION_LIMIT, NOT_FINITE
 from mvpa_gamp.gamp.starts import start_laplace, start_prior
@@ -358,3 +358,25 @@ def test_any_order_for_max_sum(seed, share):
     wanted = solve(Design(X, train), y, Logistic(), prior, MAX_SUM)
     scale = np.abs(wanted.coef).max() + 1e-3
     np.testing.assert_allclose(found.coef, wanted.coef[np.ix_(features, columns)], atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("mode", ["sum-product", "max-sum"])
+def test_a_column_depends_on_its_training_rows_alone(mode):
+    """Neither the features of a held-out run nor those of other comparisons reach a fit."""
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((90, 70)) + 0.5, np.where(np.arange(90) % 2, 1.0, -1.0)
+    X[:, :5] += 0.8 * y[:, None]
+    train = np.zeros((90, 2), dtype=bool)
+    train[:50, 0], train[10:60, 1] = True, True
+    other = X.copy()
+    other[60:] = 3 * other[60:] - 2.0
+    settings = SolverSettings(mode=mode, intercept=True)
+    prior = Laplace(3.0) if mode == "max-sum" else Bernoulli(0.1, Gaussian(var=0.5))
+    first, second = (
+        fit_em(Design(each, train, center="train"), y, Logistic(), prior, settings) for each in (X, other)
+    )
+    np.testing.assert_allclose(second.result.coef, first.result.coef, atol=1e-8)
+    np.testing.assert_allclose(second.result.plain_intercept, first.result.plain_intercept, atol=1e-8)
+    alone = fit_em(Design(X[:50], train[:50, :1], center="train"), y[:50], Logistic(), prior, settings)
+    np.testing.assert_allclose(alone.result.coef[:, 0], first.result.coef[:, 0], atol=1e-8)
+    np.testing.assert_allclose(alone.result.z[:, 0], first.result.z[:50, 0], atol=1e-7)

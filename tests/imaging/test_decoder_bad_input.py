@@ -34,6 +34,12 @@ def mask():
     ("settings", "y", "groups", "message"),
     [
         ({}, Y[:-3], RUNS, "inconsistent numbers of samples: 32 images and 29 labels.*one label per image"),
+        (
+            {},
+            np.array([*Y[:-1], np.nan], dtype=object),
+            RUNS,
+            r"1 are missing, the first for image 31.*ignore='rest'",
+        ),
         ({}, None, RUNS, "requires y to be passed, but the target y is None"),
         ({}, Y, RUNS[:-1], "group .run. of each of 32 images, got 31"),
         ({}, np.full(32, "face"), RUNS, r"at least two classes, got 1: \['face'\]"),
