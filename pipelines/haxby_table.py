@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from mvpa_gamp.decoding.crossval import CrossValidation, cross_validate, cross_validate_together
+from mvpa_gamp.decoding.crossval import CrossValidation, cross_validate
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.haxby import find_haxby
 from mvpa_gamp.imaging.samples import Samples
@@ -80,13 +80,6 @@ def _folder(data: Path | None) -> Path | None:
     return find_data(data, "haxby2001") or find_data(data, "haxby_slice")
 
 
-def decode(samples: Samples, tasks: Sequence[Task], method: Method) -> list[CrossValidation]:
-    """Leave-one-run-out of every task; a method that joins tasks fits them as columns of one solve."""
-    if method.joins_tasks:
-        return cross_validate_together(method, samples.X, samples.runs, [(t.rows, t.y) for t in tasks])
-    return [cross_validate(method, samples.X[t.rows], t.y, samples.runs[t.rows]) for t in tasks]
-
-
 def measured(samples: Samples, task: Task, method: Method, done: CrossValidation) -> dict[str, Any]:
     """One row of the summary table, in the form of the package's own results."""
     wrong = np.array([each.label != each.predicted for each in done.predictions])
@@ -107,7 +100,7 @@ def study_rows(samples: Samples, tasks: Sequence[Task], methods: Sequence[Method
     """Rows of all comparisons and methods, then the averages over comparisons."""
     rows = []
     for method in methods:
-        done = decode(samples, tasks, method)
+        done = [cross_validate(method, samples.X[t.rows], t.y, samples.runs[t.rows]) for t in tasks]
         rows += [measured(samples, task, method, each) for task, each in zip(tasks, done, strict=True)]
     averages = average_rows(rows)
     for average in averages:

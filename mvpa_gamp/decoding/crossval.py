@@ -1,6 +1,5 @@
 """Leave-one-run-out cross-validation of a method, with a refit on all runs in the same batch."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -46,39 +45,11 @@ def cross_validate(method: Method, X: Any, y: Any, runs: Any) -> CrossValidation
     ``fit_folds``; columns do not influence one another, so labels of a run never reach the fold that holds it
     out.
     """
-    return cross_validate_together(method, X, runs, [(np.arange(len(runs)), y)])[0]
-
-
-def cross_validate_together(
-    method: Method, X: Any, runs: Any, comparisons: Sequence[tuple[NDArray, Any]]
-) -> list[CrossValidation]:
-    """Cross-validate several comparisons, each given by its rows of X and their labels, in one ``fit_folds``.
-
-    Rows of X that a comparison does not use are training rows of none of its columns. The time of the
-    whole call is shared out equally.
-    """
     runs = np.asarray(runs)
-    folds = [leave_one_run_out(runs[rows]) for rows, _ in comparisons]
-    labels = [_check_labels(y, fold) for (_, y), fold in zip(comparisons, folds, strict=True)]
-    columns = np.cumsum([0, *(len(fold.held_out) + 1 for fold in folds)])
-    train = np.zeros((len(runs), columns[-1]), dtype=bool)
-    targets = np.zeros(train.shape)
-    for (rows, _), fold, y, first in zip(comparisons, folds, labels, columns[:-1], strict=True):
-        everything = np.ones((len(y), 1), dtype=bool)
-        train[rows, first : first + fold.train.shape[1] + 1] = np.hstack([fold.train, everything])
-        targets[rows, first : first + fold.train.shape[1] + 1] = y[:, None]
-    together = method.fit_folds(X, targets, train, runs)
-    share = replace(together, seconds=together.seconds / len(comparisons))
-    return [
-        _scored(method, take_rows(take_columns(share, np.arange(first, last)), rows), y, fold)
-        for (rows, _), fold, y, first, last in zip(
-            comparisons, folds, labels, columns[:-1], columns[1:], strict=True
-        )
-    ]
-
-
-def _scored(method: Method, both: FoldFits, labels: NDArray, folds: Folds) -> CrossValidation:
-    """Folds and refit of one comparison, scored on the held-out runs."""
+    folds = leave_one_run_out(runs)
+    labels = _check_labels(y, folds)
+    everything = np.ones((len(labels), 1), dtype=bool)
+    both = method.fit_folds(X, labels, np.hstack([folds.train, everything]), runs)
     n_folds = len(folds.held_out)
     fits = take_columns(both, np.arange(n_folds))
     predicted = np.where(fits.decision > 0, 1, -1)  # (M, B)
@@ -94,11 +65,6 @@ def _scored(method: Method, both: FoldFits, labels: NDArray, folds: Folds) -> Cr
         predictions=_predictions(fits, labels, folds, predicted),
         seconds=both.seconds,
     )
-
-
-def take_rows(fits: FoldFits, rows: NDArray) -> FoldFits:
-    """Select rows of the predictions."""
-    return replace(fits, decision=fits.decision[rows], proba=fits.proba[rows])
 
 
 def take_columns(fits: FoldFits, columns: NDArray) -> FoldFits:

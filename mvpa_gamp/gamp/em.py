@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .batch import Models
 from .design import Design
 from .iteration import Output
 from .moments import Array
@@ -19,7 +20,7 @@ from .parameters import expand, parameters, put, take, with_parameters
 from .result import EmResult, GampResult
 from .screening import solve_screened
 from .settings import SolverSettings
-from .solve import Models, Progress, run
+from .solve import Progress, run
 
 # Max-sum tuning rests when a full update would change a parameter by less: the support hardly feels it.
 _PARAMETER_TOL = 5e-3

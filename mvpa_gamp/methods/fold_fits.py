@@ -48,11 +48,6 @@ class Method(Protocol):
         """A sentence for the methods text."""
         ...
 
-    @property
-    def joins_tasks(self) -> bool:
-        """Whether several comparisons are better fitted in one call, as further columns of one X."""
-        ...
-
     def fit_folds(self, X: Any, y: NDArray, train: NDArray, runs: NDArray) -> FoldFits:
         """Fit one classifier per column of ``train`` (M, B); y is (M,) or (M, B) in -1/+1, runs (M,).
 

@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,6 @@ class GampMethod:
     A feature counts as selected when its posterior inclusion probability exceeds one half (Bernoulli
     priors, as in the paper) or when its weight is not zero (max-sum).
     """
-
-    joins_tasks: ClassVar[bool] = True
 
     name: str
     label: str

@@ -38,7 +38,6 @@ class L1LogisticCV:
 
     name: ClassVar[str] = "l1-lr-cv"
     label: ClassVar[str] = "L1-LR (CV)"
-    joins_tasks: ClassVar[bool] = False
     description: ClassVar[str] = (
         "L1-penalised logistic regression was solved by accelerated proximal gradient with backtracking to a "
         "certified duality gap; its penalty was chosen from 10 log-spaced values by nested leave-one-run-out "

@@ -31,7 +31,6 @@ class _Liblinear(ABC):
     name: ClassVar[str]
     label: ClassVar[str]
     description: ClassVar[str]
-    joins_tasks: ClassVar[bool] = False
     l1: ClassVar[bool]
 
     def fit_folds(self, X: Any, y: NDArray, train: NDArray, runs: NDArray) -> FoldFits:

@@ -31,7 +31,6 @@ class OneBitCS:
 
     name: ClassVar[str] = "onebit-cs"
     label: ClassVar[str] = "OneBitCS"
-    joins_tasks: ClassVar[bool] = False
     description: ClassVar[str] = (
         "OneBitCS keeps the K voxels with the largest |X'y| as weights; K was chosen from 50 log-spaced "
         "fractions between 0.1 % and 15 % of the voxels by nested leave-one-run-out cross-validation."

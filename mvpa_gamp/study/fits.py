@@ -1,14 +1,13 @@
 """The fits of one unit of work, a method on a task: computed once, stored, and read back by --resume."""
 
 import zipfile
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.crossval import CrossValidation, cross_validate_together
+from mvpa_gamp.decoding.crossval import cross_validate
 from mvpa_gamp.imaging.haufe import haufe_pattern
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.report.files import write_npz
@@ -54,19 +53,10 @@ class UnitFits:
         return self.support[:, : self.n_folds].mean(axis=1)
 
 
-def fit_together(
-    method: Method, X: NDArray, runs: NDArray, comparisons: Sequence[tuple[NDArray, NDArray]]
-) -> list[UnitFits]:
-    """Fit every fold and the refit of some comparisons, each given by its rows of X and their labels."""
-    done = cross_validate_together(method, X, runs, comparisons)
-    return [
-        _unit_fits(each, X[rows], y, runs[rows], rows)
-        for each, (rows, y) in zip(done, comparisons, strict=True)
-    ]
-
-
-def _unit_fits(done: CrossValidation, X: NDArray, y: NDArray, runs: NDArray, rows: NDArray) -> UnitFits:
-    """What is stored of one comparison; ``rows`` says where X's rows stand in the samples."""
+def fit_unit(method: Method, X: NDArray, runs: NDArray, rows: NDArray, y: NDArray) -> UnitFits:
+    """Fit every fold and the refit of the comparison that has labels ``y`` on some rows of X."""
+    X, runs = X[rows], runs[rows]
+    done = cross_validate(method, X, y, runs)
     fits, refit, said = done.fits, done.refit, done.predictions
     coef = np.column_stack([fits.coef, refit.coef])
     return UnitFits(

@@ -24,7 +24,7 @@ from mvpa_gamp.study.plan import choose_methods, choose_tasks
 from mvpa_gamp.study.record import write_start, write_tables
 from mvpa_gamp.study.settings import StudySettings
 from mvpa_gamp.study.unit_files import Subject, UnitRecord, failed_unit, write_unit
-from mvpa_gamp.study.units import Unit, all_or_none, fit_units, is_done, plan_units
+from mvpa_gamp.study.units import Unit, fit_units, is_done, plan_units
 
 
 def run_study(settings: StudySettings, output: Output, workers: Workers, console: Console) -> int:
@@ -45,7 +45,7 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
             samples.volumes,
         )  # fmt: skip
         units = plan_units(output.folder, samples, tasks, methods)
-        done = all_or_none(units, [output.resume and is_done(unit) for unit in units])
+        done = [output.resume and is_done(unit) for unit in units]
         prepare(output)
         write_start(output.folder, settings, samples, subject)
     console.log_to(output.folder.log)

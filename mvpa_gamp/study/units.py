@@ -3,7 +3,7 @@
 import hashlib
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,10 +18,7 @@ from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, run_tasks
 from mvpa_gamp.report.folder import ResultsFolder
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.fits import UnitFits, fit_together, load_fits, save_fits
-
-# Comparisons in one solve: enough to share a pass over X, few enough that the table's first row is early.
-_TOGETHER = 3
+from mvpa_gamp.study.fits import UnitFits, fit_unit, load_fits, save_fits
 
 
 @dataclass(frozen=True)
@@ -84,81 +81,39 @@ def is_done(unit: Unit) -> bool:
     return True
 
 
-def all_or_none(units: Sequence[Unit], done: Sequence[bool]) -> list[bool]:
-    """``done``, less units of methods that join tasks and still miss one: only together are they the same."""
-    missing = [unit.method for unit, finished in zip(units, done, strict=True) if not finished]
-    again = {method.name for method in missing if method.joins_tasks}
-    return [finished and unit.method.name not in again for unit, finished in zip(units, done, strict=True)]
-
-
 def fit_units(units: Sequence[Unit], samples: Samples, workers: Workers) -> Iterator[str | None]:
     """Fit and store units; for each, in order, None or the traceback of what went wrong.
 
-    Methods that join tasks fit some of theirs in one go, when the first of them is due. Workers only fit;
-    this process stores what they return.
+    Workers only fit; this process stores what they return.
     """
-    groups = _groups(units)
-    answers = run_tasks(_fit, [_work(group) for group in groups], (samples.X, samples.runs), workers)
-    outcomes = (_stored(group, answer) for group, answer in zip(groups, answers, strict=True))
-    yield from _in_order(units, groups, outcomes)
-
-
-def _groups(units: Sequence[Unit]) -> list[list[Unit]]:
-    """Units that are fitted in one go, in the order of their first."""
-    groups: list[list[Unit]] = []
-    latest: dict[str, list[Unit]] = {}
-    for unit in units:
-        group = latest.get(unit.method.name, [])
-        if not group or not unit.method.joins_tasks or len(group) == _TOGETHER:
-            group = latest[unit.method.name] = []
-            groups.append(group)
-        group.append(unit)
-    return groups
-
-
-def _in_order(
-    units: Sequence[Unit], groups: list[list[Unit]], outcomes: Iterator[str | None]
-) -> Iterator[str | None]:
-    """The outcome of every unit in the order of the units, each group worked on when first needed."""
-    waiting = iter(groups)
-    known: dict[int, str | None] = {}
-    for unit in units:
-        while id(unit) not in known:
-            outcome = next(outcomes)
-            known |= {id(member): outcome for member in next(waiting)}
-        yield known[id(unit)]
+    work = [_Work(unit.method, unit.task.rows, unit.task.y) for unit in units]
+    answers = run_tasks(_fit, work, (samples.X, samples.runs), workers)
+    for unit, answer in zip(units, answers, strict=True):
+        yield _stored(unit, answer)
 
 
 class _Work(NamedTuple):
-    """What a worker needs to know of a group of units."""
+    """What a worker needs to know of a unit."""
 
     method: Method
-    comparisons: list[tuple[NDArray, NDArray]]  # rows and labels
+    rows: NDArray
+    y: NDArray
 
 
-def _work(group: Sequence[Unit]) -> _Work:
-    return _Work(group[0].method, [(unit.task.rows, unit.task.y) for unit in group])
-
-
-def _fit(work: _Work, X: NDArray, runs: NDArray) -> list[UnitFits] | str:
-    """Fit comparisons of one method together, or say what went wrong: a failure is an answer, not an end."""
+def _fit(work: _Work, X: NDArray, runs: NDArray) -> UnitFits | str:
+    """Fit one unit, or say what went wrong: a failure is an answer, not an end."""
     try:
         with block_threads(1):  # one thread for the BLAS: the same digits however many cores a worker has
-            if len(work.comparisons) > 1:
-                return fit_together(work.method, X, runs, work.comparisons)
-            rows, y = work.comparisons[0]  # only its own rows
-            alone = fit_together(work.method, X[rows], runs[rows], [(np.arange(len(rows)), y)])
-            return [replace(alone[0], rows=rows)]
+            return fit_unit(work.method, X, runs, work.rows, work.y)
     except Exception:
         return traceback.format_exc()
 
 
-def _stored(group: Sequence[Unit], answer: list[UnitFits] | str) -> str | None:
+def _stored(unit: Unit, answer: UnitFits | str) -> str | None:
     if isinstance(answer, str):
         return answer
     try:
-        for unit, fits in zip(group, answer, strict=True):
-            save_fits(unit.path, fits, unit.fingerprint)
+        save_fits(unit.path, answer, unit.fingerprint)
     except Exception:
         return traceback.format_exc()
     return None

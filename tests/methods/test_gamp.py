@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from mvpa_gamp.decoding import PAPER_PAIRS, leave_one_run_out, make_tasks
-from mvpa_gamp.decoding.crossval import cross_validate_together
+from mvpa_gamp.decoding import PAPER_PAIRS, cross_validate, leave_one_run_out, make_tasks
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.stability import jaccard
 
@@ -81,11 +80,11 @@ def test_imbalanced_classes_are_carried_by_the_intercept(problem):
 
 
 def study_table(name, study, pairs):
-    """Mean over pairs of error, selected features and consistency; all pairs are columns of one solve."""
+    """Mean over pairs of error, selected features and consistency."""
     tasks = make_tasks(study.conditions, pairs)
-    results = cross_validate_together(
-        METHODS[name], study.X, study.runs, [(task.rows, task.y) for task in tasks]
-    )
+    results = [
+        cross_validate(METHODS[name], study.X[task.rows], task.y, study.runs[task.rows]) for task in tasks
+    ]
     for result in results:
         for fits in (result.fits, result.refit):
             for part in (fits.coef, fits.intercept, fits.decision, fits.proba):

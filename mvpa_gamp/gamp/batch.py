@@ -1,0 +1,83 @@
+"""The columns of a solve that are still running, and everything about them."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .damping import Damping
+from .design import Design
+from .iteration import State, resume, start
+from .moments import Array
+from .parameters import put, take
+from .result import GampResult
+from .settings import SolverSettings
+from .weights_step import Weights, is_worth_compiling
+
+
+class Models(NamedTuple):
+    """Likelihood and prior of the columns at hand, every parameter one value per column."""
+
+    likelihood: Any
+    prior: Any
+
+    def take(self, columns: NDArray) -> "Models":
+        """Some of the columns."""
+        return Models(take(self.likelihood, columns), take(self.prior, columns))
+
+    def replaced(self, columns: NDArray, other: "Models", others: NDArray) -> "Models":
+        """A copy in which ``columns`` come from the columns ``others`` of ``other``."""
+        if not columns.size:
+            return self
+        part = other.take(others)
+        return Models(put(self.likelihood, columns, part.likelihood), put(self.prior, columns, part.prior))
+
+
+@dataclass
+class Batch:
+    """The columns still running, and everything about them."""
+
+    columns: NDArray  # their numbers in the whole problem
+    design: Design
+    y: Array
+    models: Models  # for the next iteration
+    made_with: Models  # with which ``state`` was computed
+    state: State
+    spare: Weights  # memory for the next weights
+    damping: Damping
+    compiled: bool
+
+    @classmethod
+    def begin(
+        cls, design: Design, y: Array, models: Models, settings: SolverSettings, warm: GampResult | None
+    ) -> "Batch":
+        """Every column at its start, or where an earlier result left it."""
+        n_columns = design.shape[2]
+        if warm is None:
+            state = start(design, y, models.likelihood, models.prior, settings)
+        else:
+            state = resume(design, y, models.likelihood, warm, settings)
+        damping = Damping.begin(settings.damping or 1.0, n_columns)
+        spare = state.weights  # in place: only a broken move is taken back, and what is to be kept was copied
+        if settings.stop == "fixed-point":
+            spare = Weights(*(np.empty_like(part) for part in state.weights))
+        compiled = is_worth_compiling(design.dtype, state.weights.w.size)
+        columns = np.arange(n_columns)
+        return cls(columns, design, y, models, models, state, spare, damping, compiled)
+
+    def take(self, keep: NDArray) -> "Batch":
+        """Some of the columns; this batch's own arrays are used up."""
+        state = self.state.take(keep)
+        in_place = self.spare is self.state.weights
+        return Batch(
+            self.columns[keep],
+            self.design.take(keep),
+            self.y[:, keep],
+            self.models.take(keep),
+            self.made_with.take(keep),
+            state,
+            state.weights if in_place else Weights(*(part[:, : keep.size] for part in self.spare)),
+            self.damping.take(keep),
+            self.compiled,
+        )
