@@ -43,6 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_data(parser.add_argument_group("data: Haxby's volumes, your own, or a phantom"))
     _add_processing(parser.add_argument_group("processing"))
     options.add_study(parser.add_argument_group("comparisons and methods"), "the paper's six")
+    options.add_inference(parser.add_argument_group("inference (GAMP methods)"))
     running = parser.add_argument_group("running")
     running.add_argument("--out", metavar="FOLDER", help="results folder (default haxby-results)")
     options.add_run(running, "--out")

@@ -6,7 +6,7 @@ worker, so a cluster needs no shared disk, and a worker that dies loses nothing:
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from socket import create_connection
@@ -20,7 +20,13 @@ _RETRIES = 3  # of a task whose worker died
 
 
 def check_workers(workers: Workers) -> None:
-    """Raise a ValueError that says what to change unless ``workers`` can be understood."""
+    """Raise a ValueError that says what to change unless ``workers`` can be understood.
+
+    >>> from mvpa_gamp.parallel import check_workers
+    >>> check_workers(0)
+    Traceback (most recent call last):
+    ValueError: --n-jobs 0 has no meaning. Give 1 or more processes, or -1 for one per core.
+    """
     if isinstance(workers, str):
         if not _LOCAL.fullmatch(workers) and not _ADDRESS.fullmatch(workers):
             raise ValueError(
@@ -50,10 +56,15 @@ def _check_answers(where: str) -> None:
 
 def run_tasks(
     function: Callable[..., Any], tasks: Sequence[Any], shared: Sequence[Any], workers: Workers = 1
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """``function(task, *shared)`` of every task, in order, each as soon as it and those before are done.
 
-    ``shared`` is sent to every worker once. How many workers there are does not change a result.
+    ``shared`` is sent to every worker once. How many workers there are does not change a result. Close the
+    generator if it is not used up: a cluster waits for that.
+
+    >>> from mvpa_gamp.parallel import run_tasks
+    >>> list(run_tasks(pow, [2, 3, 4], shared=[2], workers=1))
+    [4, 9, 16]
     """
     check_workers(workers)
     if isinstance(workers, str):

@@ -29,6 +29,10 @@ def jaccard(support: ArrayLike) -> float:
 
     1/B sum_i 1/(B-1) sum_{j != i} |S_i and S_j| / |S_i or S_j|, for a boolean (N, B) matrix, B >= 2.
     Two empty supports are equal and count as 1.
+
+    >>> from mvpa_gamp.stability import jaccard
+    >>> jaccard([[1, 1], [1, 0], [0, 0], [0, 0]])  # {0, 1} and {0}
+    0.5
     """
     return _mean_over_pairs(jaccard_matrix(support))
 
@@ -102,7 +106,12 @@ def nogueira(support: ArrayLike) -> Stability:
 
 
 def check_support(support: ArrayLike) -> NDArray[np.bool_]:
-    """Return ``support`` as a boolean (N, B) matrix with N >= 1 and B >= 2, or say what is wrong with it."""
+    """Return ``support`` as a boolean (N, B) matrix with N >= 1 and B >= 2, or say what is wrong with it.
+
+    >>> from mvpa_gamp.stability import check_support
+    >>> check_support([[1, 0], [1, 1], [0, 0]]).sum(axis=0)
+    array([2, 1])
+    """
     array = np.asarray(support)
     if array.ndim != 2 or array.shape[0] == 0:
         raise ValueError(

@@ -7,6 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import nibabel
@@ -23,7 +25,7 @@ QUICK = ("--methods", "onebit-cs", "--contrasts", "face:house", "--quiet")
 # BIDS's order of entities in what the command writes.
 WRITTEN = re.compile(
     r"(?:sub-[0-9A-Za-z]+_)?(?:contrast-[0-9A-Za-z]+_)?(?:desc-[0-9A-Za-z]+_)?(?:stat-[0-9A-Za-z]+_)?"
-    r"(?:statmap|mask|boldref|folds|predictions|jaccard|consistency|confusion|clusters)\.(?:nii\.gz|json|tsv)"
+    r"(?:statmap|mask|boldref|folds|predictions|jaccard|consistency|confusion|clusters|inference|permutations)\.(?:nii\.gz|json|tsv)"
 )
 
 # Ends the process with SIGKILL in the moment the fourth unit would be stored: in the second participant.
@@ -231,6 +233,57 @@ def test_reports_only_rebuilds_the_pages(done, bids_tree, tmp_path):
     assert (out / "sub-01" / "index.html").read_bytes() == before
 
 
+# --- with permutation tests, here and on a cluster of which a worker dies
+
+TESTED = ("--methods", "gamp-bg-lr", "--contrasts", "face:house", "--permutations", "60", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def tested(bids_tree, tmp_path_factory):
+    """Three participants with their permutation tests, and the group."""
+    out = tmp_path_factory.mktemp("tested") / "out"
+    assert main(participant(bids_tree, out, *TESTED)) == 0
+    assert main(group(bids_tree, out)) == 0
+    return out
+
+
+def test_the_group_takes_the_participants_own_permutation_tests(tested):
+    for row in read_tsv(tested / "group_accuracy.tsv"):
+        (own,) = read_tsv(tested / f"sub-{row['subject']}" / f"sub-{row['subject']}_inference.tsv")
+        assert row["test"] == "permutation"
+        assert number(row["p_value"]) == pytest.approx(number(own["p_value"]), rel=1e-5)
+    (together,) = read_tsv(tested / "group_summary.tsv")
+    assert together["test"] == "permutation" and together["minimum_p_value"] != "n/a"
+    assert "Inference" in (tested / "sub-01" / "index.html").read_text()
+
+
+def kill_a_worker(cluster, started: Path, killed: list[int]) -> None:
+    """Wait for the first stored fits, then kill the process of one worker."""
+    for _ in range(1200):
+        if any(started.glob("sub-*/work/*.npz")):
+            worker = next(iter(cluster.workers.values()))
+            killed.append(worker.pid)
+            os.kill(worker.pid, signal.SIGKILL)
+            return
+        time.sleep(0.05)
+
+
+@pytest.mark.filterwarnings("ignore")  # a killed worker makes the cluster complain
+def test_a_cluster_that_loses_a_worker_gives_the_same_tables(tested, bids_tree, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    out, killed = tmp_path / "out", []
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        watcher = threading.Thread(target=kill_a_worker, args=(cluster, out, killed))
+        watcher.start()
+        assert main(participant(bids_tree, out, *TESTED, "--dask", cluster.scheduler_address)) == 0
+        watcher.join()
+    assert killed
+    assert main(group(bids_tree, out)) == 0
+    assert tables(out) == tables(tested)
+
+
 def test_help_names_the_levels_and_options_win_over_config(tmp_path):
     config = tmp_path / "config.toml"
     config.write_text('[bids]\nbids_dir = "x"\nspace = "T1w"\n[study]\nseed = 3\n')
@@ -349,17 +402,48 @@ def test_grids_that_differ_make_no_mean_map(bids_tree, make_bids_tree, tmp_path,
 def test_repetition_time_missing_everywhere(copy, tmp_path, capsys):
     (copy.root / "task-objectviewing_bold.json").unlink()
     out = tmp_path / "out"
-    assert main(participant(copy, out, *QUICK)) == 1
-    said = capsys.readouterr().err
-    assert "RepetitionTime" in said and "--t-r" in said
-    assert "0 of 3 participants analysed" in said
+    words = ("RepetitionTime in seconds", "got none", "--t-r", "This is so for all 3 participants.")
+    refused(participant(copy, out, *QUICK), capsys, *words)
+    refused(participant(copy, out, *QUICK, "--participant-label", "02"), capsys, "RepetitionTime", "--t-r")
+    assert main(participant(copy, out, *QUICK, "--t-r", "2.5", "--participant-label", "01")) == 0
+
+
+def test_settings_that_nobody_could_be_analysed_with_bind_nobody(copy, tmp_path, capsys):
+    out = tmp_path / "out"
+    one = ("--participant-label", "01")
+    whole = {path: path.read_bytes() for path in copy.func("01", True).glob("*_bold.nii.gz")}
+    for path, content in whole.items():  # not to be seen without reading the volumes
+        path.write_bytes(content[:2000])
+    assert main(participant(copy, out, *QUICK, *one)) == 1
+    assert "0 of 1 participant analysed" in capsys.readouterr().err
     assert not list(out.glob("sub-*"))
     refused(group(copy, out), capsys, "found none")
-    more = ("--t-r", "2.5", "--participant-label", "01")  # another setting, but nobody has results yet
+    for path, content in whole.items():
+        path.write_bytes(content)
+    more = ("--t-r", "2.5", *one)  # another setting, but nobody has results yet
     assert main(participant(copy, out, *QUICK, *more)) == 0
-    assert (
-        main(participant(copy, out, *QUICK, "--t-r", "2.5", "--overwrite", "--participant-label", "01")) == 0
-    )
+    assert main(participant(copy, out, *QUICK, *more, "--overwrite")) == 0
+
+
+def test_what_is_wrong_with_the_files_of_all_is_said_once(copy, tmp_path, capsys):
+    for label in ("01", "02", "03"):
+        each_events(copy, label, "trial_type", "stimulus")
+    for path in copy.root.glob("sub-02/ses-*/func/*_events.tsv"):
+        path.write_text(path.read_text().replace("trial_type", "stimulus"))
+    out = tmp_path / "out"
+    refused(participant(copy, out, *QUICK), capsys, "missing is trial_type", "so for all 3 participants")
+    assert main(participant(copy, out, *QUICK, "--participant-label", "01")) == 1  # its own matter: a skip
+    assert (out / "logs" / "sub-01_skipped.json").is_file()
+    shutil.rmtree(out)
+    shutil.rmtree(copy.derivatives / "sub-03")
+    words = ("Not one of the 3 participants", "trial_type", "has no folder sub-03")
+    refused(participant(copy, out, *QUICK), capsys, *words)
+
+
+def test_a_mask_on_another_grid_than_everyone(bids_tree, tmp_path, capsys):
+    nibabel.save(nibabel.Nifti1Image(np.ones((4, 4, 4), dtype=np.uint8), np.eye(4)), tmp_path / "mask.nii")
+    given = participant(bids_tree, tmp_path / "out", *QUICK, "--mask", str(tmp_path / "mask.nii"))
+    refused(given, capsys, "another grid", "(9, 11, 9)", 'interpolation="nearest"', "all 3 participants")
 
 
 @pytest.mark.parametrize(
@@ -367,13 +451,22 @@ def test_repetition_time_missing_everywhere(copy, tmp_path, capsys):
     [
         (("--space", "T1w"), ("--space", "(MNI152NLin2009cAsym)", "'T1w'")),
         (("--task", "rest"), ("--task", "objectviewing")),
-        (("--contrasts", "face:dog"), ("--contrasts", "'dog'", "'button', 'cat', 'face', 'house'")),
+        (("--contrasts", "face:dog"), ("--contrasts", "'dog'", "'button', 'cat', 'house'")),
+        (("--contrasts", "face:hause"), ("--contrasts", "Did you mean 'house'? Others", "'button'")),
         (("--participant-label", "09"), ("--participant-label", "01, 02, 03", "09")),
         (("--methods", "magic"), ("--methods", "'magic'")),
         (("--samples", "betas"), ("--betas",)),
         (("--betas", "/nowhere", "--high-pass", "0.01"), ("--high-pass has no meaning",)),
         (("--derivatives", "/nowhere"), ("--derivatives /nowhere",)),
         (("--confounds", "none,motion6"), ("none excludes",)),
+        (("--confounds", "motoin6"), ("has no column motoin6", "Did you mean motion6?", "for all 3")),
+        (("--confounds", "trans_X", "--participant-label", "01"), ("no column trans_X", "trans_x")),
+        (
+            ("--derivatives", "none", "--confounds", "motion6"),
+            ("found none", "--confounds none", "for all 3"),
+        ),
+        (("--mask", "/nowhere.nii.gz"), ("mask /nowhere.nii.gz", "nothing there")),
+        (("--high-pass", "1"), ("high_pass", "0.2 Hz", "for all 3")),
         (("--n-jobs", "0"), ("--n-jobs 0",)),
         (("--lag-trs", "-1"), ("lag_trs",)),
     ],

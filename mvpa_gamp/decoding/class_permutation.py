@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..methods.fold_fits import Method
+from .exchange import blocks_of_volumes
 from .pairwise import HeldOutAnswers, Split, columns_at_once, held_out_answers
 from .permutation import PermutationTest
 
@@ -14,15 +15,15 @@ from .permutation import PermutationTest
 def permutation_test_of_classes(
     method: Method, X: NDArray, codes: NDArray, groups: NDArray, splits: Sequence[Split],
     score: Callable[[NDArray, HeldOutAnswers], float], n: int = 1000, *, seed: int = 0, unit: str = "block",
-    n_jobs: int = 1,
+    blocks: NDArray | None = None, n_jobs: int = 1,
 ) -> PermutationTest:  # fmt: skip
     """Repeat the whole cross-validation of all pairs of classes with labels exchanged within groups.
 
     ``codes`` (M,) are class numbers 0..K-1; ``score(codes, answers)`` scores the held-out answers of one
-    labelling. Blocks are stretches of rows of one class and group (``unit="block"``), or single rows
-    (``unit="sample"``), which is right for independent rows only.
+    labelling. ``unit="block"`` exchanges the rows of ``blocks`` (M,) as wholes, by default stretches of one
+    class and group; ``unit="sample"`` single rows, which is right for independent ones only.
     """
-    labelings, n_distinct = permuted_codes(codes, groups, n, seed, unit)
+    labelings, n_distinct = permuted_codes(codes, groups, n, seed, unit, blocks)
     labelings.insert(0, codes)
     n_columns = len(splits) * math.comb(int(codes.max()) + 1, 2)
     step = max(1, columns_at_once(X) // n_columns)
@@ -45,7 +46,7 @@ def permutation_test_of_classes(
 
 
 def permuted_codes(
-    codes: NDArray, groups: NDArray, n: int, seed: int, unit: str
+    codes: NDArray, groups: NDArray, n: int, seed: int, unit: str, blocks: NDArray | None = None
 ) -> tuple[list[NDArray], int]:
     """n labellings (M,) with the labels of blocks or samples shuffled within groups, and how many there are.
 
@@ -55,8 +56,13 @@ def permuted_codes(
         raise ValueError(f"n must be at least 1 permutation, got {n}. 1000 is usual.")
     if unit not in ("block", "sample"):
         raise ValueError(f"unit must be 'block' or 'sample', got {unit!r}. Blocks are the safe choice.")
-    changes = (codes[1:] != codes[:-1]) | (groups[1:] != groups[:-1])
-    of_row = np.arange(len(codes)) if unit == "sample" else np.concatenate([[0], np.cumsum(changes)])
+    each = np.arange(len(codes))
+    if unit == "sample":
+        of_row = each
+    elif blocks is None:
+        of_row = blocks_of_volumes(codes, groups, each)
+    else:
+        of_row = np.unique(blocks, return_inverse=True)[1]
     first = np.unique(of_row, return_index=True)[1]
     labels = codes[first]
     members = [np.flatnonzero(groups[first] == group) for group in np.unique(groups)]

@@ -18,6 +18,12 @@ def permuted_labels(
 
     Column i comes from the i-th child of ``SeedSequence(seed)``: more permutations add columns and change
     none. The observed labels may be among them, as in any random sample of permutations.
+
+    >>> from mvpa_gamp.decoding import permuted_labels
+    >>> permuted_labels([1, 1, -1, -1] * 2, [1] * 4 + [2] * 4, n=3).T
+    array([[-1, -1,  1,  1,  1,  1, -1, -1],
+           [ 1,  1, -1, -1,  1,  1, -1, -1],
+           [-1, -1,  1,  1,  1,  1, -1, -1]], dtype=int8)
     """
     if n < 1:
         raise ValueError(f"n must be at least 1 permutation, got {n}. 1000 is usual.")
@@ -94,6 +100,16 @@ def exchange_units(y: Any, runs: Any, unit: str, blocks: Any) -> Units:
     first = np.unique(of_row, return_index=True)[1]
     of_run = [np.flatnonzero(runs[first] == run) for run in np.unique(runs)]
     return Units(of_row, labels[first].astype(np.int8), of_run)
+
+
+def blocks_of_volumes(conditions: Any, runs: Any, volumes: Any) -> NDArray:
+    """The block (M,) of each volume: a stretch of successive volumes of one condition and run.
+
+    ``volumes`` (M,) are places in the series, so that volumes left out (rest, other conditions) end a block.
+    """
+    conditions, runs, volumes = np.asarray(conditions), np.asarray(runs), np.asarray(volumes)
+    changes = (conditions[1:] != conditions[:-1]) | (runs[1:] != runs[:-1]) | (np.diff(volumes) != 1)
+    return np.concatenate([[0], np.cumsum(changes)])
 
 
 def _given_blocks(labels: NDArray, runs: NDArray, blocks: NDArray) -> NDArray:

@@ -14,7 +14,13 @@ class Folds(NamedTuple):
 
 
 def leave_one_run_out(runs: Any) -> Folds:
-    """Hold out each run once, in sorted order; runs is (M,), one run label per row."""
+    """Hold out each run once, in sorted order; runs is (M,), one run label per row.
+
+    >>> from mvpa_gamp.decoding import leave_one_run_out
+    >>> folds = leave_one_run_out([1, 1, 2, 2, 3, 3])
+    >>> folds.held_out, folds.train[:, 0]
+    (array([1, 2, 3]), array([False, False,  True,  True,  True,  True]))
+    """
     runs = np.asarray(runs)
     if runs.ndim != 1:
         raise ValueError(f"runs must be a vector with one run per row, got shape {runs.shape}. Flatten it.")

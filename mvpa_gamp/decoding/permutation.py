@@ -152,7 +152,14 @@ def plan_permutations(
     blocks: Any = None,
     columns_at_once: int | None = None,
 ) -> PermutationPlan:
-    """Draw the permutations of ``permutation_test`` and lay them out in chunks."""
+    """Draw the permutations of ``permutation_test`` and lay them out in chunks.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.decoding import plan_permutations
+    >>> plan = plan_permutations([1, 1, -1, -1] * 6, np.repeat(np.arange(6), 4), n_features=100, n=1000)
+    >>> plan.labels.shape, plan.n_distinct  # 2 ** 6 ways to swap the blocks of six runs
+    ((24, 64), 64)
+    """
     units = exchange_units(y, runs, unit, blocks)
     n_distinct = units.n_distinct
     if n_distinct == 1:
@@ -178,7 +185,16 @@ def null_scores(method: Method, X: Any, labels: NDArray, runs: Any) -> NDArray:
 def null_statistics(
     method: Method, X: Any, labels: NDArray, runs: Any, *, max_inclusion: bool = False
 ) -> NullStatistics:
-    """Cross-validate each of the label vectors (M, k): k times B columns of one ``fit_folds``."""
+    """Cross-validate each of the label vectors (M, k): k times B columns of one ``fit_folds``.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.decoding import null_statistics, permuted_labels
+    >>> from mvpa_gamp.methods import METHODS
+    >>> runs, y = np.repeat(np.arange(6), 8), np.tile(np.repeat([1, -1], 4), 6)
+    >>> X = np.random.default_rng(0).standard_normal((48, 20)) + y[:, None] * (np.arange(20) == 5)
+    >>> null_statistics(METHODS["onebit-cs"], X, permuted_labels(y, runs, n=3), runs).score.shape
+    (3,)
+    """
     folds = leave_one_run_out(runs)
     n_rows, n_vectors = labels.shape
     n_folds = folds.held_out.size
@@ -196,6 +212,19 @@ def null_statistics(
             )
         largest = _largest_mean(fits.inclusion, n_folds)
     return NullStatistics(score, largest, int(np.count_nonzero(~np.asarray(fits.converged))))
+
+
+def holm(pvalues: Any) -> NDArray:
+    """P-values (K,) of K tests, corrected so that one false claim among them is as rare as promised.
+
+    Holm (1979): the i-th smallest of K is multiplied by K - i + 1, and never falls below a smaller one's.
+    """
+    p = np.asarray(pvalues, dtype=float)
+    order = np.argsort(p, kind="stable")
+    corrected = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
+    out = np.empty_like(p)
+    out[order] = np.minimum(corrected, 1.0)
+    return out
 
 
 def _largest_mean(inclusion: NDArray, n_folds: int) -> NDArray:

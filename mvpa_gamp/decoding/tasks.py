@@ -43,7 +43,12 @@ class Task:
 
 
 def contrast_name(positive: str, negative: str) -> str:
-    """Return ``aMinusB`` with everything but ASCII letters and digits taken out of both names."""
+    """Return ``aMinusB`` with everything but ASCII letters and digits taken out of both names.
+
+    >>> from mvpa_gamp.decoding import contrast_name
+    >>> contrast_name("cat", "scrambled pix")
+    'catMinusScrambledpix'
+    """
     second = _alphanumeric(negative)
     return f"{_alphanumeric(positive)}Minus{second[0].upper()}{second[1:]}"
 
@@ -74,6 +79,10 @@ def parse_pairs(
     ``["face:house", ...]`` names pairs, "all" (or ["all"]) takes every pair, and None takes the paper's pairs
     as far as their categories are present, or every pair when none of the paper's is. ``dropped`` are
     conditions that were left out on purpose, such as rest: messages say so.
+
+    >>> from mvpa_gamp.decoding import parse_pairs
+    >>> parse_pairs("all", ["face", "house", "cat"])
+    [('cat', 'face'), ('cat', 'house'), ('face', 'house')]
     """
     known = sorted({str(category) for category in categories})
     if len(known) < 2:

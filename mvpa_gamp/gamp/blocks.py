@@ -232,6 +232,9 @@ class OwnMeanBlock:
         """X' s, and S' tau_s = (X^2)' tau_s - m^2 1' tau_s with m = X' tau_s / 1' tau_s, never negative."""
         plain, squares = self.block.adjoint_pair(np.hstack([s, tau_s]), tau_s)
         first, sums = plain[:, : s.shape[1]], plain[:, s.shape[1] :]
-        self.means = sums / np.maximum(tau_s.sum(axis=0), np.finfo(tau_s.dtype).tiny)
-        squares -= self.means * sums
+        total = np.maximum(tau_s.sum(axis=0), np.finfo(tau_s.dtype).tiny)
+        self.means = np.divide(sums, total, out=sums)
+        explained = np.square(self.means)
+        explained *= total
+        squares -= explained
         return first, np.maximum(squares, 0, out=squares)

@@ -45,6 +45,12 @@ class Design:
     lose their training mean instead (``balanced`` and ``around_training_mean``, called by the solver), and
     squares are taken around means of the column's own training rows (``OwnMeanBlock``; of sparse X around
     zero). So a column depends on its training rows alone.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.gamp import Design
+    >>> folds = np.arange(12)[:, None] % 3 != np.arange(3)  # three columns, each without a third of the rows
+    >>> Design(np.ones((12, 5)), folds).shape
+    (12, 5, 3)
     """
 
     def __init__(self, X: Any, train: Any = None, center: Any = None) -> None:

@@ -47,6 +47,14 @@ def fit_em(
     None means each model's ``default_learn``, () means none. Only the product of a logistic scale and the
     weights is identifiable, so the likelihood's scale stays fixed by default. ``max_em_iter`` limits the
     updates in max-sum mode.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((100, 200))
+    >>> y = np.where(X[:, 3] > X[:, 7], 1, -1)
+    >>> from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Logistic, fit_em
+    >>> tuned = fit_em(Design(X), y, Logistic(), Bernoulli(0.1, Gaussian()))
+    >>> np.flatnonzero(tuned.inclusion()[:, 0] > 0.5), bool(tuned.prior.rate[0] < 0.1)
+    (array([3, 7]), True)
     """
     settings = (settings or SolverSettings()).resolved()
     prior_names = _names(prior, learn_prior)

@@ -164,7 +164,7 @@ def input_step(
     over_blocks: BlockMap = map,
     scratch: Scratch | None = None,
 ) -> tuple[State, dict[str, Array], Array]:
-    """Lines 13 to 19 and, on the same pass over X, the next iteration's products (lines 2 and 3).
+    """Lines 13 to 20 and, on the same pass over X, the next iteration's products (lines 2 and 3).
 
     The next weights are written to ``spare``, which may be the present ones. Returns the next state, the
     summed EM statistics of the prior (none in max-sum mode) and how far the weights moved (``BlockStep``).

@@ -114,7 +114,7 @@ def output_channel(
 
 
 def input_channel(given: Models, truth: Models, channel: Channel, mode: str) -> Estimate:
-    """Moments of the estimates (lines 15 to 18) over x = r / gain = w + N(0, noise / gain^2)."""
+    """Moments of the estimates (lines 16 to 20) over x = r / gain = w + N(0, noise / gain^2)."""
     var = channel.noise / channel.gain**2
     step = given.prior.posterior if mode == "sum-product" else given.prior.prox
 

@@ -27,6 +27,11 @@ class SolverSettings:
         3 / damping chose the same iterates on fMRI and on synthetic data.
     variance : "full" (one per feature and row) or "uniform" (one per column; cheaper).
     intercept : learn an unpenalised offset of the scores.
+
+    >>> from mvpa_gamp.gamp import SolverSettings
+    >>> run = SolverSettings(mode="max-sum", intercept=True).resolved()
+    >>> run.stop, run.damping, run.max_iter
+    ('fixed-point', 0.5, 2000)
     """
 
     mode: str = "sum-product"

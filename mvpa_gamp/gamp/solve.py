@@ -54,6 +54,14 @@ def solve(
 
     y is (M,) or (M, B) in -1/+1; labels of rows that a column does not train on are never read.
     ``warm`` starts at an earlier result of the same shape.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((100, 200))
+    >>> y = np.where(X[:, 3] > X[:, 7], 1, -1)
+    >>> from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Logistic, solve
+    >>> result = solve(Design(X), y, Logistic(), Bernoulli(0.05, Gaussian()))
+    >>> np.flatnonzero(np.abs(result.coef[:, 0]) > 0.5)
+    array([3, 7])
     """
     return run(design, y, likelihood, prior, settings, warm=warm, callback=callback)[0]
 

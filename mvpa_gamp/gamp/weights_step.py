@@ -1,4 +1,4 @@
-"""The input side of one block of features: pseudo-data, damping, posterior (lines 13 to 18 of Algorithm 1).
+"""The input side of one block of features: pseudo-data, damping, posterior (lines 13 to 20 of Algorithm 1).
 
 ``Weights`` are (N, B) arrays in Fortran order, so that a column lies together in memory; a step reads the
 weights of the last iteration and writes those of the next, both at the features of one block.

@@ -4,6 +4,7 @@ A sample is a volume ("tr"), the mean of the volumes of an event ("block"), or a
 bids_betas.py). Runs are numbered 1, 2, ... across sessions.
 """
 
+import difflib
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from mvpa_gamp.imaging.volumes import check_same_grid, like, mean_volume, open_m
 
 KINDS = ("tr", "block", "betas")
 HAEMODYNAMIC_DELAY = 5.0  # s, to the peak of the usual response: the default lag is the nearest number of TRs
+_OFFERED = 6  # conditions listed in a message
 DEFAULT_CONFOUNDS = ("motion6",)  # of derivatives; raw datasets have none
 
 
@@ -56,7 +58,7 @@ def load_bids(layout: Layout, participant: str, choice: BidsChoice, processing: 
     events = [events_of(run) for run in runs]
     wanted = wanted_categories(choice.pairs, [trial for each in events for trial in trial_types(each)])
     columns = confound_columns(choice.confounds)
-    steps = replace(processing, t_r=t_r, **_confounds(runs, columns))
+    steps = replace(processing, t_r=t_r, **confound_settings(runs, columns))
     images = [open_series(run.bold) for run in runs]
     volumes = [image.shape[3] for image in images]
     shown = [
@@ -87,12 +89,32 @@ def events_of(run: RunFiles) -> list[Event]:
 
 def wanted_categories(pairs: Sequence[str], found: Collection[str]) -> set[str]:
     """The conditions that the pairs name, checked against those there are."""
+    rest = [name for name in Processing().drop if name in found]
+    known = sorted({name for name in found if name not in rest})
+    for text in pairs:
+        _check_names(text, known, rest)
     try:
-        rest = [name for name in Processing().drop if name in found]
-        chosen = parse_pairs(list(pairs), [name for name in found if name not in rest], rest)
+        chosen = parse_pairs(list(pairs), known, rest)
     except ValueError as error:
         raise DataError(f"--contrasts: {error}") from error
     return {name for pair in chosen for name in pair}
+
+
+def _check_names(text: str, known: Sequence[str], rest: Sequence[str]) -> None:
+    """Refuse a pair with an unknown condition, offering those of similar names first: events name a lot."""
+    names = text.split(":")
+    unknown = next((name for name in names if name not in (*known, *rest)), None)
+    if len(names) != 2 or unknown is None:
+        return  # well, or for parse_pairs to say
+    near = difflib.get_close_matches(unknown, known, n=3)
+    others = [name for name in known if name not in (*near, *names)]
+    offer = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
+    listed = ", ".join(map(repr, others[:_OFFERED])) or "none"
+    more = f" and {len(others) - _OFFERED} more" if len(others) > _OFFERED else ""
+    raise DataError(
+        f"--contrasts: the pair {text!r} names {unknown!r}, which the data do not have. {offer}"
+        f"{'Others' if near else 'Choose among those'} that are there: {listed}{more}."
+    )
 
 
 def average_events(samples: Samples, shown: Sequence[VolumeEvents], labels: Labels, lag_trs: int) -> Samples:
@@ -132,6 +154,22 @@ def common_mask(files: Sequence[Path]) -> Any:
     return like(first, inside.astype(np.uint8))
 
 
+def confound_settings(runs: Sequence[RunFiles], columns: tuple[str, ...]) -> dict[str, Any]:
+    """The confound settings of the processing; every run must have a table with all of the columns."""
+    if not columns:
+        return {"confounds": None, "confound_columns": None}
+    files = []
+    for run in runs:
+        if run.confounds is None:
+            raise DataError(
+                f"confounds: expected desc-confounds_timeseries.tsv beside {run.bold.name}, found none. Give "
+                "--confounds none, or --derivatives."
+            )
+        check_columns(run.confounds, columns)
+        files.append(run.confounds)
+    return {"confounds": tuple(files), "confound_columns": columns}
+
+
 def _mask(runs: Sequence[RunFiles], images: Sequence[Any], given: str | None) -> tuple[Any, tuple[str, ...]]:
     """The mask given, the common part of the runs' brain masks, or one computed from raw volumes."""
     if given is not None:
@@ -161,22 +199,6 @@ def _computed_mask(images: Sequence[Any]) -> tuple[Any, tuple[str, ...]]:
     if not size:
         raise DataError("mask: none could be computed from the raw volumes. Give one with --mask.")
     return computed, (f"The brain mask was computed from the mean volume: {size:,} voxels.",)
-
-
-def _confounds(runs: Sequence[RunFiles], columns: tuple[str, ...]) -> dict[str, Any]:
-    """The confound settings of the processing."""
-    if not columns:
-        return {"confounds": None, "confound_columns": None}
-    files = []
-    for run in runs:
-        if run.confounds is None:
-            raise DataError(
-                f"confounds: expected desc-confounds_timeseries.tsv beside {run.bold.name}, found none. Give "
-                "--confounds none, or --derivatives."
-            )
-        check_columns(run.confounds, columns)
-        files.append(run.confounds)
-    return {"confounds": tuple(files), "confound_columns": columns}
 
 
 def _start_time(run: RunFiles, t_r: float) -> float:

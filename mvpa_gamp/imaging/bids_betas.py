@@ -45,6 +45,7 @@ def load_betas(
     values = volumes[:, inside]
     kept = np.isfinite(values).all(axis=0) & (values != values[0]).any(axis=0)
     if not kept.any():
+        _blame_empty_maps(values, files)
         raise DataError(
             f"mask: none of its {len(kept)} voxels is finite and varies over the maps. Check both."
         )
@@ -142,6 +143,18 @@ def _standardised(values: NDArray, runs: NDArray, processing: Processing) -> NDA
     for run in np.unique(runs):
         out[runs == run] = clean_run(values[runs == run], steps, None, None, int(run))
     return out
+
+
+def _blame_empty_maps(values: NDArray, files: Sequence[BidsFile]) -> None:
+    """Refuse maps without any value in the mask by name, unless most are so: then the mask does not fit."""
+    empty = np.flatnonzero(~np.isfinite(values).any(axis=1))
+    if 0 < empty.size <= len(files) / 2:
+        names = ", ".join(files[place].path.name for place in empty[:5])
+        names += f" and {empty.size - 5} more" if empty.size > 5 else ""
+        raise DataError(
+            f"beta map: expected numbers, but every voxel of the mask is NaN or infinite in {names}. "
+            "Repair or remove such maps."
+        )
 
 
 def _notes(kept: NDArray) -> tuple[str, ...]:

@@ -34,9 +34,11 @@ def check_columns(path: Path, columns: Sequence[str]) -> None:
         raise DataError(f"confounds {path} cannot be read as text ({error}). Check the file.") from error
     missing = [name for name in columns if name not in header]
     if missing:
-        near = difflib.get_close_matches(missing[0], header, n=5, cutoff=0.4) or header[:8]
+        near = difflib.get_close_matches(missing[0], header, n=5, cutoff=0.4) or header[:5]
+        meant = difflib.get_close_matches(missing[0], SETS, n=1)
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise DataError(
-            f"confounds {path.name} has no column {missing[0]}{more}. Choose among its {len(header)} "
-            f"columns, such as {', '.join(near)}; or none, motion6, motion24."
+            f"--confounds: {path.name} has no column {missing[0]}{more}. "
+            + (f"Did you mean {meant[0]}? " if meant else "")
+            + f"Choose among its {len(header)} columns, such as {', '.join(near)}; or none, motion6, motion24."
         )

@@ -1,6 +1,7 @@
 """GAMPDecoder: images in, images out, in the manner of nilearn's Decoder."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,9 @@ from mvpa_gamp.imaging.decoder_labels import (
 )
 from mvpa_gamp.imaging.decoder_tables import (
     answers_of_pairs,
+    class_scores,
     confusion_table,
-    cv_scores,
+    contrast_scores,
     predictions_table,
     stability_table,
     status_table,
@@ -57,7 +59,9 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         or "gamp-l1-lr", which has no posterior and therefore no deviation and inclusion maps.
 
     mask : filename, Nifti1Image, NiftiMasker or None, default=None
-        Where to decode. A masker, fitted or not, brings its own cleaning. None: nilearn computes a mask.
+        Where to decode. An image or file must be on the grid of the images: another shape or affine is
+        refused, where nilearn would resample the images to the mask. A masker, fitted or not, brings its own
+        cleaning and resampling, as in nilearn. None: nilearn computes a mask.
 
     cv : :obj:`int`, splitter, iterable of (train, test) or None, default=None
         With groups, None and numbers mean leave-one-group-out, as in nilearn. Without groups: stratified
@@ -124,6 +128,9 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
     confusion_ : pandas.DataFrame
         Counts of held-out images by true (rows) and predicted class.
 
+    contrast_scores_ : dict of lists, one score per fold
+        By contrast: the score of its own classifier on held-out images of its two classes.
+
     contrasts_ : list of :obj:`str`
         Keys of the pairs, in the order of ``coef_``.
 
@@ -137,11 +144,13 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         One row per held-out image: row (place in X), group, fold, true, predicted, probability_<class>.
 
     cv_scores_ : dict of lists, one score per fold
-        By contrast, scored on images of its two classes; by class as in nilearn: with two classes the
-        contrast's, with more the class against all others.
+        By class, as in nilearn: with two classes the same list twice, with more the class against all others
+        (whose chance level is high: most images are others). Empty for three or more classes and a callable
+        ``scoring``. Of the whole: ``fold_scores_``; of pairs: ``contrast_scores_``.
 
     fold_scores_ : ndarray of shape (n_folds,)
-        The score of all classes together.
+        The score of all classes together, the one to report: chance of accuracy is 1 / n_classes for equally
+        frequent classes.
 
     inclusion_img_ : mapping of Nifti1Image, or None
         Posterior probabilities that a weight is not zero.
@@ -171,8 +180,8 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         Share of folds that selected a voxel.
 
     stability_ : pandas.DataFrame
-        By contrast: mean number of voxels, Jaccard overlap of folds and its chance level, Nogueira's index
-        with its 95 % interval.
+        By contrast: mean number of selected voxels; mean Jaccard overlap of folds and what it would be by
+        chance; Nogueira's index with the low and high end of its 95 % interval.
 
     status_ : pandas.DataFrame
         One row per fit, "refit" the one on all images: converged, n_iter, voxels, parameters, status.
@@ -276,7 +285,8 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         true = data.codes[fits.rows]
         self.cv_ = splits.folds
         self.fold_scores_ = score_rows(scoring, classes, true, *said, fits.fold)
-        self.cv_scores_ = cv_scores(scoring, fits, data.codes, classes, self.fold_scores_, said)
+        self.cv_scores_ = class_scores(scoring, fits, data.codes, classes, self.fold_scores_, said)
+        self.contrast_scores_ = contrast_scores(scoring, fits, data.codes, classes)
         groups = None if data.groups is None else data.groups[fits.rows]
         self.cv_predictions_ = predictions_table(
             data.rows[fits.rows], groups, fits.fold, true, said[2], said[1], classes
@@ -343,9 +353,9 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
     def permutation_test(self, n: int = 1000, *, unit: str = "block") -> PermutationTest:
         """Compare the mean of ``fold_scores_`` with n permutations of the labels within groups.
 
-        The whole cross-validation is repeated for each. ``unit="block"`` exchanges stretches of images of
-        one class and group as wholes, ``"sample"`` single images, for independent ones such as trial-wise
-        maps. The record has ``score``, ``null`` (n,), ``pvalue`` and a ``caution``.
+        The whole cross-validation is repeated for each. ``unit="block"`` exchanges stretches of successive
+        images of one class and group as wholes, ``"sample"`` single images, for independent ones such as
+        trial-wise maps. The record has ``score``, ``null`` (n,), ``pvalue`` and a ``caution``.
         """
         check_is_fitted(self)
         return permute(self._data, n, unit, _seed(self.random_state), self.n_jobs)
@@ -356,17 +366,19 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         subject: str = "01",
         max_contrasts: int = 6,
         permutation: PermutationTest | None = None,
+        contrasts: Sequence[str] | None = None,
     ) -> Any:
         """A self-contained HTML page: scores, confusion, maps, stability, convergence, methods text.
 
-        The object has nilearn's ``save_as_html(path)`` and ``open_in_browser()``. Figures are drawn for at
-        most ``max_contrasts`` pairs, tables hold all of them. ``permutation`` is a ``permutation_test`` to
-        show.
+        The object has nilearn's ``save_as_html(path)`` and ``open_in_browser()``. Figures are drawn for the
+        ``contrasts`` named, such as ``["face-house"]``, or for the first ``max_contrasts``; tables hold all
+        of them. ``permutation`` is a ``permutation_test`` to show.
         """
         check_is_fitted(self)
-        from mvpa_gamp.imaging.decoder_report import decoder_report
+        from mvpa_gamp.imaging.decoder_report import chosen_contrasts, decoder_report
 
-        return decoder_report(self, title, subject, max_contrasts, permutation)
+        drawn = chosen_contrasts(self, contrasts, max_contrasts)
+        return decoder_report(self, title, subject, drawn, permutation)
 
     def to_bids(self, folder: str | Path, subject: str = "01") -> Path:
         """Write maps and tables under BIDS-derivative names, as the Haxby command does."""

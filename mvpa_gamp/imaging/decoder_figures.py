@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.scoring import mean_score
-from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, WARNING, colour, look, svg
+from mvpa_gamp.report.inference_plots import draw_null
+from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour, look, svg
 
 _FEW_CLASSES = 12  # counts are written into the cells up to this many classes
 
@@ -66,10 +67,9 @@ def null_figure(test: PermutationTest, name: str, banner: str | None) -> bytes:
     with look():
         figure = Figure(figsize=(5.2, 2.7), layout="constrained")
         ax = figure.subplots()
-        ax.hist(test.null, bins=min(40, max(8, test.null.size // 20)), color=QUIET, alpha=0.6)
-        ax.axvline(test.score, color=WARNING, lw=1.6, label=f"observed, p = {test.pvalue:.3g}")
+        draw_null(ax, test.null, test.score, colour(0))
         ax.set_xlabel(f"{name} with permuted labels")
         ax.set_ylabel("permutations")
         ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-        figure.legend(loc="outside upper right")
+        ax.set_title(f"observed {test.score:.3g}, p = {test.pvalue:.3g}", loc="left")
         return svg(figure, banner)

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
 from mvpa_gamp.decoding.class_permutation import permutation_test_of_classes
+from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.pairwise import HeldOutAnswers, PairFits, fit_pairs
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
 from mvpa_gamp.decoding.scoring import check_scoring_name, mean_score, score_rows
 from mvpa_gamp.decoding.splits import Splits, make_splits
-from mvpa_gamp.imaging.decoder_images import CLEANING, build_masker, extract, open_images
+from mvpa_gamp.imaging.decoder_images import CLEANING, build_masker, check_mask_grid, extract, open_images
 from mvpa_gamp.imaging.decoder_labels import (
     check_classes,
     check_groups,
@@ -59,6 +60,7 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
     method = gamp_method(decoder.method)
     masker = build_masker(decoder.mask, _masker_settings(decoder))
     series = open_images(X)
+    check_mask_grid(decoder.mask, series)
     y = check_images_and_labels(series.shape[3], y)
     groups = check_groups(groups, len(y))
     kept = ~is_ignored(y, decoder.ignore)
@@ -71,7 +73,7 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
     splits = make_splits(decoder.cv, codes, classes, kept_groups)
     say(splits.sentence)
     cleaned_by, notes = groups_to_clean(groups, masker)
-    found = extract(masker, series, cleaned_by)
+    found = extract(masker, series, cleaned_by, X)
     notes += found.notes
     for note in notes:
         warnings.warn(note, stacklevel=3)
@@ -121,19 +123,20 @@ def permute(data: Decoded, n: int, unit: str, seed: int, n_jobs: int) -> Permuta
 
     Accuracy of two classes with leave-one-group-out has a faster way to the same numbers.
     """
+    groups = np.zeros(len(data.codes)) if data.groups is None else data.groups
+    blocks = blocks_of_volumes(data.codes, groups, data.rows) if unit == "block" else None
     if len(data.classes) == 2 and data.splits.leave_one_group_out and data.scoring == "accuracy":
         y = np.where(data.codes == 0, 1.0, -1.0)
-        return permutation_test(data.method, data.X, y, data.groups, n, seed=seed, unit=unit)
+        return permutation_test(data.method, data.X, y, data.groups, n, seed=seed, unit=unit, blocks=blocks)
 
     def judge(codes: NDArray, said: HeldOutAnswers) -> float:
         judged = answers_of_pairs(said.decision, said.proba, len(data.classes))
         true = codes[data.fits.rows]
         return mean_score(score_rows(data.scoring, data.classes, true, *judged, data.fits.fold))
 
-    groups = np.zeros(len(data.codes)) if data.groups is None else data.groups
     return permutation_test_of_classes(
         data.method, data.X, data.codes, groups, data.splits.folds, judge, n,
-        seed=seed, unit=unit, n_jobs=n_jobs,
+        seed=seed, unit=unit, blocks=blocks, n_jobs=n_jobs,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.volumes import AFFINE_TOLERANCE
+from mvpa_gamp.imaging.volumes import AFFINE_TOLERANCE, check_same_grid
 
 CLEANING = ("smoothing_fwhm", "standardize", "detrend", "high_pass", "low_pass", "t_r")
 
@@ -48,6 +48,15 @@ def build_masker(mask: Any, settings: dict[str, Any]) -> NiftiMasker:
     return masker.set_params(reports=False)
 
 
+def check_mask_grid(mask: Any, series: Any) -> None:
+    """Refuse a mask image or file on another grid than the images, which nilearn would resample to it.
+
+    A masker says by itself what is to be resampled, and a mask that nilearn computes fits.
+    """
+    if mask is not None and not isinstance(mask, NiftiMasker):
+        check_same_grid(load_img(mask), series, "mask")
+
+
 def open_images(images: Any) -> Any:
     """One 4-D image from a 4-D image, a list of 3-D (or 4-D) images, or paths of them, all on one grid."""
     _check_kind(images, "images")
@@ -70,17 +79,19 @@ def open_images(images: Any) -> Any:
     return series
 
 
-def extract(masker: NiftiMasker, series: Any, groups: NDArray | None) -> Extracted:
+def extract(masker: NiftiMasker, series: Any, groups: NDArray | None, given: Any = None) -> Extracted:
     """Fit the masker and read its voxels; with ``groups`` (M,) every group is cleaned by itself.
 
-    Voxels that are NaN or infinite in some volume leave the mask, with a sentence.
+    Voxels that are NaN or infinite in some volume leave the mask, with a sentence. A volume without any value
+    is refused, by its place in ``given``, from which the series was made.
     """
     values = np.asarray(series.dataobj)
-    bad = ~np.isfinite(values).all(axis=3) if values.dtype.kind == "f" else np.zeros(values.shape[:3], bool)
-    if bad.any():
+    wrong = None if values.dtype.kind != "f" or np.isfinite(values).all() else ~np.isfinite(values)
+    if wrong is not None:
         series = new_img_like(series, np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0))
-    masker = _fitted(masker, series)
-    masker, notes = _without(masker, series, bad)
+    masker, notes = _fitted(masker, series), ()
+    if wrong is not None:
+        masker, notes = _without(masker, series, wrong, given)
     X = np.ascontiguousarray(transform(masker, series, groups), dtype=np.float32)
     mean = new_img_like(series, np.asarray(series.dataobj).mean(axis=3, dtype=np.float64).astype(np.float32))
     return Extracted(masker, X, _on_grid(mean, masker.mask_img_), notes)
@@ -110,13 +121,16 @@ def _fitted(masker: NiftiMasker, series: Any) -> NiftiMasker:
     return masker
 
 
-def _without(masker: NiftiMasker, series: Any, bad: NDArray) -> tuple[NiftiMasker, tuple[str, ...]]:
-    """The masker less voxels that are not finite, where mask and images share a grid."""
-    mask = np.asarray(masker.mask_img_.dataobj) != 0
-    if not bad.any() or not _same_grid(masker.mask_img_, series):
-        return masker, ()
+def _without(
+    masker: NiftiMasker, series: Any, wrong: NDArray, given: Any
+) -> tuple[NiftiMasker, tuple[str, ...]]:
+    """The masker less the voxels that are ``wrong`` (x, y, z, M), where mask and images share a grid."""
+    shared = _same_grid(masker.mask_img_, series)
+    mask = np.asarray(masker.mask_img_.dataobj) != 0 if shared else np.ones(wrong.shape[:3], dtype=bool)
+    _check_no_empty_volume(wrong[mask], given)
+    bad = wrong.any(axis=3)
     lost, size = int((mask & bad).sum()), int(mask.sum())
-    if not lost:
+    if not shared or not lost:
         return masker, ()
     if lost == size:
         raise DataError(
@@ -125,6 +139,35 @@ def _without(masker: NiftiMasker, series: Any, bad: NDArray) -> tuple[NiftiMaske
     kept = new_img_like(masker.mask_img_, (mask & ~bad).astype(np.int8))
     note = f"{lost} of {size} voxels of the mask have NaN or infinite values and were dropped."
     return clone(masker).set_params(mask_img=kept).fit(), (note,)
+
+
+def _check_no_empty_volume(wrong: NDArray, given: Any) -> None:
+    """Refuse volumes that are NaN or infinite at every voxel (N, M); most of them: the mask is to blame."""
+    empty = np.flatnonzero(wrong.all(axis=0))
+    if 0 < empty.size <= wrong.shape[1] / 2:
+        names = ", ".join(_image_names(given, empty[:5].tolist()))
+        names += f" and {empty.size - 5} more" if empty.size > 5 else ""
+        be = "is" if empty.size == 1 else "are"
+        raise DataError(
+            f"images: expected numbers, but {names} (counted from 0) {be} NaN or infinite in every voxel of "
+            "the mask. Leave out such images, their labels and groups, or repair the file."
+        )
+
+
+def _image_names(given: Any, places: list[int]) -> list[str]:
+    """``image 5``, and the file where it came from one; in a list of series also its number there."""
+    listed = list(given) if isinstance(given, (list, tuple)) else [given]
+    opened = [load_img(image) for image in listed]
+    lengths = [image.shape[3] if len(image.shape) > 3 else 1 for image in opened]
+    starts = np.cumsum([0, *lengths])
+    names = []
+    for place in places:
+        k = int(np.searchsorted(starts, place, side="right")) - 1
+        file = opened[k].get_filename()
+        number = f"volume {place - starts[k]} of " if len(opened) > 1 and lengths[k] > 1 else ""
+        source = f"{number}{file}" if file else f"{number}image {k} of the list" if number else ""
+        names.append(f"image {place}" + (f" ({source})" if source else ""))
+    return names
 
 
 def _check_kind(given: Any, what: str) -> None:

@@ -1,5 +1,7 @@
 """The page of a fitted decoder: written from the folder that ``to_bids`` writes, in nilearn's HTMLReport."""
 
+import difflib
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -14,6 +16,7 @@ from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.scoring import mean_score
 from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.imaging.contrast_maps import contrast_key
 from mvpa_gamp.imaging.decoder_figures import confusion_figure, null_figure, score_figure
 from mvpa_gamp.imaging.decoder_folder import write_folder
 from mvpa_gamp.imaging.map_names import entity
@@ -35,6 +38,7 @@ _HEAD = Template(
     '<link rel="icon" href="data:,">\n<style>\n$css</style>\n</head>\n<body>\n$body\n</body>\n</html>\n'
 )
 _TEXT = ("subject", "contrast", "comparison", "method", "status")
+_OFFERED = 10  # contrasts listed in a message
 _LONG = 12  # rows of a table that opens on a click
 _CHANCE = ("accuracy", "balanced_accuracy", "roc_auc", "roc_auc_ovr", "roc_auc_ovo")
 
@@ -50,13 +54,34 @@ class DecoderReport(HTMLReport):
         return str(self.get_iframe(width=1180, height=900))
 
 
+def chosen_contrasts(decoder: Any, names: Sequence[str] | None, count: int) -> list[int]:
+    """Numbers of the contrasts to draw: those named, either way round, or the first ``count``."""
+    known = list(decoder.contrasts_)
+    if names is None:
+        return list(range(min(max(1, count), len(known))))
+    turned = [contrast_key(decoder.classes_[j], decoder.classes_[i]) for i, j in decoder._data.fits.pairs]
+    wanted = [names] if isinstance(names, str) else list(names)
+    unknown = [name for name in wanted if name not in (*known, *turned)]
+    if unknown or not wanted:
+        near = difflib.get_close_matches(str(unknown[0]), [*known, *turned], n=3) if unknown else []
+        others = [name for name in known if name not in near]
+        listed = ", ".join(map(repr, [*near, *others][:_OFFERED]))
+        more = " ..." if len(near + others) > _OFFERED else ""
+        raise ValueError(
+            f"contrasts: expected names among contrasts_ ({listed}{more}), got "
+            f"{', '.join(map(repr, unknown)) or 'none'}. Choose among them, or leave it out for the first "
+            f"{min(count, len(known))}."
+        )
+    return list(dict.fromkeys((known if name in known else turned).index(name) for name in wanted))
+
+
 def decoder_report(
-    decoder: Any, title: str | None, subject: str, max_contrasts: int, permutation: PermutationTest | None
+    decoder: Any, title: str | None, subject: str, drawn: list[int], permutation: PermutationTest | None
 ) -> DecoderReport:
     """Write the decoder's folder to a temporary place, draw the figures there, and put all on one page."""
     with TemporaryDirectory(prefix="mvpa_gamp-") as place:
         results = _read(write_folder(decoder, Path(place), subject))
-        shown = _fewer(results, max(1, max_contrasts))
+        shown = _fewer(results, drawn)
         name = entity(subject)
         _draw(shown, name, decoder._data.fits.n_folds)
         title = title or f"mvpa_gamp: {', '.join(map(str, decoder.classes_[:8]))}"
@@ -87,9 +112,9 @@ def _read(root: Path) -> Results:
     return Results(folder, read_json(folder.study), join_timings(summary, timings), texts)
 
 
-def _fewer(results: Results, count: int) -> Results:
-    """The same results with figures for the first ``count`` contrasts only."""
-    return replace(results, study={**results.study, "tasks": results.tasks[:count]})
+def _fewer(results: Results, drawn: Sequence[int]) -> Results:
+    """The same results with figures for some contrasts only."""
+    return replace(results, study={**results.study, "tasks": [results.tasks[place] for place in drawn]})
 
 
 def _draw(results: Results, subject: str, n_folds: int) -> None:
@@ -171,18 +196,19 @@ def _score_table(decoder: Any) -> str:
     """Mean and spread of the score of every contrast and class."""
     head = ("", f"mean {_score_name(decoder)}", "lowest fold", "highest fold")
     top = "".join(cell(name, "name" if i == 0 else "", header=True) for i, name in enumerate(head))
+    scored = dict(decoder.contrast_scores_)
+    if decoder.n_classes_ > 2:  # with two classes they are the contrast's
+        scored |= {f"{name} against all others": scores for name, scores in decoder.cv_scores_.items()}
     body = []
-    for key, scores in decoder.cv_scores_.items():
-        if decoder.n_classes_ == 2 and key not in decoder.contrasts_:
-            continue  # the same numbers once more
+    for label, scores in scored.items():
         values = np.array(scores)
         said = "–" if np.isnan(values).all() else f"{np.nanmean(values):.3f}"
         low, high = ("–", "–") if said == "–" else (f"{np.nanmin(values):.3f}", f"{np.nanmax(values):.3f}")
-        label = str(key) if key in decoder.contrasts_ else f"{key} against all others"
         body.append(cell(label, "name") + cell(said) + cell(low) + cell(high))
     caption = text(
         "Contrasts are scored on images of their two classes; with three or more classes, a class against "
-        "all others is scored by the coupled probabilities."
+        "all others is scored by the coupled probabilities, where guessing does well too: most images are "
+        "others."
     )
     whole = table([top], body, caption)
     return details(f"Scores of all {len(body)} contrasts and classes", whole) if len(body) > _LONG else whole
@@ -205,8 +231,9 @@ def _maps(results: Results, shown: Results) -> str:
     if not left_out:
         return page
     note = paragraph(
-        f"Figures show the first {len(shown.tasks)} of {len(results.tasks)} contrasts, here and in the "
-        "section on consistency; generate_report(max_contrasts=...) draws more, to_bids writes all maps."
+        f"Figures show {len(shown.tasks)} of {len(results.tasks)} contrasts, here and in the section on "
+        "consistency; generate_report(contrasts=[...]) draws those named, max_contrasts=... more; "
+        "to_bids writes all maps."
     )
     return page.replace("</h2>", "</h2>\n" + note, 1)
 

@@ -52,14 +52,17 @@ def confusion_table(true: NDArray, predicted: NDArray, classes: NDArray) -> pd.D
 
 
 def stability_table(fits: PairFits, names: list[str]) -> pd.DataFrame:
-    """Consistency of the folds' selections by contrast; NaN where there is a single fold."""
+    """Consistency of the folds' selections by contrast; NaN where there is a single fold.
+
+    Short names and a rounded number of voxels, so that a line fits into a terminal.
+    """
     rows = [_stability(fits.support[:, p]) for p in range(len(fits.pairs))]
     return pd.DataFrame(rows, index=pd.Index(names, name="contrast"))
 
 
 def _stability(support: NDArray) -> dict[str, float]:
-    out = {"voxels": float(support.sum(axis=0).mean())}
-    columns = ("jaccard", "jaccard_chance", "nogueira", "nogueira_low", "nogueira_high")
+    out = {"voxels": round(float(support.sum(axis=0).mean()), 1)}
+    columns = ("jaccard", "chance", "nogueira", "low", "high")
     if support.shape[1] < 2:
         return out | dict.fromkeys(columns, math.nan)
     index = nogueira(support)
@@ -86,37 +89,41 @@ def status_table(fits: PairFits, names: list[str], held_out: NDArray) -> pd.Data
     )
 
 
-def cv_scores(
+def contrast_scores(scoring: Any, fits: PairFits, codes: NDArray, classes: NDArray) -> dict[str, list[float]]:
+    """Scores per fold of every contrast, on the held-out images of its two classes."""
+    true = codes[fits.rows]
+    scores = {}
+    for p, (i, j) in enumerate(fits.pairs):
+        mine = (true == i) | (true == j)
+        said = answers_of_pairs(fits.decision[mine, p : p + 1], fits.proba[mine, p : p + 1], 2)
+        of_pair = _by_fold(scoring, classes[[i, j]], (true[mine] == j).astype(int), said, fits, mine)
+        scores[contrast_key(classes[i], classes[j])] = of_pair
+    return scores
+
+
+def class_scores(
     scoring: Any, fits: PairFits, codes: NDArray, classes: NDArray, overall: NDArray,
     answers: tuple[NDArray, NDArray, NDArray],
 ) -> dict[Any, list[float]]:  # fmt: skip
-    """Scores per fold, by contrast and by class.
+    """Scores per fold of every class, as in nilearn.
 
-    A contrast is scored on the held-out images of its two classes. A class: with two classes the score of
-    their contrast, as in nilearn; with more, the class against all others by the coupled probabilities.
+    With two classes the score of their contrast; with more the class against all others by the coupled
+    probabilities, which needs a scorer by name: a callable may not know what True and False stand for.
     """
-    true = codes[fits.rows]
-    scores: dict[Any, list[float]] = {}
-    for p, (i, j) in enumerate(fits.pairs):
-        mine = (true == i) | (true == j)
-        decision, proba, predicted = answers_of_pairs(
-            fits.decision[mine, p : p + 1], fits.proba[mine, p : p + 1], 2
-        )
-        key = contrast_key(classes[i], classes[j])
-        said = (decision, proba, predicted)
-        scores[key] = _by_fold(scoring, classes[[i, j]], (true[mine] == j).astype(int), said, fits, mine)
-    everything = np.ones(len(true), dtype=bool)
-    for k, name in enumerate(classes.tolist()):
-        if len(classes) == 2:
-            scores[name] = overall.tolist()
-        elif not callable(scoring):
-            p_class = answers[1][:, k]
-            rest = np.clip(1 - p_class, np.finfo(float).tiny, 1)
-            decision = answers[0][:, k] - np.log(rest)
-            said = (decision, np.column_stack([rest, p_class]), (answers[2] == k).astype(int))
-            scores[name] = _by_fold(
-                scoring, np.array([False, True]), (true == k).astype(int), said, fits, everything
-            )
+    names = classes.tolist()
+    if len(names) == 2:
+        return {name: overall.tolist() for name in names}
+    if callable(scoring):
+        return {}
+    true, everything = codes[fits.rows], np.ones(len(fits.rows), dtype=bool)
+    scores = {}
+    for k, name in enumerate(names):
+        p_class = answers[1][:, k]
+        rest = np.clip(1 - p_class, np.finfo(float).tiny, 1)
+        decision = answers[0][:, k] - np.log(rest)
+        said = (decision, np.column_stack([rest, p_class]), (answers[2] == k).astype(int))
+        two = np.array([False, True])
+        scores[name] = _by_fold(scoring, two, (true == k).astype(int), said, fits, everything)
     return scores
 
 

@@ -4,7 +4,7 @@ import re
 
 from mvpa_gamp.imaging.errors import DataError
 
-STATS = ("weight", "weightsd", "pip", "selfreq", "pattern", "truth")
+STATS = ("weight", "weightsd", "pip", "selfreq", "pattern", "truth", "logpfwe")
 
 
 def entity(text: str) -> str:

@@ -125,14 +125,19 @@ def _check_run(
             f"run {run}: {confounds.shape[1]} confounds leave nothing of its {volumes} volumes. "
             "Give fewer confound columns."
         )
-    if processing.high_pass is None:
+    check_high_pass(processing.high_pass, t_r)
+
+
+def check_high_pass(high_pass: float | None, t_r: float | None) -> None:
+    """Refuse a filter that volumes ``t_r`` seconds apart cannot have."""
+    if high_pass is None:
         return
     if t_r is None:
         raise DataError("high_pass needs the time between volumes, and the header has none. Give t_r.")
-    if processing.high_pass >= 0.5 / t_r:
+    if high_pass >= 0.5 / t_r:
         raise DataError(
             f"high_pass: expected less than half the sampling rate, {0.5 / t_r:.4g} Hz at t_r = {t_r:.4g} s, "
-            f"got {processing.high_pass:.4g} Hz. Lower it (0.01 is usual)."
+            f"got {high_pass:.4g} Hz. Lower it (0.01 is usual)."
         )
 
 

@@ -1,6 +1,6 @@
 """The door between volumes and the matrix: BOLD files, labels and a mask in, Samples out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.file_kinds import check_not_swapped
 from mvpa_gamp.imaging.file_order import order_notes
 from mvpa_gamp.imaging.labels import (
     UNLABELLED,
@@ -19,17 +20,10 @@ from mvpa_gamp.imaging.labels import (
     shift_labels,
 )
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.masked_series import Series, read_series, usable_voxels
 from mvpa_gamp.imaging.processing import Processing, clean_run, fill_missing, read_confounds
 from mvpa_gamp.imaging.truth import PlantedTruth
-from mvpa_gamp.imaging.volumes import (
-    check_same_grid,
-    like,
-    name_of,
-    open_mask,
-    open_series,
-    repetition_time,
-    volume_blocks,
-)
+from mvpa_gamp.imaging.volumes import check_same_grid, like, name_of, open_mask, open_series
 
 PHANTOM_BANNER = "SIMULATED PHANTOM, not a brain"
 
@@ -72,18 +66,6 @@ class Samples:
         return PHANTOM_BANNER if self.is_phantom else None
 
 
-@dataclass(frozen=True)
-class Series:
-    """Raw volumes inside a mask, before processing: values (M, N), the mask (grid, bool), the mean volume."""
-
-    values: NDArray
-    mask: NDArray
-    mean_img: Any
-    t_r: float | None
-    finite: NDArray  # (N,) bool: no volume has NaN or infinity there
-    volumes: tuple[int, ...]  # per BOLD file
-
-
 def load_samples(
     bold: Any,
     labels: str | Path | Labels,
@@ -101,6 +83,7 @@ def load_samples(
     files = list(bold) if isinstance(bold, Sequence) and not isinstance(bold, str) else [bold]
     if not files:
         raise DataError("BOLD: expected at least one 4-D NIfTI file, got none. Give the files.")
+    check_not_swapped(files, labels)
     known = labels if isinstance(labels, Labels) else read_labels(labels)
     images = [open_series(image) for image in files]
     mask_img, inside = open_mask(mask)
@@ -122,39 +105,6 @@ def load_samples(
     )
 
 
-def read_series(images: Sequence[Any], inside: NDArray, smoothing_fwhm: float | None) -> Series:
-    """Read the voxels of a mask from 4-D images on its grid, block by block, smoothed before masking."""
-    volumes = tuple(image.shape[3] for image in images)
-    blocks = (block for image in images for block in volume_blocks(image))
-    values, total, finite = collect_blocks(blocks, inside, images[0].affine, sum(volumes), smoothing_fwhm)
-    mean = like(images[0], (total / sum(volumes)).astype(np.float32))
-    return Series(values, inside, mean, repetition_time(images[0]), finite, volumes)
-
-
-def collect_blocks(
-    blocks: Iterator[NDArray], inside: NDArray, affine: NDArray, n_volumes: int, smoothing_fwhm: float | None
-) -> tuple[NDArray, NDArray, NDArray]:
-    """Masked values (M, N) float32, the sum of all volumes (x, y, z), and which voxels are finite throughout.
-
-    Infinite and missing values count as 0 in the sum and in smoothing.
-    """
-    values = np.empty((n_volumes, int(inside.sum())), dtype=np.float32)
-    total = np.zeros(inside.shape)
-    finite = np.ones(values.shape[1], dtype=bool)
-    row = 0
-    for block in blocks:
-        good = np.isfinite(block)
-        if not good.all():
-            finite &= good[inside].all(axis=1)
-            block = np.where(good, block, np.float32(0))
-        total += block.sum(axis=3, dtype=np.float64)
-        if smoothing_fwhm is not None:
-            block = _smooth(block, affine, smoothing_fwhm)
-        values[row : row + block.shape[3]] = block[inside].T
-        row += block.shape[3]
-    return values, total, finite
-
-
 def process_series(
     series: Series,
     labels: Labels,
@@ -168,7 +118,7 @@ def process_series(
     stretches = runs_in_order(labels.runs)
     t_r = processing.t_r or series.t_r
     confounds, missing = _confounds(processing, series)
-    kept, notes = _usable_voxels(series, stretches)
+    kept, notes = usable_voxels(series, stretches)
     conditions = shift_labels(labels, processing.lag_trs)
     rows = ~np.isin(conditions, [*processing.drop, UNLABELLED])
     if not rows.any():
@@ -230,41 +180,8 @@ def _check_lag(labels: Labels, processing: Processing, longest: int) -> None:
         )
 
 
-def _usable_voxels(series: Series, stretches: list[tuple[int, slice]]) -> tuple[NDArray, tuple[str, ...]]:
-    """Voxels (N,) that are finite and vary in every run, and a sentence about each kind left out."""
-    varying = np.ones(series.values.shape[1], dtype=bool)
-    for _, span in stretches:
-        run = series.values[span]
-        varying &= (run != run[0]).any(axis=0)
-    kept = series.finite & varying
-    dropped = int((~series.finite).sum()), int((series.finite & ~varying).sum())
-    if not kept.any():
-        raise DataError(
-            f"mask: none of its {len(kept)} voxels can be used ({dropped[0]} with NaN or infinity, "
-            f"{dropped[1]} constant within a run). Check that mask and BOLD file belong together."
-        )
-    notes = []
-    if dropped[0]:
-        notes.append(
-            f"{dropped[0]} of {len(kept)} voxels of the mask have NaN or infinite values and were dropped."
-        )
-    if dropped[1]:
-        notes.append(
-            f"{dropped[1]} of {len(kept)} voxels of the mask are constant within a run and were dropped."
-        )
-    return kept, tuple(notes)
-
-
 def _confounds(processing: Processing, series: Series) -> tuple[NDArray | None, int]:
     files = processing.confound_files
     if not files:
         return None, 0
     return read_confounds(files, list(series.volumes), processing.confound_columns)
-
-
-def _smooth(block: NDArray, affine: NDArray, fwhm: float) -> NDArray:
-    """A block of volumes smoothed by nilearn with a Gaussian of ``fwhm`` mm."""
-    import nibabel
-    from nilearn.image import smooth_img
-
-    return np.asarray(smooth_img(nibabel.Nifti1Image(block, affine), fwhm).dataobj, dtype=np.float32)

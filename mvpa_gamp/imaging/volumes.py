@@ -21,6 +21,7 @@ from mvpa_gamp.imaging.errors import DataError
 GZIP_MAX_RATIO = 1032  # deflate cannot shrink further: 258 bytes from 2 bits
 MAX_BYTES = 256 * 2**30  # more than 7 h of 1 mm whole-brain volumes in float32 at one per second
 BLOCK_BYTES = 64 * 2**20
+_IN_MEMORY = "in memory"
 AFFINE_TOLERANCE = 1e-3  # mm; headers written by different programs differ in the last digits
 
 _UNREADABLE = (OSError, EOFError, ValueError, OverflowError, KeyError, TypeError, zlib.error)
@@ -80,9 +81,7 @@ def open_mask(image: Any) -> tuple[Any, NDArray]:
 
 def check_same_grid(image: Any, reference: Any, what: str) -> None:
     """Refuse an image whose shape or affine differs from the reference's (first three dimensions)."""
-    advice = (
-        f"Resample it to the grid of {name_of(reference)}, for example with nilearn.image.resample_to_img."
-    )
+    advice = _how_to_resample(reference, what)
     if tuple(image.shape[:3]) != tuple(reference.shape[:3]):
         raise DataError(
             f"{what} {name_of(image)} is on another grid: expected shape {tuple(reference.shape[:3])}, "
@@ -94,6 +93,13 @@ def check_same_grid(image: Any, reference: Any, what: str) -> None:
             f"{what} {name_of(image)} is on another grid: the shapes agree, but the affines differ by up to "
             f"{difference:.3g} (expected {_rows(reference.affine)}, got {_rows(image.affine)}). {advice}"
         )
+
+
+def _how_to_resample(reference: Any, what: str) -> str:
+    """What to do about an image on another grid; a mask must keep its zeros and ones."""
+    target = name_of(reference) if name_of(reference) != _IN_MEMORY else "the images"
+    how = '(mask, bold, interpolation="nearest")' if what == "mask" else ""
+    return f"Resample it to the grid of {target}, for example with nilearn.image.resample_to_img{how}."
 
 
 def volume_blocks(image: Any) -> Iterator[NDArray]:
@@ -141,7 +147,7 @@ def repetition_time(image: Any) -> float | None:
 def name_of(image: Any) -> str:
     """The file name of an image, or a word for one in memory."""
     filename = getattr(image, "get_filename", lambda: None)()
-    return str(filename) if filename else "in memory"
+    return str(filename) if filename else _IN_MEMORY
 
 
 def _read(image: Any, index: Any) -> NDArray:

@@ -22,6 +22,12 @@ def check_fold_input(X: Any, y: Any, train: Any, runs: Any) -> FoldInput:
     X is (M, N), dense or scipy.sparse, and finite; y is (M,) or (M, B) with -1/+1 on training rows;
     train is a boolean (M, B) matrix whose columns each hold both classes; runs is (M,). Labels on rows
     outside training are replaced by 0 before anything looks at them, so they may be NaN.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.methods import check_fold_input
+    >>> y, train = [1, -1, 1, np.nan], np.array([[True], [True], [True], [False]])
+    >>> check_fold_input(np.ones((4, 2)), y, train, runs=[1, 1, 2, 2]).Y[:, 0]
+    array([ 1., -1.,  1.,  0.])
     """
     matrix = _check_matrix(X)
     n_rows = matrix.shape[0]

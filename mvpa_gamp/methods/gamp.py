@@ -24,6 +24,17 @@ class GampMethod:
 
     A feature counts as selected when its posterior inclusion probability exceeds one half (Bernoulli
     priors, as in the paper) or when its weight is not zero (max-sum).
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.gamp import Logistic, Robust
+    >>> from mvpa_gamp.methods import GampMethod
+    >>> runs, y = np.repeat(np.arange(6), 8), np.tile(np.repeat([1, -1], 4), 6)
+    >>> X = np.random.default_rng(0).standard_normal((48, 20)) + y[:, None] * (np.arange(20) == 5)
+    >>> robust = Robust(Logistic(), flip=0.05)
+    >>> method = GampMethod("gamp-bg-rlr", "GAMP, wrong labels", "", robust, "bernoulli-gaussian")
+    >>> fits = method.fit_folds(X, y, runs[:, None] != np.unique(runs), runs)
+    >>> fits.support.shape, bool(fits.support[5].all())
+    ((20, 6), True)
     """
 
     name: str

@@ -26,6 +26,14 @@ class L1LogisticCV:
     error over the inner folds wins, ties to the larger penalty. Inner fits are solved to a duality gap of
     ``tuning_tol``, the reported ones to ``tol``, both relative to the objective at w = 0. As in the paper's
     model there is no intercept; with ``fit_intercept`` there is one, and it is not penalised.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.methods import L1LogisticCV
+    >>> runs, y = np.repeat(np.arange(6), 8), np.tile(np.repeat([1, -1], 4), 6)
+    >>> X = np.random.default_rng(0).standard_normal((48, 20)) + y[:, None] * (np.arange(20) == 5)
+    >>> fits = L1LogisticCV(n_lambdas=5).fit_folds(X, y, runs[:, None] != np.unique(runs), runs)
+    >>> fits.parameters["lambda"].shape, bool(fits.support[5].all())
+    ((6,), True)
     """
 
     n_lambdas: int = 10

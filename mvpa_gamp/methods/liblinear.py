@@ -95,6 +95,14 @@ class CDN(_Liblinear):
     """LIBLINEAR's coordinate descent with Newton directions for the L1 penalty |w|_1 + |b|.
 
     1/C runs over the same label-free range as the penalties of ``l1-lr-cv``.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.methods import CDN
+    >>> runs, y = np.repeat(np.arange(6), 8), np.tile(np.repeat([1, -1], 4), 6)
+    >>> X = np.random.default_rng(0).standard_normal((48, 20)) + y[:, None] * (np.arange(20) == 5)
+    >>> fits = CDN(n_values=5).fit_folds(X, y, runs[:, None] != np.unique(runs), runs)
+    >>> fits.parameters["C"].shape, bool(fits.support[5].all())
+    ((6,), True)
     """
 
     top: float = 0.5
@@ -120,6 +128,14 @@ class TRON(_Liblinear):
 
     C times the mean squared norm of a row runs from ``bottom`` to ``top``: from weights close to a scaled
     X'y to fits that separate the training data. Every weight is non-zero, so nothing is selected.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.methods import TRON
+    >>> runs, y = np.repeat(np.arange(6), 8), np.tile(np.repeat([1, -1], 4), 6)
+    >>> X = np.random.default_rng(0).standard_normal((48, 20)) + y[:, None] * (np.arange(20) == 5)
+    >>> fits = TRON(n_values=5).fit_folds(X, y, runs[:, None] != np.unique(runs), runs)
+    >>> bool(fits.support.all())  # nothing is selected
+    True
     """
 
     bottom: float = 0.1

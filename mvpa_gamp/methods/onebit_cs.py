@@ -23,6 +23,13 @@ class OneBitCS:
     section). K comes from ``n_rates`` log-spaced fractions of N between ``lowest_rate`` and
     ``highest_rate``, by nested leave-one-run-out error, ties to the smaller K. There is no intercept:
     the rule assumes centred features and balanced classes.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.methods import OneBitCS
+    >>> runs, y = np.repeat(np.arange(6), 8), np.tile(np.repeat([1, -1], 4), 6)
+    >>> X = np.random.default_rng(0).standard_normal((48, 20)) + y[:, None] * (np.arange(20) == 5)
+    >>> OneBitCS().fit_folds(X, y, runs[:, None] != np.unique(runs), runs).status[0]
+    'closed form, 1 of 20 features kept'
     """
 
     n_rates: int = 50

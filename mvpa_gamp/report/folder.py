@@ -96,6 +96,14 @@ class ResultsFolder:
         """A brain map; its sidecar has the same name with ``.json``."""
         return self._home(subject) / statmap_name(subject, contrast, desc, stat)
 
+    def fdr_mask(self, subject: str, contrast: str, method: str) -> Path:
+        """The voxels selected at an expected false-discovery rate."""
+        return self.subject_file(subject, f"contrast-{contrast}_desc-{entity(method)}Fdr_mask.nii.gz")
+
+    def inference(self, subject: str) -> Path:
+        """P-values, selections at a false-discovery rate and learning curves, a row per unit."""
+        return self.subject_table(subject, "inference")
+
     def _home(self, subject: str) -> Path:
         """The folder of a subject's maps and tables."""
         name = f"sub-{subject}"

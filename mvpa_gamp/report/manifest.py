@@ -24,11 +24,28 @@ def result_files(results: Results) -> Iterator[Path]:
             images += [folder.truth(sub, task["contrast"]) for task in results.tasks]
         for image in images:
             yield from (image, sidecar_path(image))
+        if results.inference:
+            yield folder.inference(sub)
     for unit in results.units():
         yield from (folder.unit_table(*unit, name) for name in UNIT_TABLES)
         yield folder.unit_table(*unit, "predictions").with_suffix(".json")
         for image in _maps(results, *unit):
             yield from (image, sidecar_path(image))
+        yield from _inference(results, *unit)
+
+
+def _inference(results: Results, subject: str, contrast: str, method: str) -> Iterator[Path]:
+    """Tables and maps of a unit that go beyond the table."""
+    folder = results.folder
+    found = results.inferred(subject, contrast, method)
+    yield from (folder.unit_table(subject, contrast, method, name) for name in found if name != "logpfwe")
+    images = []
+    if "planted" in found:
+        images.append(folder.fdr_mask(subject, contrast, method))
+    if "logpfwe" in found:
+        images.append(folder.statmap(subject, contrast, entity(method), "logpfwe"))
+    for image in images:
+        yield from (image, sidecar_path(image))
 
 
 def _maps(results: Results, subject: str, contrast: str, method: str) -> Iterator[Path]:

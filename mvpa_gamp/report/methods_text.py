@@ -15,6 +15,14 @@ _HAXBY = (
     "representations of faces and objects in ventral temporal cortex. Science 293, 2425–2430. "
     "doi:10.1126/science.1063736"
 )
+_PHIPSON = (
+    "Phipson B, Smyth GK (2010). Permutation p-values should never be zero. Statistical Applications in "
+    "Genetics and Molecular Biology 9, 39. doi:10.2202/1544-6115.1585"
+)
+_NEWTON = (
+    "Newton MA, Noueiry A, Sarkar D, Ahlquist P (2004). Detecting differential gene expression with a "
+    "semiparametric hierarchical mixture method. Biostatistics 5, 155–176. doi:10.1093/biostatistics/5.2.155"
+)
 _HAUFE = (
     "Haufe S, Meinecke F, Görgen K, Dähne S, Haynes JD, Blankertz B, Bießmann F (2014). On the "
     "interpretation of weight vectors of linear models in multivariate neuroimaging. NeuroImage 87, 96–110. "
@@ -60,6 +68,7 @@ def methods_paragraphs(results: Results) -> list[str]:
         _validation(results),
         " ".join(_method(method) for method in results.methods) + _intercepts(results.labels),
         _measures(),
+        *_inference(results.inference),
         f"Analyses used mvpa_gamp {study['version']} (random seed {study['seed']}).",
     ]
 
@@ -72,7 +81,9 @@ def references(results: Results) -> list[str]:
         if source is not None and source not in extra:
             extra.append(source)
     data = [_HAXBY] if study_is_haxby(results.study) or results.phantom else []
-    return [CITATION, *data, *extra, _HAUFE, _NOGUEIRA, _KUNCHEVA]
+    tests = [_PHIPSON] if results.inference.get("permutations") else []
+    rates = [_NEWTON] if results.inference.get("fdr") else []
+    return [CITATION, *data, *extra, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates]
 
 
 def study_is_haxby(study: Mapping[str, Any]) -> bool:
@@ -169,6 +180,35 @@ def _measures() -> str:
         "interval and Kuncheva's (2007) index. Maps are refits on all runs; activation patterns follow Haufe "
         "et al. (2014)."
     )
+
+
+def _inference(asked: Mapping[str, Any]) -> list[str]:
+    """What was asked for beyond the table."""
+    said = []
+    if asked.get("permutations"):
+        said.append(
+            f"Above-chance decoding was tested with {asked['permutations']:,} permutations: labels were "
+            "exchanged in whole blocks within runs and the whole cross-validation, tuning included, was "
+            "repeated; p = (1 + k) / (1 + n) with k permutations at least as accurate as observed (Phipson & "
+            "Smyth, 2010), Holm-corrected for the comparisons."
+        )
+    if asked.get("max_inclusion"):
+        said.append(
+            "Inclusion probabilities, averaged over folds, were tested voxel by voxel against the largest "
+            "one of each permutation, which controls the family-wise error."
+        )
+    if asked.get("fdr"):
+        said.append(
+            f"Voxels were selected at an expected false-discovery rate of {asked['fdr']:g} from posterior "
+            "inclusion probabilities (Newton et al., 2004); the rate was checked with effects planted in the "
+            "volumes."
+        )
+    if asked.get("learning_curve"):
+        said.append(
+            "Accuracy was measured for several numbers of training runs, drawn at random, and compared with "
+            "the prediction of state evolution for independent voxels."
+        )
+    return [" ".join(said)] if said else []
 
 
 def _sentence(text: str) -> str:

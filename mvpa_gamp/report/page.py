@@ -11,6 +11,7 @@ from mvpa_gamp.report.cautions import cautions
 from mvpa_gamp.report.convergence import convergence_section
 from mvpa_gamp.report.files import read_json, write_text
 from mvpa_gamp.report.headline import headline_section
+from mvpa_gamp.report.inference import draw_inference, inference_section
 from mvpa_gamp.report.markup import details, paragraph, section, text
 from mvpa_gamp.report.methods_text import methods_paragraphs, references
 from mvpa_gamp.report.results import Results, read_results
@@ -46,6 +47,7 @@ def draw_figures(results: Results) -> None:
         write_atomic(folder.figure(f"sub-{sub}_selection.svg"), plots.selection_frequency(results, sub))
         if results.phantom:
             write_atomic(folder.figure(f"sub-{sub}_truth.svg"), plots.precision_recall(results, sub))
+        draw_inference(results, sub)
         for task in results.tasks:
             if results.finished(sub, task["contrast"]):
                 name = f"sub-{sub}_contrast-{task['contrast']}_maps.png"
@@ -58,6 +60,7 @@ def render(results: Results) -> str:
     sections = [
         headline_section(results),
         errors_section(results),
+        *([inference_section(results)] if results.inference else []),
         comparisons_section(results),
         consistency_section(results),
         *([phantom_section(results)] if results.phantom else []),
@@ -120,6 +123,7 @@ def _header(results: Results) -> str:
     links = {
         "headline": "Table",
         "errors": "Errors",
+        **({"inference": "Inference"} if results.inference else {}),
         "maps": "Brain maps",
         "consistency": "Consistency",
         **({"truth": "Planted truth"} if results.phantom else {}),
@@ -141,6 +145,7 @@ def _banners(results: Results) -> str:
     for caution in cautions(results):
         out += banner("Caution", caution)
     failed = [row for row in results.rows if row["status"] != "ok" and row["contrast"] != "average"]
+    failed += [row for row in results.inference_rows() if row["status"] != "ok"]
     for row in failed:
         what = f"{results.labels[row['method']]} on {row['comparison']}: {row['status']}"
         out += banner("Failed", what, "banner failed")

@@ -10,7 +10,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -18,23 +17,20 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.report.files import number
 from mvpa_gamp.report.folder import ResultsFolder
 from mvpa_gamp.report.results import Results
-from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour, look, marker, svg
+from mvpa_gamp.report.small_multiples import COLUMNS, grid, label_left, legend
+from mvpa_gamp.report.style import OVERLAP, QUIET, RULE, colour, look, marker, svg
 from mvpa_gamp.report.tables import AVERAGE, selects
-
-_COLUMNS = 3  # small multiples per line
-_NARROWEST = 5.6  # inches: room for a legend above a single panel
-_LEGEND_INCHES = 0.6, 0.085  # width of an entry: its line, and each letter
 
 
 def fold_errors(results: Results, subject: str) -> bytes:
     """Error of every held-out run (dots), their mean and its standard error, per comparison and method."""
     with look():
-        figure, axes = _grid(results, height=2.2, sharey=True)
+        figure, axes = grid(results, height=2.2, sharey=True)
         for ax, task in zip(axes, results.tasks, strict=True):
             _draw_fold_errors(ax, results, subject, task["contrast"])
             ax.set_title(task["label"], loc="left")
-        _label_left(axes, "error (%)")
-        _legend(figure, results)
+        label_left(axes, "error (%)")
+        legend(figure, results)
         return svg(figure, results.banner)
 
 
@@ -109,7 +105,7 @@ def _draw_overlap(ax: Axes, matrix: NDArray, chose: bool) -> AxesImage:
 def selection_frequency(results: Results, subject: str) -> bytes:
     """How many voxels are selected in at least k folds: a flat line is a stable selection."""
     with look():
-        figure, axes = _grid(results, height=2.4, sharey=True)
+        figure, axes = grid(results, height=2.4, sharey=True)
         for ax, task in zip(axes, results.tasks, strict=True):
             for i, method in enumerate(results.labels):
                 if results.row(subject, task["contrast"], method)["status"] == "ok":
@@ -121,10 +117,10 @@ def selection_frequency(results: Results, subject: str) -> bytes:
             ax.set_ylim(0, None)
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
             ax.grid(axis="y", color=RULE, lw=0.5)
-        _label_left(axes, "voxels")
-        for ax in axes[-_COLUMNS:]:
+        label_left(axes, "voxels")
+        for ax in axes[-COLUMNS:]:
             ax.set_xlabel("selected in at least k folds")
-        _legend(figure, results)
+        legend(figure, results)
         return svg(figure, results.banner)
 
 
@@ -159,14 +155,14 @@ def accuracy_and_stability(results: Results, subject: str) -> bytes:
         ax.set_ylim(min(48, ax.get_ylim()[0]), 101.5)
         ax.grid(color=RULE, lw=0.5)
         ax.set_axisbelow(True)
-        _legend(figure, results)
+        legend(figure, results)
         return svg(figure, results.banner)
 
 
 def precision_recall(results: Results, subject: str) -> bytes:
     """Phantom only: how well the maps rank the planted voxels, per comparison and method."""
     with look():
-        figure, axes = _grid(results, height=2.6, sharey=True)
+        figure, axes = grid(results, height=2.6, sharey=True)
         for ax, task in zip(axes, results.tasks, strict=True):
             for i, method in enumerate(results.labels):
                 if results.row(subject, task["contrast"], method)["status"] == "ok":
@@ -176,10 +172,10 @@ def precision_recall(results: Results, subject: str) -> bytes:
             ax.set_xlim(-0.02, 1.02)
             ax.set_ylim(-0.02, 1.04)
             ax.grid(color=RULE, lw=0.5)
-        _label_left(axes, "precision")
-        for ax in axes[-_COLUMNS:]:
+        label_left(axes, "precision")
+        for ax in axes[-COLUMNS:]:
             ax.set_xlabel("recall")
-        _legend(figure, results)
+        legend(figure, results)
         return svg(figure, results.banner)
 
 
@@ -209,34 +205,3 @@ def _values(path: Path) -> NDArray:
     """The values of an image."""
     image: Any = nibabel.load(path)
     return np.asarray(image.dataobj)
-
-
-def _grid(results: Results, height: float, sharey: bool) -> tuple[Figure, list[Axes]]:
-    """Small multiples, one per comparison."""
-    count = len(results.tasks)
-    columns = min(_COLUMNS, count)
-    rows = -(-count // columns)
-    figure = Figure(figsize=(max(_NARROWEST, 3.5 * columns + 0.6), height * rows + 0.7))
-    figure.set_layout_engine("constrained", h_pad=0.1)
-    axes = list(figure.subplots(rows, columns, squeeze=False, sharey=sharey).ravel())
-    for ax in axes[count:]:
-        ax.set_visible(False)
-    return figure, axes[:count]
-
-
-def _label_left(axes: Sequence[Axes], text: str) -> None:
-    """A y label for the first panel of each line."""
-    for ax in axes[::_COLUMNS]:
-        ax.set_ylabel(text)
-
-
-def _legend(figure: Figure, results: Results) -> None:
-    """One legend above all panels, in as many columns as the figure has room for."""
-    handles = [
-        Line2D([], [], color=colour(i), marker=marker(i), ms=5, lw=1.2, label=label)
-        for i, label in enumerate(results.labels.values())
-    ]
-    line, letter = _LEGEND_INCHES
-    entry = line + letter * max(len(label) for label in results.labels.values())
-    columns = max(1, min(5, len(handles), int(figure.get_figwidth() / entry)))
-    figure.legend(handles=handles, loc="outside upper left", ncols=columns, labelcolor=INK)

@@ -97,6 +97,25 @@ class Results:
         """Rows of one of the subject's tables."""
         return read_tsv(self.folder.subject_table(subject, name))
 
+    @property
+    def inference(self) -> Mapping[str, Any]:
+        """What was asked for beyond the table: ``permutations``, ``max_inclusion``, ``fdr``, ..."""
+        return self.study.get("inference", {})
+
+    def inferred(self, subject: str, contrast: str, method: str) -> list[str]:
+        """What a unit has of it: permutations, logpfwe, planted, learningcurve."""
+        return list(self.inference.get("units", {}).get(f"sub-{subject}/{contrast}/{method}", ()))
+
+    def inference_rows(self) -> list[dict[str, str]]:
+        """The rows of inference.tsv of all subjects, every cell as its text."""
+        if not self.inference:
+            return []
+        return [
+            {"subject": subject, **row}
+            for subject in self.subjects
+            for row in read_tsv(self.folder.inference(subject))
+        ]
+
     def stats(self, subject: str, contrast: str, method: str) -> list[str]:
         """The kinds of map a unit has."""
         return list(self.study["maps"][f"sub-{subject}/{contrast}/{method}"])

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+_A_WHILE = 10.0  # seconds
+
 
 class Console:
     """Speaks for a run, and keeps a log once it has a folder. ``level``: 0 quiet, 1 normal, 2 verbose."""
@@ -18,6 +20,7 @@ class Console:
         self._log: Path | None = None
         self._bar: Any = None
         self._total = self._done = 0
+        self._last_minor = -_A_WHILE
         self._started = time.monotonic()
 
     @property
@@ -53,16 +56,24 @@ class Console:
                 total=total, unit="fit", file=sys.stderr, leave=False, dynamic_ncols=True, mininterval=0
             )
 
-    def advance(self, text: str) -> None:
-        """One more unit is done."""
+    def advance(self, text: str, minor: bool = False) -> None:
+        """One more unit is done; of minor ones a plain stream gets a line now and then."""
         self._done += 1
         line = f"[{self._done}/{self._total}, {time.monotonic() - self._started:.0f} s] {text}"
         self._record(line)
         if self._bar is not None:
             self._bar.set_postfix_str(text, refresh=False)
             self._bar.update()
-        elif self.level:
+        elif self.level and (not minor or self._is_time()):
             self._write(line, sys.stderr)
+
+    def _is_time(self) -> bool:
+        """Whether the last one is done, or a while has passed since the last line of its kind."""
+        now = time.monotonic()
+        if self._done < self._total and now - self._last_minor < _A_WHILE:
+            return False
+        self._last_minor = now
+        return True
 
     def _write(self, text: str, stream: Any) -> None:
         """Print without tearing the bar apart."""

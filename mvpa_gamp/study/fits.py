@@ -54,8 +54,7 @@ class UnitFits:
 
 
 def fit_unit(method: Method, X: NDArray, runs: NDArray, rows: NDArray, y: NDArray) -> UnitFits:
-    """Fit every fold and the refit of the comparison that has labels ``y`` on some rows of X."""
-    X, runs = X[rows], runs[rows]
+    """Fit every fold and the refit; ``rows`` says where the rows of X stand among the samples."""
     done = cross_validate(method, X, y, runs)
     fits, refit, said = done.fits, done.refit, done.predictions
     coef = np.column_stack([fits.coef, refit.coef])

@@ -24,6 +24,8 @@ SUMMARY_COLUMNS = (
     "minimum_p_value", "minimum_bound",
 )  # fmt: skip
 
+_TIE = 1e-5  # tables have six digits, accuracies differ by a volume
+
 
 @dataclass(frozen=True)
 class Score:
@@ -48,7 +50,7 @@ class Score:
         """Of the permutation test where there is one, else of the binomial test over runs."""
         if self.null is None:
             return run_test(self.by_run)
-        return float(1 + np.count_nonzero(self.null >= self.accuracy - 1e-9)) / (1 + self.null.size)
+        return float(1 + np.count_nonzero(self.null >= self.accuracy - _TIE)) / (1 + self.null.size)
 
     @property
     def smallest_p(self) -> float:

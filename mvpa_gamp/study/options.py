@@ -62,6 +62,32 @@ def add_study(group: Any, default_pairs: str) -> None:
     group.add_argument("--fold-maps", action="store_true", help="also write the maps of every fold")
 
 
+def add_inference(group: Any) -> None:
+    """What reviewers ask for; of the GAMP methods only, whose permutations are columns of one solve."""
+    group.add_argument(
+        "--permutations",
+        type=int,
+        metavar="N",
+        help="permutation test: labels exchanged in blocks within runs, N times (default: none)",
+    )
+    group.add_argument(
+        "--max-inclusion",
+        action="store_true",
+        help="with --permutations: a map of family-wise p-values of the inclusion probabilities",
+    )
+    group.add_argument(
+        "--fdr",
+        type=float,
+        metavar="RATE",
+        help="select voxels at this expected false-discovery rate, and check it with planted effects",
+    )
+    group.add_argument(
+        "--learning-curve",
+        action="store_true",
+        help="accuracy against the number of training runs, beside what theory predicts",
+    )
+
+
 def add_run(group: Any, out: str) -> None:
     """How the run behaves; ``out`` is how the command calls its results folder."""
     group.add_argument(

@@ -5,17 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mvpa_gamp.imaging.bids import events_of, wanted_categories
-from mvpa_gamp.imaging.bids_betas import LABEL, find_betas
-from mvpa_gamp.imaging.bids_events import trial_types
-from mvpa_gamp.imaging.bids_layout import Layout, choose, find_runs, participants, spaces_of, tasks_of
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.bids_layout import Layout, participants
 from mvpa_gamp.parallel import Workers
 from mvpa_gamp.report.files import write_json, write_text
 from mvpa_gamp.report.folder import ResultsFolder
 from mvpa_gamp.study.console import Console
-from mvpa_gamp.study.doors import bids_choice, resolve_dataset
+from mvpa_gamp.study.doors import resolve_dataset
 from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.everyone import check_everyone
 from mvpa_gamp.study.output import Output, check_output, check_resume
 from mvpa_gamp.study.record import description
 from mvpa_gamp.study.run import check_settings, rebuild_report, run_study, usage_errors
@@ -37,7 +34,7 @@ def run_participants(
         if any(output.root.glob("sub-*")):  # settings that nobody could be analysed with bind nobody
             check_resume(dataset, settings)
         chosen = choose_participants(layout, labels)
-        _check_for_all(layout, settings, chosen)
+        check_everyone(layout, settings, chosen)
         for label in chosen:
             check_output(own_output(output, label))
     write_text(output.folder.config, settings_text(settings))
@@ -84,44 +81,6 @@ def choose_participants(layout: Layout, labels: Sequence[str] | None) -> list[st
             f"Choose among those of {layout.source}."
         )
     return stripped(labels) or known
-
-
-def _check_for_all(layout: Layout, settings: StudySettings, chosen: Sequence[str]) -> None:
-    """Refuse a task, space or category that not one of the participants has, or that must be chosen."""
-    tasks = sorted({task for label in chosen for task in tasks_of(layout, label)})
-    if tasks and settings.betas is None:
-        choose("--task", settings.task, tasks, "the dataset")
-    if layout.derivatives is not None and settings.betas is None:
-        _check_space(layout, settings, chosen)
-    found: set[str] = set()
-    for label in chosen:
-        try:
-            found.update(_categories(layout, settings, label))
-        except DataError:
-            continue  # said when its turn comes
-    if found:
-        wanted_categories(settings.pairs or ("all",), sorted(found))
-
-
-def _check_space(layout: Layout, settings: StudySettings, chosen: Sequence[str]) -> None:
-    """Refuse a space that nobody has, and a choice that is left open."""
-    each = {label: spaces_of(layout, label, settings.task) for label in chosen}
-    everywhere = sorted({space for spaces in each.values() for space in spaces})
-    if settings.space is None:
-        for label, spaces in each.items():
-            if len(spaces) > 1:
-                choose("--space", None, spaces, f"sub-{label}")
-    elif everywhere and not any(space.split(":")[0] == settings.space.split(":")[0] for space in everywhere):
-        choose("--space", settings.space, everywhere, "the dataset")
-
-
-def _categories(layout: Layout, settings: StudySettings, label: str) -> list[str]:
-    """The conditions that a participant's events or maps name."""
-    if settings.betas is not None:
-        files = find_betas(Path(settings.betas), label, settings.betas_glob or "*", bids_choice(settings))
-        return [file.entities[LABEL] for file in files]
-    runs = find_runs(layout, label, settings.task, settings.space)
-    return [name for run in runs for name in trial_types(events_of(run))]
 
 
 def _analyse(settings: StudySettings, output: Output, workers: Workers, console: Console) -> str | None:

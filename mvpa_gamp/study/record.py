@@ -84,6 +84,7 @@ def _environment() -> dict[str, str]:
 def write_tables(
     folder: ResultsFolder, settings: StudySettings, samples: Samples, subject: Subject,
     tasks: Sequence[Task], methods: Sequence[Method], records: Sequence[UnitRecord],
+    inference: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Tables of the subject and of the study; summary.json last, because it says that all is there."""
     write_tsv(folder.subject_table(subject.name, "consistency"), CONSISTENCY_COLUMNS,
@@ -100,6 +101,8 @@ def write_tables(
     write_tsv(folder.timings, TIMING_COLUMNS, timings + timing_averages(timings))
     study = _study(settings, samples, subject, tasks, methods)
     study["maps"] = {_unit_name(record): list(record.stats) for record in records if record.stats}
+    if inference:
+        study["inference"] = inference
     study["summary"] = [{c: row.get(c) for c in columns} for row in rows]
     write_json(folder.study, study)
 

@@ -2,15 +2,16 @@
 
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.parallel import Workers, check_workers
+from mvpa_gamp.parallel import Workers, check_workers, run_tasks
 from mvpa_gamp.report.cautions import cautions
+from mvpa_gamp.report.inference import inference_lines
 from mvpa_gamp.report.manifest import missing_files, write_manifest
 from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.results import ResultsError, read_results
@@ -19,12 +20,15 @@ from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.doors import open_door, planted_voxels, processing, resolve_door
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.fits import load_fits
+from mvpa_gamp.study.inference import UnitInference, check_inference, collect, open_jobs, plan_inference
+from mvpa_gamp.study.inference_files import write_inference
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
 from mvpa_gamp.study.plan import choose_methods, choose_tasks
 from mvpa_gamp.study.record import write_start, write_tables
 from mvpa_gamp.study.settings import StudySettings
 from mvpa_gamp.study.unit_files import Subject, UnitRecord, failed_unit, write_unit
-from mvpa_gamp.study.units import Unit, fit_units, is_done, plan_units
+from mvpa_gamp.study.units import Unit, is_done, plan_units, stored
+from mvpa_gamp.study.work import FitWork, do
 
 
 def run_study(settings: StudySettings, output: Output, workers: Workers, console: Console) -> int:
@@ -46,14 +50,20 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         )  # fmt: skip
         units = plan_units(output.folder, samples, tasks, methods)
         done = [output.resume and is_done(unit) for unit in units]
+        plans = plan_inference(settings, samples, units)
         prepare(output)
         write_start(output.folder, settings, samples, subject)
     console.log_to(output.folder.log)
     _say_what(console, samples, tasks, methods, sum(done))
     pending = [unit for unit, finished in zip(units, done, strict=True) if not finished]
-    outcomes = fit_units(pending, samples, workers)
-    records = _work_through(units, done, outcomes, output, subject, settings.fold_maps, console)
-    write_tables(output.folder, settings, samples, subject, tasks, methods, records)
+    jobs = open_jobs(plans, output.resume)
+    work = [*(FitWork(unit.method, unit.task.rows, unit.task.y) for unit in pending), *(j.work for j in jobs)]
+    with closing(run_tasks(do, work, (samples.X, samples.runs), workers)) as answers:
+        outcomes = (stored(unit, next(answers)) for unit in pending)
+        records = _work_through(units, done, outcomes, output, subject, settings.fold_maps, console)
+        inference = _of_fitted(collect(plans, jobs, answers, console), records)
+    about = write_inference(output.folder, subject, settings, inference)
+    write_tables(output.folder, settings, samples, subject, tasks, methods, records, about)
     return finish(output, console)
 
 
@@ -66,7 +76,9 @@ def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
     if settings.seed < 0:
         raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
     processing(settings)
-    return choose_methods(settings.methods)
+    methods = choose_methods(settings.methods)
+    check_inference(settings, methods)
+    return methods
 
 
 @contextmanager
@@ -132,6 +144,12 @@ def _work_through(
     return records
 
 
+def _of_fitted(found: Sequence[UnitInference], records: Sequence[UnitRecord]) -> list[UnitInference]:
+    """Inference about the units that have fits."""
+    fitted = {(r.summary["contrast"], r.summary["method"]) for r in records if r.summary["status"] == "ok"}
+    return [each for each in found if (each.unit.task.name, each.unit.method.name) in fitted]
+
+
 def _unit_record(
     unit: Unit, trouble: str | None, output: Output, subject: Subject, fold_maps: bool, console: Console
 ) -> UnitRecord:
@@ -152,6 +170,8 @@ def finish(output: Output, console: Console) -> int:
     write_manifest(results)
     page = build_report(output.root)
     console.result("\n" + paper_table(results.rows, results.labels, console.width) + "\n", always=True)
+    if results.inference:
+        console.result(inference_lines(results) + "\n", always=True)
     for caution in cautions(results):
         console.note(f"Caution: {caution}")
     console.note(f"Page: {page}")
@@ -186,6 +206,7 @@ def _verdict(root: Path, console: Console) -> int:
         console.note(f"missing: {path}", level=0)
     if missing:
         console.note("Write what is missing: the same command with --resume.", level=0)
+    failed += [row for row in results.inference_rows() if row["status"] != "ok"]
     for row in failed:
         console.note(f"{row['comparison']}, {row['method']}: {row['status']}", level=0)
     return 1 if missing or failed else 0

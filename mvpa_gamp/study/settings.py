@@ -20,6 +20,7 @@ _SECTIONS = {
     "data": ("data_dir", "fetch", "participant_label", "mask", "bold", "labels", "phantom", "phantom_shape"),
     "processing": ("lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "detrend", "standardize"),
     "study": ("pairs", "methods", "seed", "fold_maps"),
+    "inference": ("permutations", "max_inclusion", "fdr", "learning_curve"),
 }
 
 
@@ -58,6 +59,15 @@ class StudySettings:
     methods: tuple[str, ...] = DEFAULT_METHODS
     seed: int = 0
     fold_maps: bool = False
+    permutations: int = 0
+    max_inclusion: bool = False
+    fdr: float | None = None
+    learning_curve: bool = False
+
+    @property
+    def has_inference(self) -> bool:
+        """Whether anything beyond the table is asked for."""
+        return bool(self.permutations or self.fdr is not None or self.learning_curve)
 
 
 def settings_text(settings: StudySettings) -> str:
@@ -138,11 +148,16 @@ def _load_toml(path: Path) -> dict[str, Any]:
 
 
 def differences(old: dict[str, Any], new: StudySettings) -> list[str]:
-    """Settings of a started study that a resume would change; pairs and methods may only be added to."""
+    """Settings of a started study that a resume would change.
+
+    Pairs and methods may only be added to; inference touches no fit and may change freely.
+    """
     defaults = StudySettings()
     growing = ("methods",) if new.bids_dir else ("pairs", "methods")  # BIDS: pairs decide on the events read
     out = []
     for field in fields(StudySettings):
+        if field.name in _SECTIONS["inference"]:
+            continue
         before, after = old.get(field.name, getattr(defaults, field.name)), getattr(new, field.name)
         grows = field.name in growing and before and after and set(before) <= set(after)
         if before != after and not grows:

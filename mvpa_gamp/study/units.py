@@ -1,24 +1,20 @@
-"""Units of work: every method on every task, fitted here or by workers, and never twice."""
+"""Units: every method on every task, each with a file for its fits, and never fitted twice."""
 
 import hashlib
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.gamp.threads import block_threads
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.parallel import Workers, run_tasks
 from mvpa_gamp.report.folder import ResultsFolder
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.fits import UnitFits, fit_unit, load_fits, save_fits
+from mvpa_gamp.study.fits import UnitFits, load_fits, save_fits
 
 
 @dataclass(frozen=True)
@@ -81,35 +77,8 @@ def is_done(unit: Unit) -> bool:
     return True
 
 
-def fit_units(units: Sequence[Unit], samples: Samples, workers: Workers) -> Iterator[str | None]:
-    """Fit and store units; for each, in order, None or the traceback of what went wrong.
-
-    Workers only fit; this process stores what they return.
-    """
-    work = [_Work(unit.method, unit.task.rows, unit.task.y) for unit in units]
-    answers = run_tasks(_fit, work, (samples.X, samples.runs), workers)
-    for unit, answer in zip(units, answers, strict=True):
-        yield _stored(unit, answer)
-
-
-class _Work(NamedTuple):
-    """What a worker needs to know of a unit."""
-
-    method: Method
-    rows: NDArray
-    y: NDArray
-
-
-def _fit(work: _Work, X: NDArray, runs: NDArray) -> UnitFits | str:
-    """Fit one unit, or say what went wrong: a failure is an answer, not an end."""
-    try:
-        with block_threads(1):  # one thread for the BLAS: the same digits however many cores a worker has
-            return fit_unit(work.method, X, runs, work.rows, work.y)
-    except Exception:
-        return traceback.format_exc()
-
-
-def _stored(unit: Unit, answer: UnitFits | str) -> str | None:
+def stored(unit: Unit, answer: UnitFits | str) -> str | None:
+    """Store the fits that a worker found; None, or the traceback of what went wrong."""
     if isinstance(answer, str):
         return answer
     try:

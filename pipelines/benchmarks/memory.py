@@ -14,6 +14,7 @@ from .startup import fresh_python
 
 MEGABYTE = 1 << 20
 _ARRAYS = 8  # arrays of N x B that our engine may hold beside X
+_TIMES = 5  # fresh processes for ours, whose peak is small enough for chance to show; the median counts
 
 
 def memory_rows(problem: Problem, say: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -25,7 +26,7 @@ def memory_rows(problem: Problem, say: Callable[[str], None]) -> list[dict[str, 
     everyone = [contenders.OURS, contenders.ONE_FIT, contenders.BASELINE, *PEERS]
     with tempfile.TemporaryDirectory() as folder:
         save_problem(problem, Path(folder))
-        return [_row(name, problem, _measure(name, folder, C)) for name in everyone if name not in absent]
+        return [_row(name, problem, _peak(name, folder, C)) for name in everyone if name not in absent]
 
 
 def allowance(problem: Problem) -> float:
@@ -45,6 +46,11 @@ def _row(name: str, problem: Problem, found: dict[str, float]) -> dict[str, Any]
         "allowed_mb": allowance(problem) if ours else None,
         "before_mb": found["before"] / MEGABYTE,
     }
+
+
+def _peak(name: str, folder: str, C: float) -> dict[str, float]:
+    found = [_measure(name, folder, C) for _ in range(_TIMES if name == contenders.OURS else 1)]
+    return sorted(found, key=lambda each: each["extra"])[len(found) // 2]
 
 
 def _measure(name: str, folder: str, C: float) -> dict[str, float]:

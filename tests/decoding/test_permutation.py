@@ -6,9 +6,10 @@ import pytest
 from scipy.stats import binomtest, kstest
 
 from mvpa_gamp.decoding import cross_validate
-from mvpa_gamp.decoding.exchange import exchange_units
+from mvpa_gamp.decoding.exchange import blocks_of_volumes, exchange_units
 from mvpa_gamp.decoding.permutation import (
     PermutationTest,
+    holm,
     null_scores,
     null_statistics,
     permutation_test,
@@ -269,3 +270,16 @@ def test_inclusion_needs_a_posterior():
     with pytest.raises(ValueError, match="max_inclusion=True"):
         test.family_wise(np.zeros(8))
     assert replace(test, max_inclusion=np.array([0.2, 0.4])).family_wise([0.3])[0] == pytest.approx(2 / 3)
+
+
+def test_holm_multiplies_by_the_tests_that_are_left():
+    np.testing.assert_allclose(holm([0.01, 0.04, 0.03]), [0.03, 0.06, 0.06])
+    np.testing.assert_allclose(holm([0.6, 0.9]), [1.0, 1.0])
+    np.testing.assert_allclose(holm([0.2]), [0.2])
+
+
+def test_blocks_end_where_condition_run_or_series_break():
+    conditions = np.array(["a", "a", "a", "a", "b", "b", "b"])
+    runs = np.array([0, 0, 0, 0, 0, 0, 1])
+    volumes = np.array([3, 4, 9, 10, 11, 12, 13])
+    np.testing.assert_array_equal(blocks_of_volumes(conditions, runs, volumes), [0, 0, 1, 1, 2, 2, 3])

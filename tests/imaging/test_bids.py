@@ -2,7 +2,7 @@ import nibabel
 import numpy as np
 import pytest
 
-from mvpa_gamp.imaging.bids import BidsChoice, default_lag, load_bids
+from mvpa_gamp.imaging.bids import BidsChoice, default_lag, load_bids, wanted_categories
 from mvpa_gamp.imaging.bids_betas import DEFAULT_GLOB, load_betas
 from mvpa_gamp.imaging.bids_layout import find_layout
 from mvpa_gamp.imaging.errors import DataError
@@ -97,11 +97,42 @@ def test_where_no_mask_can_be_computed_one_is_asked_for(bids_tree):
 
 def test_a_missing_category_or_column_is_named_with_those_there_are(layout):
     with pytest.raises(
-        DataError, match=r"--contrasts: .*'dog'.*Choose among 'button', 'cat', 'face', 'house'"
+        DataError, match=r"--contrasts: .*'dog'.*Choose among those that are there: 'button', 'face', 'house'"
     ):
         load_bids(layout, "01", BidsChoice(pairs=("cat:dog",)), PLAIN)
     with pytest.raises(DataError, match="has no column csf"):
         load_bids(layout, "01", BidsChoice(confounds=("csf",)), PLAIN)
+
+
+def test_similar_names_are_offered_first_and_the_list_is_short():
+    responses = [f"button_{k}" for k in range(20)]
+    with pytest.raises(DataError) as caught:
+        wanted_categories(["face:hosue"], ["face", "house", "horse", *responses])
+    said = str(caught.value)
+    assert said.startswith("--contrasts: the pair 'face:hosue' names 'hosue', which the data do not have. ")
+    assert "Did you mean 'house' or 'horse'? Others that are there: 'button_0'" in said
+    assert said.endswith("and 14 more.") and said.count("button") == 6
+    with pytest.raises(DataError, match="Did you mean 'house'"):
+        wanted_categories(["house :face"], ["face", "house"])
+    with pytest.raises(DataError, match="left out as rest"):
+        wanted_categories(["face:rest"], ["face", "house", "rest"])
+    assert wanted_categories(["a:b:c"], ["a:b", "c"]) == {"a:b", "c"}
+
+
+def test_a_map_of_nan_is_named(bids_tree, layout, tmp_path):
+    shape, affine = bids_tree.phantoms["01"].shape, bids_tree.phantoms["01"].affine
+    for run in (1, 2):
+        for name in ("face", "house", "cat"):
+            values = np.random.default_rng(run).normal(size=shape)
+            values[...] = np.nan if (run, name) == (2, "cat") else values
+            path = (
+                tmp_path / f"sub-01_task-objectviewing_run-{run}_contrast-{name}_stat-effect_statmap.nii.gz"
+            )
+            nibabel.save(nibabel.Nifti1Image(values.astype(np.float32), affine), path)
+    with pytest.raises(
+        DataError, match=r"is NaN or infinite in sub-01_\S*run-2_contrast-cat_\S*\. Repair or"
+    ):
+        load_betas(layout, "01", BidsChoice(samples="betas"), Processing(), tmp_path, DEFAULT_GLOB)
 
 
 def test_a_condition_hidden_by_others_is_a_note_or_a_sentence(layout):

@@ -138,7 +138,7 @@ def test_a_pair_is_exactly_the_engines_cross_validation(pair, scan):
     X = np.ascontiguousarray(X, dtype=np.float32)
     expected = cross_validate(METHODS["gamp-bg-lr"], X, np.where(y == "face", 1.0, -1.0), runs)
     np.testing.assert_array_equal(pair.fold_scores_, 1 - expected.error)
-    np.testing.assert_array_equal(pair.cv_scores_["face-house"], 1 - expected.error)
+    np.testing.assert_array_equal(pair.contrast_scores_["face-house"], 1 - expected.error)
     np.testing.assert_array_equal(pair.coef_img_.vector("face-house"), np.float32(expected.refit.coef[:, 0]))
     np.testing.assert_array_equal(pair.inclusion_img_.vector("face"), expected.refit.inclusion[:, 0])
     table = pair.cv_predictions_.sort_values("row")
@@ -189,6 +189,8 @@ def test_three_classes_are_coupled(three, scan):
     np.testing.assert_array_equal(three.classes_[proba.argmax(axis=1)], table["predicted"])
     by_fold = (table["true"] == table["predicted"]).groupby(table["fold"]).mean()
     np.testing.assert_allclose(by_fold, three.fold_scores_)
+    assert list(three.cv_scores_) == ["cat", "face", "house"]  # by class, as in nilearn
+    assert list(three.contrast_scores_) == three.contrasts_
     against_others = [(table["true"] == "cat") == (table["predicted"] == "cat")][0]
     np.testing.assert_allclose(against_others.groupby(table["fold"]).mean(), three.cv_scores_["cat"])
     assert three.decision_function(scan.bold, scan.runs).shape == (len(scan.y), 3)
@@ -208,7 +210,9 @@ def test_pairs_of_many_classes_are_those_of_two(three, scan):
         np.where(scan.y[rows] == "face", 1.0, -1.0),
         scan.runs[rows],
     )
-    np.testing.assert_allclose(three.cv_scores_["face-house"], 1 - alone.error, atol=0.06)  # other centre
+    np.testing.assert_allclose(
+        three.contrast_scores_["face-house"], 1 - alone.error, atol=0.06
+    )  # other centre
 
 
 def test_ignored_volumes_help_to_clean_and_are_left_out(scan, three):
@@ -243,7 +247,17 @@ def test_scores_follow_scoring(scan):
     house = y[fits.rows] == "house"
     expected = [roc_auc_score(house[fits.fold == k], -fits.decision[fits.fold == k, 0]) for k in range(2)]
     np.testing.assert_allclose(decoder.cv_scores_["face"], expected)
-    assert decoder.cv_scores_["face"] == decoder.cv_scores_["house"] == decoder.cv_scores_["face-house"]
+    assert decoder.cv_scores_["face"] == decoder.cv_scores_["house"]
+    assert decoder.contrast_scores_ == {"face-house": decoder.cv_scores_["face"]}
+
+
+def test_a_callable_scores_contrasts_but_not_a_class_against_others(scan):
+    def accuracy(estimator, X, y):
+        return float(np.mean(estimator.predict(X) == y))
+
+    rows = scan.only("cat", "face", "house")
+    called, named = (GAMPDecoder(mask=scan.mask, scoring=s).fit(*rows) for s in (accuracy, "accuracy"))
+    assert called.cv_scores_ == {} and called.contrast_scores_ == named.contrast_scores_
 
 
 def test_tables_are_tidy(three):
@@ -253,7 +267,7 @@ def test_tables_are_tidy(three):
     right = np.trace(three.confusion_.to_numpy())
     assert right == (three.cv_predictions_["true"] == three.cv_predictions_["predicted"]).sum()
     assert list(three.stability_.index) == three.contrasts_
-    assert (three.stability_["nogueira_low"] <= three.stability_["nogueira"]).all()
+    assert (three.stability_["low"] <= three.stability_["nogueira"]).all()
     assert len(three.status_) == 3 * 6 and three.status_["status"].str.len().min() > 10
     assert three.converged_ == three.status_["converged"].all()
     assert isinstance(three.status_, pd.DataFrame) and three.status_["fold"].tolist()[5] == "refit"
@@ -318,7 +332,7 @@ def test_permutations_of_three_classes(three):
 
 def six_pairs(decoder):
     keys = ["-".join(sorted(pair)) for pair in PAPER_PAIRS]
-    return 1 - np.mean([np.mean(decoder.cv_scores_[key]) for key in keys])
+    return 1 - np.mean([np.mean(decoder.contrast_scores_[key]) for key in keys])
 
 
 def linear_svm(decoder):
@@ -351,4 +365,6 @@ def test_eight_categories_of_a_phantom():
     decoder.fit(bold, labels.conditions, groups=labels.runs)
     assert len(decoder.contrasts_) == 28
     assert six_pairs(decoder) < 0.35
+    assert max(map(len, decoder.stability_.to_string().splitlines())) <= 80  # a terminal cuts longer lines
+    assert list(decoder.stability_) == ["voxels", "jaccard", "chance", "nogueira", "low", "high"]
     assert decoder.fold_scores_.mean() > max(0.3, linear_svm(decoder) - 0.05)  # chance is 0.125

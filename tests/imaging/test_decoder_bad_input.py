@@ -3,6 +3,8 @@
 import nibabel
 import numpy as np
 import pytest
+from nilearn.image import resample_to_img
+from nilearn.maskers import NiftiMasker
 
 from mvpa_gamp import GAMPDecoder
 
@@ -98,6 +100,33 @@ def test_voxels_that_are_not_finite_are_dropped_with_a_sentence(volumes, mask):
         GAMPDecoder(mask=mask).fit(image(volumes), Y, RUNS)
 
 
+@pytest.mark.parametrize("form", ["image", "path", "paths", "runs"])
+def test_a_volume_of_nan_is_named(volumes, mask, form, tmp_path):
+    volumes[..., 21] = np.nan
+    whole = image(volumes)
+    given, named = whole, r"image 21 \(counted from 0\) is NaN or infinite in every voxel"
+    if form == "path":
+        nibabel.save(whole, tmp_path / "bold.nii.gz")
+        given, named = tmp_path / "bold.nii.gz", r"image 21 \(\S*bold\.nii\.gz\) \(counted"
+    elif form == "paths":
+        given = [tmp_path / f"{k}.nii.gz" for k in range(32)]
+        for k, path in enumerate(given):
+            nibabel.save(image(volumes[..., k]), path)
+        named = r"image 21 \(\S*21\.nii\.gz\)"
+    elif form == "runs":
+        given = [image(volumes[..., 8 * run : 8 * run + 8]) for run in range(4)]
+        named = r"image 21 \(volume 5 of image 2 of the list\)"
+    with pytest.raises(ValueError, match=rf"images: .*{named}.*Leave out such images"):
+        GAMPDecoder(mask=mask).fit(given, Y, RUNS)
+
+
+def test_a_volume_of_nan_is_named_also_where_a_masker_resamples(volumes):
+    volumes[..., 3] = np.nan
+    masker = NiftiMasker(mask_img=fine_mask(), standardize="zscore_sample", reports=False)
+    with pytest.raises(ValueError, match=r"image 3 \(counted from 0\) is NaN"):
+        GAMPDecoder(mask=masker).fit(image(volumes), Y, RUNS)
+
+
 def test_constant_voxels_do_no_harm(volumes, mask):
     volumes[1, 1, 1] = 7.0
     decoder = GAMPDecoder(mask=mask).fit(image(volumes), Y, RUNS)
@@ -116,12 +145,36 @@ def test_groups_too_small_to_be_cleaned_alone(volumes, mask):
     )  # nothing to clean, nothing to say
 
 
-def test_a_mask_on_another_grid_is_nilearns_business(volumes):
+def fine_mask():
     inside = np.zeros((10, 12, 8))
     inside[1:-1, 1:-1, 1:-1] = 1
-    fine = image(inside, np.diag([1.5, 1.5, 1.5, 1.0]))
+    return image(inside, np.diag([1.5, 1.5, 1.5, 1.0]))
+
+
+@pytest.mark.parametrize("form", ["image", "path"])
+def test_a_mask_on_another_grid_is_refused(volumes, mask, form, tmp_path):
+    given = fine_mask()
+    if form == "path":
+        nibabel.save(given, tmp_path / "fine.nii.gz")
+        given = tmp_path / "fine.nii.gz"
+    wanted = r"mask .* another grid: expected shape \(5, 6, 4\), got \(10, 12, 8\)\. Resample it .*nearest"
+    with pytest.raises(ValueError, match=wanted):
+        GAMPDecoder(mask=given).fit(image(volumes), Y, RUNS)
+    moved = image(np.asarray(mask.dataobj), AFFINE + np.diag([0, 0, 0.5, 0]))
+    with pytest.raises(
+        ValueError, match=r"mask in memory is on another grid: .*affines differ by up to 0\.5"
+    ):
+        GAMPDecoder(mask=moved).fit(image(volumes), Y, RUNS)
+    advised = resample_to_img(
+        fine_mask(), image(volumes), interpolation="nearest", force_resample=True, copy_header=True
+    )
+    assert GAMPDecoder(mask=advised).fit(image(volumes), Y, RUNS).coef_img_["face"].shape == (5, 6, 4)
+
+
+def test_what_a_masker_resamples_is_nilearns_business(volumes):
+    masker = NiftiMasker(mask_img=fine_mask(), standardize="zscore_sample", reports=False)
     with pytest.warns(UserWarning, match="imgs are being resampled to the mask_img resolution"):
-        decoder = GAMPDecoder(mask=fine).fit(image(volumes), Y, RUNS)
+        decoder = GAMPDecoder(mask=masker).fit(image(volumes), Y, RUNS)
     assert decoder.coef_img_["face"].shape == (10, 12, 8)
     assert decoder.n_elements_ == 480
 

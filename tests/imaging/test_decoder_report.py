@@ -49,7 +49,7 @@ def test_tables_say_what_was_fitted(three, folder):
     stem = "sub-phantom_contrast-catMinusHouse_desc-gampBgLr"
     folds = read[f"{stem}_folds.tsv"]
     np.testing.assert_allclose(
-        1 - folds["error_percent"][:-1] / 100, three.cv_scores_["cat-house"], atol=1e-5
+        1 - folds["error_percent"][:-1] / 100, three.contrast_scores_["cat-house"], atol=1e-5
     )
     assert folds["fold"].tolist()[-1] == "refit"
     predictions = read[f"{stem}_predictions.tsv"]
@@ -86,10 +86,26 @@ def test_the_page_is_one_file_that_tells_everything(three, tmp_path):
     assert page == report.html and page.startswith("<!DOCTYPE html>")
     for anchor in ("scores", "confusion", "maps", "consistency", "convergence", "methods"):
         assert f'<section id="{anchor}"' in page and f'href="#{anchor}"' in page
-    assert "SIMULATED PHANTOM" in page and "the first 1 of 3 contrasts" in page
+    assert "SIMULATED PHANTOM" in page and "Figures show 1 of 3 contrasts" in page
     assert f"p = {test.pvalue:.3g}" in page and f"{three.fold_scores_.mean():.3f}" in page
     assert "http://" not in page.replace("http://www.w3.org", "") and "<script" not in page
     assert report._repr_html_().startswith("<iframe")
+
+
+def test_contrasts_are_chosen_by_name(three):
+    page = three.generate_report(contrasts=["house-face"]).html  # either way round
+    assert "<h3>face vs house</h3>" in page and "<h3>cat vs face</h3>" not in page
+    assert "Figures show 1 of 3 contrasts" in page
+    assert "contrasts=[...]" not in three.generate_report(contrasts=three.contrasts_).html
+    page = three.generate_report(contrasts="face-house").html
+    assert page.count("<h3>") == 1
+    for wrong, said in (
+        (["face-hose"], "'face-house', .*got 'face-hose'"),
+        ([], "got none"),
+        (["cat"], "'cat'"),
+    ):
+        with pytest.raises(ValueError, match=rf"contrasts: expected names among contrasts_ .*{said}.*Choose"):
+            three.generate_report(contrasts=wrong)
 
 
 def test_names_that_look_like_markup_stay_text(three):

@@ -6,6 +6,7 @@ import pytest
 from nilearn import masking, signal
 
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.file_kinds import is_image, is_text
 from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.samples import Samples, load_samples
 
@@ -127,6 +128,30 @@ def test_useless_voxels_are_dropped_and_counted(tmp_path, volumes, inside, make_
     np.testing.assert_allclose(samples.X.std(axis=0) > 0.1, True)
 
 
+def test_a_volume_of_nan_is_named_with_its_file(study, make_image):
+    study.volumes[..., 26] = np.nan
+    for name, part in (("a.nii", slice(0, 20)), ("b.nii", slice(20, 60))):
+        nibabel.save(make_image(study.volumes[..., part], 2.0), study.folder / name)
+    files = [study.folder / "a.nii", study.folder / "b.nii"]
+    with pytest.raises(
+        DataError, match=r"b\.nii: volume 7 \(counted from 1\) is NaN .* all voxels"
+    ) as caught:
+        load_samples(files, study.labels, study.mask)
+    assert "a.nii" not in str(caught.value) and "leave out such volumes" in str(caught.value)
+    study.volumes[..., 26][np.isnan(study.volumes[..., 26])] = 500
+    for place in (26, 41):
+        study.volumes[..., place][study.inside] = np.r_[500, [np.nan] * (study.inside.sum() - 1)]
+    samples = load_samples(make_image(study.volumes, 2.0), study.labels, study.mask)
+    assert samples.X.shape[1] == 1
+    assert "volumes 27, 42 (counted from 1) are NaN or infinite in most voxels" in samples.notes[0]
+
+
+def test_a_mask_where_most_volumes_have_no_value_is_to_blame(study, make_image):
+    study.volumes[study.inside] = np.nan
+    with pytest.raises(DataError, match=r"mask: none of its \d+ voxels can be used \(\d+ with NaN"):
+        load_samples(make_image(study.volumes), study.labels, study.mask)
+
+
 def test_nan_beside_the_mask_does_no_harm(tmp_path, volumes, inside, make_study):
     volumes[0, 0, 0] = np.nan
     study = make_study(tmp_path, volumes, inside)
@@ -166,6 +191,30 @@ def test_grids_that_do_not_fit(study, make_image):
         DataError, match=r"BOLD file in memory is on another grid: expected shape \(7, 8, 9\)"
     ):
         load_samples([study.bold, smaller], study.labels, study.mask)
+
+
+@pytest.mark.parametrize("name", ["bold.nii.gz", "bold.nii", "bold"])
+def test_swapped_files_are_called_swapped(study, make_image, name):
+    bold = study.folder / name
+    if name.endswith(".nii.gz"):
+        bold = study.bold
+    else:
+        bold.write_bytes(make_image(study.volumes, 2.0).to_bytes())
+    with pytest.raises(
+        DataError, match=r"labels\.txt is text .*bold\S* is an image: they look swapped\. Give"
+    ):
+        load_samples(study.labels, bold, study.mask)
+    with pytest.raises(DataError, match=r"label file \S*bold\S* is an image, expected text"):
+        load_samples(make_image(study.volumes, 2.0), bold, study.mask)
+    with pytest.raises(DataError, match=r"BOLD file \S*labels\.txt is text, expected a 4-D NIfTI file"):
+        load_samples(study.labels, study.labels, study.mask)
+
+
+def test_labels_in_any_letters_are_text(study):
+    text = "labels chunks\n" + "ä" * 5000
+    study.labels.write_text(text, encoding="utf-8")
+    assert is_text(study.labels) and not is_image(study.labels)
+    assert not is_text(study.bold) and not is_text(study.folder / "nowhere")
 
 
 def test_no_file_at_all(study):

@@ -21,7 +21,9 @@ def test_settings_survive_config_toml(settings, tmp_path):
 def test_every_setting_has_its_place_in_config_toml(tmp_path):
     path = tmp_path / "config.toml"
     texts = [f.name for f in fields(FULL) if str(f.type) == "str | None"]
-    everything = asdict(FULL) | dict.fromkeys(texts, "x") | {"t_r": 2.5, "phantom": True, "fetch": True}
+    everything = (
+        asdict(FULL) | dict.fromkeys(texts, "x") | {"t_r": 2.5, "fdr": 0.1, "phantom": True, "fetch": True}
+    )
     path.write_text(settings_text(StudySettings(**everything)), encoding="utf-8")
     assert set(read_settings(path)) == set(asdict(FULL))
 

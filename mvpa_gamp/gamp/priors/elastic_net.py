@@ -38,6 +38,10 @@ class ElasticNet(Prior):
 
     The posterior is a positive and a negative truncated normal (the paper's elastic-net tables, with the
     lower variance and the constants corrected); the max-sum step is a shrunken soft threshold.
+
+    >>> from mvpa_gamp.gamp import ElasticNet
+    >>> float(ElasticNet(l1=2.0, l2=1.0).prox(3.0, 0.5).mean)  # (3 - 2 * 0.5) / (1 + 2 * 1 * 0.5)
+    1.0
     """
 
     l1: Parameter = 1.0

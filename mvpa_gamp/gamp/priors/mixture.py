@@ -35,6 +35,11 @@ class GaussianMixture(Prior):
     Each field is (L,), or (L, B) with one value per column; weights are at least 0 and sum to 1.
     The posterior is a mixture of the components' posteriors. It can have several modes, and the paper
     has no max-sum step for it.
+
+    >>> from mvpa_gamp.gamp import GaussianMixture
+    >>> prior = GaussianMixture(weights=(0.5, 0.5), means=(-1, 1), variances=(0.1, 0.1))
+    >>> round(float(prior.posterior(0.2, 1.0).mean), 3)
+    0.182
     """
 
     weights: Any = vector()  # noqa: RUF009 (a dataclass field)

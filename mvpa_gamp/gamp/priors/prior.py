@@ -73,7 +73,7 @@ class Prior:
         raise NotImplementedError
 
     def posterior(self, r: ArrayLike, tau_r: ArrayLike) -> Moments:
-        """Mean and variance of p(w | r): the sum-product step, lines 15 and 16 of Algorithm 1."""
+        """Mean and variance of p(w | r): the sum-product step, lines 16 and 17 of Algorithm 1."""
         return _finished(self.condition(r, tau_r).moments(), r)
 
     def expect(
@@ -106,7 +106,7 @@ class Prior:
         raise NotImplementedError
 
     def prox(self, r: ArrayLike, tau_r: ArrayLike) -> Moments:
-        """Proximal point and tau_r times its slope: the max-sum step, lines 17 and 18 of Algorithm 1."""
+        """Proximal point and tau_r times its slope: the max-sum step, lines 19 and 20 of Algorithm 1."""
         raise ValueError(
             f"A {type(self).__name__} prior has no max-sum step. Use mode='sum-product', or max-sum with "
             "a Gaussian, Laplace or ElasticNet prior."

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels
+from mvpa_gamp.imaging.masked_series import Series, collect_blocks
 from mvpa_gamp.imaging.phantom.anatomy import Anatomy
 from mvpa_gamp.imaging.phantom.cache import read_cached, write_cached
 from mvpa_gamp.imaging.phantom.patterns import ventral_temporal
 from mvpa_gamp.imaging.phantom.series import Scene, build_scene, run_conditions, simulate_run
 from mvpa_gamp.imaging.phantom.spec import Phantom
 from mvpa_gamp.imaging.processing import Processing
-from mvpa_gamp.imaging.samples import Samples, Series, collect_blocks, process_series
+from mvpa_gamp.imaging.samples import Samples, process_series
 from mvpa_gamp.imaging.truth import PlantedTruth
 
 MASKS = ("brain", "vt")

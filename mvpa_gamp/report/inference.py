@@ -1,0 +1,163 @@
+"""What goes beyond the table: permutation tests, selection at a false-discovery rate, learning curves."""
+
+from collections.abc import Mapping, Sequence
+
+from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.report import inference_plots
+from mvpa_gamp.report.files import MISSING, number
+from mvpa_gamp.report.markup import cell, figure, paragraph, section, table, text
+from mvpa_gamp.report.results import Results
+
+Rows = Sequence[Mapping[str, str]]
+
+
+def draw_inference(results: Results, subject: str) -> None:
+    """Write the figures of the section into ``figures/``."""
+    for what, draw in (
+        ("permutations", inference_plots.null_accuracies),
+        ("learningcurve", inference_plots.learning_curves),
+    ):
+        if subject in _subjects_with(results, what):
+            write_atomic(results.folder.figure(f"sub-{subject}_{what}.svg"), draw(results, subject))
+
+
+def _subjects_with(results: Results, what: str) -> list[str]:
+    """Subjects that have something for any unit."""
+    return [
+        sub
+        for sub in results.subjects
+        if any(what in results.inferred(*u) for u in results.units() if u[0] == sub)
+    ]
+
+
+def inference_section(results: Results) -> str:
+    """Everything that was asked for, in this order."""
+    rows = [row for row in results.inference_rows() if row["status"] == "ok"]
+    parts: list[str] = []
+    for what, show in (("permutations", _tests), ("fdr", _selections), ("learning_curve", _curves)):
+        if results.inference.get(what):
+            parts += show(results, rows)
+    left_out = [label for name, label in results.labels.items() if not name.startswith("gamp-")]
+    if left_out:
+        parts.append(
+            paragraph(
+                f"Not tested here: {', '.join(left_out)}. Their tuning by nested cross-validation would have "
+                "to be repeated for every permutation."
+            )
+        )
+    return section("inference", "Inference", *parts)
+
+
+def _tests(results: Results, rows: Rows) -> list[str]:
+    """P-values and the nulls they come from."""
+    head = ("Comparison", "Method", "Accuracy", "with permuted labels", "p", "p (Holm)", "Labellings")
+    body = [
+        _names(results, row)
+        + cell(f"{number(row['accuracy_percent']):.1f} %")
+        + cell(f"{number(row['null_mean_percent']):.1f} %", "quiet")
+        + cell(p_text(row["p_value"]), value=row["p_value"])
+        + cell(p_text(row["p_value_holm"]), value=row["p_value_holm"])
+        + cell(_count(row["labellings"]), "quiet")
+        for row in rows
+    ]
+    n = results.inference["permutations"]
+    failed = sum(int(number(row["fits_not_converged"])) for row in rows)
+    caption = text(
+        f"Labels exchanged in whole blocks within runs, {n:,} times; the whole cross-validation, tuning "
+        "included, repeated with each. p = (1 + number of permutations at least as accurate) / (1 + "
+        f"{n:,}). Holm: corrected for the comparisons of the table. Labellings: how many different ones the "
+        "exchange can reach." + (f" {failed} of the fits did not meet their stopping rule." if failed else "")
+    )
+    said = text(
+        "Bars: accuracies with permuted labels; line: the accuracy observed. A small p-value says that the "
+        "labels matter, not that the accuracy is high, nor which voxels matter."
+    )
+    cautions = dict.fromkeys(row["caution"] for row in rows if row["caution"] != MISSING)
+    parts = ["<h3>Is it better than chance?</h3>", _table(head, body, caption)]
+    parts += [paragraph(caution) for caution in cautions]
+    for subject in _subjects_with(results, "permutations"):
+        path = results.folder.figure(f"sub-{subject}_permutations.svg")
+        parts.append(figure(path, said, f"Accuracies with permuted labels, sub-{subject}"))
+    if results.inference["max_inclusion"]:
+        parts.append(
+            paragraph(
+                "Maps stat-logpfwe: minus the decimal logarithm of each voxel's p-value, corrected for all "
+                "voxels by the largest inclusion probability of each permutation (1.3 is p = 0.05)."
+            )
+        )
+    return parts
+
+
+def _selections(results: Results, rows: Rows) -> list[str]:
+    """Voxels at the expected rate, and what planted effects say about that rate."""
+    mine = [row for row in rows if row["fdr_verdict"] != MISSING]
+    body = [
+        _names(results, row) + cell(row["fdr_voxels"]) + cell(row["fdr_verdict"], "name wrap") for row in mine
+    ]
+    caption = text(
+        f"Largest set of voxels whose expected share of false discoveries is at most "
+        f"{100 * results.inference['fdr']:g} %, from the inclusion probabilities of the refit (mask "
+        "desc-<method>Fdr). The model behind these probabilities takes voxels as independent, so the rate is "
+        "checked: effects of known place are planted in these very volumes, under labels unrelated to the "
+        "real ones, and false selections are counted. A neighbour that correlates by 0.5 or more with a "
+        "planted voxel is not counted as false."
+    )
+    return [
+        "<h3>Which voxels, at which rate of false discoveries?</h3>",
+        _table(("Comparison", "Method", "Voxels", "Check with planted effects"), body, caption),
+    ]
+
+
+def _curves(results: Results, rows: Rows) -> list[str]:
+    """Accuracy against training runs."""
+    said = text(
+        "Marks: mean accuracy on the runs left out, over random sets of training runs, with the standard "
+        "error across runs. Dotted: what state evolution predicts for independent voxels with the "
+        "parameters learnt here; shaded where it may be extrapolated."
+    )
+    parts = ["<h3>How many runs are needed?</h3>"]
+    for subject in _subjects_with(results, "learningcurve"):
+        path = results.folder.figure(f"sub-{subject}_learningcurve.svg")
+        parts.append(figure(path, said, f"Learning curves, sub-{subject}"))
+    head = ("Comparison", "Method", "May the curve be extrapolated?")
+    body = [_names(results, row) + cell(row["curve"], "name wrap") for row in rows if row["curve"] != MISSING]
+    return [*parts, _table(head, body, "")]
+
+
+def _names(results: Results, row: Mapping[str, str]) -> str:
+    return cell(row["comparison"], "name") + cell(results.labels[row["method"]], "name")
+
+
+def _table(head: tuple[str, ...], body: list[str], caption: str) -> str:
+    words = ("Comparison", "Method", "Check with planted effects", "May the curve be extrapolated?")
+    top = "".join(cell(name, "name" if name in words else "", header=True) for name in head)
+    return table([top], body, caption)
+
+
+def p_text(value: str) -> str:
+    """A p-value in two digits."""
+    return f"{number(value):.2g}"
+
+
+def _count(digits: str) -> str:
+    """A whole number, of which only the size matters where it is large."""
+    return f"{int(digits):,}" if len(digits) <= 7 else f"10^{len(digits) - 1}"
+
+
+def inference_lines(results: Results) -> str:
+    """The same for the terminal: a line per comparison and method."""
+    asked = results.inference
+    lines = []
+    for row in results.inference_rows():
+        if row["status"] != "ok":
+            continue
+        said = []
+        if asked["permutations"]:
+            said.append(f"p = {p_text(row['p_value'])} ({asked['permutations']:,} permutations)")
+        if row["fdr_voxels"] != MISSING:
+            check = row["fdr_verdict"].split(":")[0]
+            said.append(f"{row['fdr_voxels']} voxels at FDR {asked['fdr']:g} ({check[0].lower()}{check[1:]})")
+        if row["curve"] != MISSING:
+            said.append("learning curve measured")
+        lines.append(f"{row['comparison']}, {results.labels[row['method']]}: {'; '.join(said)}")
+    return "\n".join(lines)

@@ -1,0 +1,96 @@
+"""What a worker does for inference in one go, with arrays as its answer, and the way back from arrays."""
+
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.decoding.discoveries import PlantedCheck, PlantedEffect, planted_check
+from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve, learning_curve
+from mvpa_gamp.decoding.permutation import NullStatistics, null_statistics
+from mvpa_gamp.methods.fold_fits import Method
+
+_PLANTED = 10  # voxels with an effect in a planted check, fewer in a small mask
+_FARTHER = (1.5, 2.0, 3.0)  # times the runs at hand, for which a learning curve is extrapolated
+
+Arrays = dict[str, NDArray]
+
+
+class NullChunk(NamedTuple):
+    """Some permutations of one unit."""
+
+    method: Method
+    rows: NDArray
+    labels: NDArray  # (m, k)
+    max_inclusion: bool
+
+    def answer(self, X: NDArray, runs: NDArray) -> Arrays:
+        """Scores of the k label vectors."""
+        found = null_statistics(self.method, X, self.labels, runs, max_inclusion=self.max_inclusion)
+        inclusion = {} if found.max_inclusion is None else {"max_inclusion": found.max_inclusion}
+        return {"score": found.score, "n_failed": np.array(found.n_failed), **inclusion}
+
+    def read(self, arrays: Arrays) -> NullStatistics:
+        """The way back."""
+        return NullStatistics(arrays["score"], arrays.get("max_inclusion"), int(arrays["n_failed"]))
+
+
+class Planting(NamedTuple):
+    """The planted check of one unit."""
+
+    method: Method
+    rows: NDArray
+    y: NDArray
+    blocks: NDArray
+    fdr: float
+    seed: int
+
+    def answer(self, X: NDArray, runs: NDArray) -> Arrays:
+        """Effects (K, 8) and what they were planted with."""
+        n_planted = max(1, min(_PLANTED, X.shape[1] // 10))
+        found = planted_check(
+            self.method, X, self.y, runs, n_planted=n_planted, fdr=self.fdr, blocks=self.blocks,
+            seed=self.seed,
+        )  # fmt: skip
+        return {
+            "effects": np.array(found.effects),
+            "planted": np.array([found.n_planted, found.n_repeats, found.resemblance]),
+        }
+
+    def read(self, arrays: Arrays) -> PlantedCheck:
+        """The way back."""
+        n_planted, n_repeats, resemblance = arrays["planted"].tolist()
+        effects = tuple(PlantedEffect(*row) for row in arrays["effects"].tolist())
+        sizes = int(n_planted), int(n_repeats), resemblance
+        return PlantedCheck(self.method.name, self.fdr, *sizes, self.seed, effects)
+
+
+class Curve(NamedTuple):
+    """The learning curve of one unit."""
+
+    method: Method
+    rows: NDArray
+    y: NDArray
+    seed: int
+
+    def answer(self, X: NDArray, runs: NDArray) -> Arrays:
+        """The measured and the predicted curve, and how it goes on if that may be said."""
+        found = learning_curve(self.method, X, self.y, runs, seed=self.seed)
+        sizes = [] if found.refusal else [round(share * found.n_runs) for share in _FARTHER]
+        farther = [found.extrapolate(size) for size in sizes]
+        stored = {f.name: np.asarray(getattr(found, f.name)) for f in fields(found) if f.name != "model"}
+        return {**stored, "farther": np.array(farther).reshape(-1, len(Extrapolation._fields))}
+
+    def read(self, arrays: Arrays) -> tuple[LearningCurve, tuple[Extrapolation, ...]]:
+        """The way back."""
+        known: dict[str, Any] = {
+            f.name: arrays[f.name] if arrays[f.name].ndim else arrays[f.name].item()
+            for f in fields(LearningCurve)
+            if f.name != "model"
+        }
+        farther = tuple(Extrapolation(int(runs), *values) for runs, *values in arrays["farther"].tolist())
+        return LearningCurve(**known, model=None), farther
+
+
+InferenceWork = NullChunk | Planting | Curve

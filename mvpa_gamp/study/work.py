@@ -1,0 +1,44 @@
+"""What a worker does: some work on some rows of X. It stores nothing; a failure is an answer, not an end."""
+
+import traceback
+from typing import Any, NamedTuple, Protocol
+
+from numpy.typing import NDArray
+
+from mvpa_gamp.gamp.threads import block_threads
+from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.study.fits import UnitFits, fit_unit
+
+
+class Work(Protocol):
+    """Anything that a worker can do with rows of X; small, because it is sent to the worker."""
+
+    @property
+    def rows(self) -> NDArray:
+        """The rows of X that it needs."""
+        ...
+
+    def answer(self, X: NDArray, runs: NDArray) -> Any:
+        """Do it, given these rows and their runs."""
+        ...
+
+
+class FitWork(NamedTuple):
+    """Every fold and the refit of one method on one comparison."""
+
+    method: Method
+    rows: NDArray
+    y: NDArray
+
+    def answer(self, X: NDArray, runs: NDArray) -> UnitFits:
+        """The fits."""
+        return fit_unit(self.method, X, runs, self.rows, self.y)
+
+
+def do(work: Work, X: NDArray, runs: NDArray) -> Any:
+    """The answer, or the traceback as text."""
+    try:
+        with block_threads(1):  # one thread for the BLAS: the same digits however many cores a worker has
+            return work.answer(X[work.rows], runs[work.rows])
+    except Exception:
+        return traceback.format_exc()
