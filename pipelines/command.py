@@ -2,10 +2,12 @@
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 FIGURES = Path("figures")
+Size = TypeVar("Size", bound=Any)
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,23 @@ def parse(
     values.pop("quick")
     options = Options(**{field: values.pop(field) for field in ("full", "seed", "out")})
     return options, argparse.Namespace(**values)
+
+
+def parse_trials(
+    description: str, argv: Sequence[str] | None, name: str, quick: Size, full: Size, per: str
+) -> tuple[Options, Size]:
+    """The shared options and the size of an experiment of several trials, whose number ``--trials`` sets.
+
+    ``quick`` and ``full`` are dataclasses with a field ``n_trials``; ``per`` says what a trial is.
+    """
+
+    def add_trials(parser: argparse.ArgumentParser) -> None:
+        said = f"{per} (default: quick {quick.n_trials}, full {full.n_trials})"
+        parser.add_argument("--trials", type=int, metavar="N", help=said)
+
+    options, own = parse(description, argv, add_trials, name=name)
+    size = full if options.full else quick
+    return options, replace(size, n_trials=own.trials or size.n_trials)
 
 
 def _seed(text: str) -> int:

@@ -8,11 +8,10 @@ them. All flip rates are columns of one solve. The quick run has a quarter of th
 matters is their ratio.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from scipy.special import ndtr, ndtri
 from mvpa_gamp.gamp import Design, Gaussian, Logistic, Robust, SolverSettings, fit_em, solve
 from mvpa_gamp.gamp.starts import start_prior
 
-from .command import Options, parse
+from .command import Options, parse_trials
 from .output import style, write_trials
 
 NAME = "robust_labels"
@@ -262,14 +261,8 @@ def run(options: Options, size: Size) -> dict[str, Any]:
         )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--trials", type=int, metavar="N", help="training sets (default: quick 4, full 10)")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    options, own = parse(__doc__ or "", argv, add_arguments, name=NAME)
-    size = FULL if options.full else QUICK
-    print(run(options, replace(size, n_trials=own.trials or size.n_trials))["headline"])
+    print(run(*parse_trials(__doc__ or "", argv, NAME, QUICK, FULL, "training sets"))["headline"])
     return 0
 
 

@@ -6,7 +6,6 @@ logistic likelihoods) stopped on its cavity score and run to its fixed point, an
 2-fold cross-validation within 10 of the truth.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from scipy.special import ndtr, ndtri
 
 from mvpa_gamp.methods import METHODS, FoldFits, GampMethod, Method, OneBitCS
 
-from .command import Options, parse
+from .command import Options, parse_trials
 from .output import COLOUR_OF, MARKER_OF, style, write_trials
 
 NAME = "sparsity_vs_error"
@@ -196,14 +195,8 @@ def run(options: Options, size: Size) -> dict[str, Any]:
         )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--trials", type=int, metavar="N", help="trials per K (default: quick 2, full 50)")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    options, own = parse(__doc__ or "", argv, add_arguments, name=NAME)
-    size = FULL if options.full else QUICK
-    print(run(options, replace(size, n_trials=own.trials or size.n_trials))["headline"])
+    print(run(*parse_trials(__doc__ or "", argv, NAME, QUICK, FULL, "trials per K"))["headline"])
     return 0
 
 

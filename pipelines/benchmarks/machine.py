@@ -73,10 +73,10 @@ def thread_pools() -> list[dict[str, Any]]:
 
 
 def commit() -> str | None:
-    """The commit of the source, marked when files differ from it; None outside a repository."""
+    """The commit of the source, marked when files other than results differ from it; None outside of git."""
     try:
         name = _git("rev-parse", "HEAD")
-        return f"{name} with changes" if _git("status", "--porcelain", "--untracked-files=no") else name
+        return f"{name} with changes" if _git("status", "--porcelain", "--untracked-files=no", "--", ":!figures") else name
     except (OSError, subprocess.SubprocessError):
         return None
 
