@@ -1,5 +1,6 @@
 """The BIDS App: participants, then the group; resumed after a kill; and who cannot be analysed."""
 
+import html
 import json
 import os
 import re
@@ -159,6 +160,24 @@ def test_the_group_page_is_one_file_and_says_what_was_assumed(done):
         assert words in page
     assert "http-equiv" in page and "<script" not in page
     assert page.count("<img") == 2
+
+
+def test_terminal_and_group_page_say_the_same(done, bids_tree, tmp_path, capsys):
+    out = shutil.copytree(done, tmp_path / "out")
+    assert main([str(bids_tree.root), str(out), "group"]) == 0
+    said, page = capsys.readouterr(), html.unescape((out / "index.html").read_text())
+    head, *lines = said.out.strip().splitlines()
+    for line in (head, *lines):
+        for words in re.split(r"\s{2,}", line):
+            assert f">{words}<" in page, words
+    assert re.split(r"\s{2,}", head)[-3:] == ["significant", "Prevalence", "95 % interval"]
+    assert [re.split(r"\s{2,}", line)[1] for line in lines] == ["GAMP BG-LR", "OneBitCS"]
+    for start in (
+        "Accuracy: mean over participants",
+        "Significant: participants whose test (binomial test over",
+    ):
+        (sentence,) = [line for line in said.err.splitlines() if line.startswith(start)]
+        assert f">{sentence}" in page
 
 
 def test_an_incomplete_participant_is_not_part_of_the_group(done, bids_tree, tmp_path, capsys):

@@ -2,13 +2,14 @@
 
 from .crossval import CrossValidation, Prediction, cross_validate
 from .discoveries import PlantedCheck, PlantedEffect, planted_check, select_at_fdr
-from .exchange import permuted_labels
+from .exchange import blocks_of_volumes, permuted_labels
 from .folds import Folds, leave_one_run_out
 from .learning_curve import Extrapolation, LearningCurve, learning_curve
 from .permutation import (
     NullStatistics,
     PermutationPlan,
     PermutationTest,
+    holm,
     null_scores,
     null_statistics,
     permutation_test,
@@ -29,8 +30,10 @@ __all__ = [
     "PlantedEffect",
     "Prediction",
     "Task",
+    "blocks_of_volumes",
     "contrast_name",
     "cross_validate",
+    "holm",
     "learning_curve",
     "leave_one_run_out",
     "make_tasks",

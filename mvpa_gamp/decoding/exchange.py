@@ -106,6 +106,9 @@ def blocks_of_volumes(conditions: Any, runs: Any, volumes: Any) -> NDArray:
     """The block (M,) of each volume: a stretch of successive volumes of one condition and run.
 
     ``volumes`` (M,) are places in the series, so that volumes left out (rest, other conditions) end a block.
+
+    >>> blocks_of_volumes(["face", "face", "face", "cat"], [1, 1, 1, 1], [4, 5, 9, 10]).tolist()
+    [0, 0, 1, 2]
     """
     conditions, runs, volumes = np.asarray(conditions), np.asarray(runs), np.asarray(volumes)
     changes = (conditions[1:] != conditions[:-1]) | (runs[1:] != runs[:-1]) | (np.diff(volumes) != 1)

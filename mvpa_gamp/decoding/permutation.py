@@ -178,7 +178,16 @@ def plan_permutations(
 
 
 def null_scores(method: Method, X: Any, labels: NDArray, runs: Any) -> NDArray:
-    """Mean held-out accuracy (k,) of leave-one-run-out with each of the label vectors (M, k)."""
+    """Mean held-out accuracy (k,) of leave-one-run-out with each of the label vectors (M, k).
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.decoding import null_scores, permuted_labels
+    >>> from mvpa_gamp.methods import METHODS
+    >>> runs, y = np.repeat(np.arange(6), 8), np.tile(np.repeat([1, -1], 4), 6)
+    >>> X = np.random.default_rng(0).standard_normal((48, 20)) + y[:, None] * (np.arange(20) == 5)
+    >>> null_scores(METHODS["onebit-cs"], X, permuted_labels(y, runs, n=3), runs).shape
+    (3,)
+    """
     return null_statistics(method, X, labels, runs).score
 
 
@@ -218,6 +227,9 @@ def holm(pvalues: Any) -> NDArray:
     """P-values (K,) of K tests, corrected so that one false claim among them is as rare as promised.
 
     Holm (1979): the i-th smallest of K is multiplied by K - i + 1, and never falls below a smaller one's.
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
     """
     p = np.asarray(pvalues, dtype=float)
     order = np.argsort(p, kind="stable")

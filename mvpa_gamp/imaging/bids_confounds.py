@@ -36,9 +36,9 @@ def check_columns(path: Path, columns: Sequence[str]) -> None:
     if missing:
         near = difflib.get_close_matches(missing[0], header, n=5, cutoff=0.4) or header[:5]
         meant = difflib.get_close_matches(missing[0], SETS, n=1)
+        offer = f"Did you mean {meant[0]}? " if meant else ""
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise DataError(
-            f"--confounds: {path.name} has no column {missing[0]}{more}. "
-            + (f"Did you mean {meant[0]}? " if meant else "")
-            + f"Choose among its {len(header)} columns, such as {', '.join(near)}; or none, motion6, motion24."
+            f"--confounds: {path.name} has no column {missing[0]}{more}. {offer}Choose among its "
+            f"{len(header)} columns, such as {', '.join(near)}; or none, motion6, motion24."
         )

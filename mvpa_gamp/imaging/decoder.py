@@ -325,7 +325,8 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any, groups: Any = None) -> NDArray:
         """The class of each image.
 
-        X may also be an array of masked rows. ``groups`` cleans images of several runs run by run; without
+        X may also be an array of masked rows. Images on another grid are resampled to the mask's by nilearn,
+        which warns. ``groups`` cleans images of several runs run by run; without
         it they are cleaned as one series, as in nilearn.
         """
         numbers = self._answers(X, groups)[2]

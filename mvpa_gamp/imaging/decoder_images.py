@@ -89,7 +89,8 @@ def extract(masker: NiftiMasker, series: Any, groups: NDArray | None, given: Any
     wrong = None if values.dtype.kind != "f" or np.isfinite(values).all() else ~np.isfinite(values)
     if wrong is not None:
         series = new_img_like(series, np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0))
-    masker, notes = _fitted(masker, series), ()
+    masker = _fitted(masker, series)
+    notes: tuple[str, ...] = ()
     if wrong is not None:
         masker, notes = _without(masker, series, wrong, given)
     X = np.ascontiguousarray(transform(masker, series, groups), dtype=np.float32)

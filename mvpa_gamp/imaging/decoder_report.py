@@ -60,10 +60,12 @@ def chosen_contrasts(decoder: Any, names: Sequence[str] | None, count: int) -> l
     if names is None:
         return list(range(min(max(1, count), len(known))))
     turned = [contrast_key(decoder.classes_[j], decoder.classes_[i]) for i, j in decoder._data.fits.pairs]
+    places = dict(zip([*known, *turned], [*range(len(known))] * 2, strict=True))
     wanted = [names] if isinstance(names, str) else list(names)
-    unknown = [name for name in wanted if name not in (*known, *turned)]
+    unknown = [name for name in wanted if name not in places]
     if unknown or not wanted:
-        near = difflib.get_close_matches(str(unknown[0]), [*known, *turned], n=3) if unknown else []
+        close = difflib.get_close_matches(str(unknown[0]), places, n=3) if unknown else []
+        near = list(dict.fromkeys(known[places[name]] for name in close))
         others = [name for name in known if name not in near]
         listed = ", ".join(map(repr, [*near, *others][:_OFFERED]))
         more = " ..." if len(near + others) > _OFFERED else ""
@@ -72,7 +74,7 @@ def chosen_contrasts(decoder: Any, names: Sequence[str] | None, count: int) -> l
             f"{', '.join(map(repr, unknown)) or 'none'}. Choose among them, or leave it out for the first "
             f"{min(count, len(known))}."
         )
-    return list(dict.fromkeys((known if name in known else turned).index(name) for name in wanted))
+    return list(dict.fromkeys(places[name] for name in wanted))
 
 
 def decoder_report(

@@ -8,7 +8,7 @@ import nibabel
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, Normalize
+from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -18,8 +18,12 @@ from mvpa_gamp.report.style import INK, QUIET, SHARES, WEIGHTS, look, png
 
 _PLANES = {"sagittal": 0, "coronal": 1, "axial": 2}
 _AXIS_NAMES = "xyz"
+_SIDES = (("L", "R"), ("P", "A"), ("I", "S"))  # where the axes of the canonical orientation begin and end
 _DRAWN = ("weight", "pattern", "pip", "selfreq")
 _WIDTH = 11.5  # inches: the page's width at a readable size of letters
+_BELOW = 0.52  # inches below a line, for letters
+_SILHOUETTE = "#e3e7ea"
+_RING = 12.0  # points, at least; around large voxels more
 # Values below this share of the scale stay transparent, so that the brain can be seen. A posterior is nowhere
 # zero: where it hardly differs from the prior there is nothing to show.
 _FAINT = {"weight": 0.05, "pip": 0.2, "selfreq": 0.0, "pattern": 0.0}
@@ -61,8 +65,8 @@ def _panels(shape: tuple[int, ...], shown: Collection[str]) -> list[Panel]:
     panels = [
         *(Panel(lead, plane, f"{lead}, {plane}") for plane in _PLANES),
         *([] if lead == "pattern" else [Panel("pattern", "axial", "pattern, axial")]),
-        Panel("pip", "axial", "inclusion, projected", projection=True),
-        Panel("selfreq", "axial", "selection freq., projected", projection=True),
+        Panel("pip", "axial", "inclusion, from above", projection=True),
+        Panel("selfreq", "axial", "selection, from above", projection=True),
     ]
     return [panel for panel in panels if panel.stat in shown]
 
@@ -90,15 +94,15 @@ def map_figure(lines: Sequence[MapLine], background: Path, mask: Path, banner: s
     shown = {stat for line in lines for stat in line.paths}
     panels = _panels(backdrop.mean.data.shape, shown)
     with look():
-        widths, height = _sizes(backdrop.mean, panels)
-        figure = Figure(figsize=(_WIDTH, len(lines) * (height + 0.25)))
+        widths, height, inches_per_mm = _sizes(backdrop.mean, panels)
+        figure = Figure(figsize=(_WIDTH, len(lines) * (height + _BELOW)))
         axes = figure.subplots(len(lines), len(panels), squeeze=False, width_ratios=widths)
-        figure.subplots_adjust(left=0.04, right=1, bottom=0, top=1, wspace=0.06, hspace=0.25 / height)
+        figure.subplots_adjust(left=0.04, right=1, bottom=0, top=1, wspace=0.1, hspace=_BELOW / height)
         for row, line in zip(axes, lines, strict=True):
-            _draw_line(list(row), line, backdrop, panels)
+            _draw_line(list(row), line, backdrop, panels, _ring_size(backdrop.mean, inches_per_mm))
         for ax, panel in zip(axes[0], panels, strict=True):
             place = ax.get_position(original=True)
-            above = place.y1 + 0.08 / figure.get_figheight()
+            above = place.y1 + 0.15 / figure.get_figheight()
             figure.text((place.x0 + place.x1) / 2, above, panel.title, ha="center", fontsize=8.5)
         _colour_bars(figure)
         return png(figure, banner)
@@ -131,11 +135,15 @@ def _volume(path: Path) -> Volume:
 
 @dataclass(frozen=True)
 class Backdrop:
-    """What lies under the maps: the mean volume inside a box, where it is not air, and its scale of grey."""
+    """What lies under the maps: the mean volume inside a box, where it is not air, and its scale of grey.
+
+    Under a projection lies the shadow of all analysed voxels, because a slice would not hold all of them.
+    """
 
     box: tuple[slice, ...]
     mean: Volume
-    inside: NDArray
+    inside: NDArray  # not air, or analysed
+    analysed: NDArray
     grey: Normalize
 
 
@@ -143,30 +151,36 @@ def _backdrop(background: Path, mask: Path) -> Backdrop:
     """The mean volume, cut to the voxels that can be seen or were analysed, with a margin of one."""
     whole = _volume(background)
     values = np.nan_to_num(whole.data)
-    inside = values > 0.1 * np.percentile(values, 98)
-    seen = np.argwhere(inside | (_volume(mask).data > 0))
+    analysed = _volume(mask).data > 0
+    inside = (values > 0.1 * np.percentile(values, 98)) | analysed
+    seen = np.argwhere(inside)
     low, high = np.maximum(seen.min(axis=0) - 1, 0), np.minimum(seen.max(axis=0) + 2, values.shape)
     box = tuple(slice(int(a), int(b)) for a, b in zip(low, high, strict=True))
     dark, bright = np.percentile(values[inside], [1, 99.5]) if inside.any() else (0.0, 1.0)
     span = (bright - dark) or 1.0
     pale = Normalize(dark - 0.9 * span, bright + 0.15 * span)  # so that colour stands out
-    return Backdrop(box, whole.cut(box), inside[box], pale)
+    return Backdrop(box, whole.cut(box), inside[box], analysed[box], pale)
 
 
-def _sizes(background: Volume, panels: list[Panel]) -> tuple[list[float], float]:
-    """Width of each panel in mm and height of a line in inches, the same scale for all."""
+def _sizes(background: Volume, panels: list[Panel]) -> tuple[list[float], float, float]:
+    """Width of each panel in mm, height of a line in inches, and inches per mm, the same for all."""
     size = background.zooms * background.data.shape
     planes = [np.delete(size, _PLANES[panel.plane]) for panel in panels]
     widths = [float(plane[0]) for plane in planes]
     inches_per_mm = 0.92 * _WIDTH / sum(widths)
-    return widths, inches_per_mm * max(float(plane[1]) for plane in planes)
+    return widths, inches_per_mm * max(float(plane[1]) for plane in planes), inches_per_mm
 
 
-def _draw_line(axes: list[Axes], line: MapLine, backdrop: Backdrop, panels: list[Panel]) -> None:
-    """All panels of one method."""
+def _ring_size(background: Volume, inches_per_mm: float) -> float:
+    """Points across a ring that leaves the voxel inside it free."""
+    return max(_RING, 1.8 * float(background.zooms.mean()) * inches_per_mm * 72)
+
+
+def _draw_line(axes: list[Axes], line: MapLine, backdrop: Backdrop, panels: list[Panel], ring: float) -> None:
+    """All panels of one method; ``ring`` is the size of the ring around the peak."""
     maps = {stat: _volume(path).cut(backdrop.box) for stat, path in line.paths.items() if stat in _DRAWN}
     lead = maps[_lead(maps)].data
-    peak, empty = _peak(lead), not np.any(lead)
+    peak, ring = _peak(lead), ring if np.any(lead) else 0.0
     axes[0].set_ylabel(line.label, fontsize=9, color=INK, labelpad=8)
     for ax, panel in zip(axes, panels, strict=True):
         ax.set_xticks([])
@@ -177,7 +191,7 @@ def _draw_line(axes: list[Axes], line: MapLine, backdrop: Backdrop, panels: list
         if panel.stat not in maps:
             _draw_nothing(ax, backdrop.mean, panel)
             continue
-        _draw_panel(ax, maps[panel.stat], backdrop, panel, peak, empty)
+        _draw_panel(ax, maps[panel.stat], backdrop, panel, peak, ring)
 
 
 def _draw_nothing(ax: Axes, background: Volume, panel: Panel) -> None:
@@ -199,20 +213,25 @@ def _peak(weights: NDArray) -> tuple[int, ...]:
 
 
 def _draw_panel(
-    ax: Axes, volume: Volume, backdrop: Backdrop, panel: Panel, peak: tuple[int, ...], empty: bool
+    ax: Axes, volume: Volume, backdrop: Backdrop, panel: Panel, peak: tuple[int, ...], ring: float
 ) -> None:
-    """A slice of the mean volume with the map above it; ``empty`` if all weights are zero."""
+    """A slice of the mean volume with the map above it; no ring (0) if all weights are zero."""
     axis = _PLANES[panel.plane]
-    below = np.take(backdrop.mean.data, peak[axis], axis=axis)
-    outside = ~np.take(backdrop.inside, peak[axis], axis=axis)
-    above = volume.data.max(axis=axis) if panel.projection else np.take(volume.data, peak[axis], axis=axis)
     width, height = np.delete(volume.zooms, axis)
     aspect = float(height / width)
-    _show(ax, np.ma.masked_array(below, outside), aspect, "gray", backdrop.grey)
+    if panel.projection:
+        above = volume.data.max(axis=axis)
+        shadow = backdrop.analysed.any(axis=axis)
+        _show(ax, np.ma.masked_equal(shadow, False), aspect, ListedColormap([_SILHOUETTE]), Normalize(0, 1))
+    else:
+        above = np.take(volume.data, peak[axis], axis=axis)
+        below = np.take(backdrop.mean.data, peak[axis], axis=axis)
+        outside = ~np.take(backdrop.inside, peak[axis], axis=axis)
+        _show(ax, np.ma.masked_array(below, outside), aspect, "gray", backdrop.grey)
     colours, scale = _scale(panel.stat, volume.data)
     faint = np.abs(above) <= _FAINT[panel.stat] * (scale.vmax or 1.0)
     _show(ax, np.ma.masked_array(above, faint), aspect, colours, scale)
-    _annotate(ax, volume, panel, peak, ring=not empty)
+    _annotate(ax, volume, panel, peak, ring)
 
 
 def _show(ax: Axes, plane: NDArray, aspect: float, colours: str | Colormap, scale: Normalize) -> None:
@@ -228,11 +247,11 @@ def _scale(stat: str, values: NDArray) -> tuple[Colormap, Normalize]:
     return WEIGHTS, Normalize(-top, top)
 
 
-def _annotate(ax: Axes, volume: Volume, panel: Panel, peak: tuple[int, ...], ring: bool) -> None:
-    """The slice's coordinate below, left and right on axial and coronal planes, a ring around the peak."""
+def _annotate(ax: Axes, volume: Volume, panel: Panel, peak: tuple[int, ...], ring: float) -> None:
+    """Letters at the four sides, the slice's coordinate below, a ring around the peak."""
     axis = _PLANES[panel.plane]
     if panel.projection:
-        text = "all slices"
+        text = "largest value of all slices"
     elif not np.any(volume.data):
         text = "nothing selected"
     else:
@@ -240,11 +259,25 @@ def _annotate(ax: Axes, volume: Volume, panel: Panel, peak: tuple[int, ...], rin
         text = f"{_AXIS_NAMES[axis]} = {place:.0f} mm"
         if ring:
             across, up = np.delete(peak, axis)
-            ax.plot(across, up, "o", ms=9, mfc="none", mec=INK, mew=0.7, alpha=0.8)
-    ax.text(0.5, -0.02, text, transform=ax.transAxes, ha="center", va="top", fontsize=7, color=QUIET)
-    if panel.plane != "sagittal":
-        ax.text(0.0, -0.02, "L", transform=ax.transAxes, ha="left", va="top", fontsize=7, color=QUIET)
-        ax.text(1.0, -0.02, "R", transform=ax.transAxes, ha="right", va="top", fontsize=7, color=QUIET)
+            _draw_ring(ax, across, up, ring)
+    (left, right), (bottom, top) = (_SIDES[side] for side in range(3) if side != axis)
+    for x, y, ha, va, letter in (
+        (0.0, 0.0, "left", "top", left),
+        (1.0, 0.0, "right", "top", right),
+        (0.5, 0.0, "center", "top", bottom),
+        (0.5, 1.0, "center", "bottom", top),
+    ):
+        ax.text(x, y, letter, transform=ax.transAxes, ha=ha, va=va, fontsize=7, color=QUIET)
+    ax.annotate(
+        text, (0.5, 0), (0, -11), "axes fraction", "offset points", ha="center", va="top",
+        fontsize=7, color=QUIET,
+    )  # fmt: skip
+
+
+def _draw_ring(ax: Axes, across: int, up: int, size: float) -> None:
+    """A dark ring with a white one around it, to be seen on dark and on pale voxels."""
+    for colour, width in (("white", 2.2), (INK, 0.9)):
+        ax.plot(across, up, "o", ms=size, mfc="none", mec=colour, mew=width)
 
 
 def _colour_bars(figure: Figure) -> None:

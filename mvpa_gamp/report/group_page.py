@@ -15,6 +15,15 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.report.brain_figures import MapLine, map_figure
 from mvpa_gamp.report.files import number, read_json, read_tsv, write_text
 from mvpa_gamp.report.folder import ResultsFolder
+from mvpa_gamp.report.group_words import (
+    ACCURACY,
+    ACCURACY_CAPTION,
+    BOUND,
+    CHANCE_CAPTION,
+    PREVALENCE,
+    significance_caption,
+    words,
+)
 from mvpa_gamp.report.markup import cell, details, figure, paragraph, section, table, text
 from mvpa_gamp.report.page import banner, document, header
 from mvpa_gamp.report.style import INK, QUIET, RULE, colour, look, marker, svg
@@ -30,8 +39,8 @@ _REFERENCES = (
     "e62461. doi:10.7554/eLife.62461",
 )
 _RUN_TEST = (
-    "No permutation results were found, so each participant was tested by a binomial test whose units are "
-    "held-out runs: under chance a run's balanced accuracy is above one half in at most half of the runs. "
+    "Participants without permutation results were tested by a binomial test whose units are held-out "
+    "runs: under chance a run's balanced accuracy is above one half in at most half of the runs. "
     "Volumes of a run are correlated and are not counted one by one. Runs are independent, but folds share "
     "training runs, so that their outcomes are not: without any signal simulated participants reached small "
     "p-values two to three times too often. P-values are therefore multiplied by three. A permutation test "
@@ -45,9 +54,8 @@ _PERMUTATION = (
 _BAYES = (
     "The prevalence is the share of the population in which this experiment would find above-chance "
     "decoding (Ince et al., 2021): participants are a random sample of it, a uniform prior, and a test "
-    "that misses nobody (sensitivity 1), which makes it a lower bound. Most probable value and 95 % "
-    "highest-density interval. A mean accuracy above chance says less: a single participant can bring it "
-    "about."
+    "that misses nobody (sensitivity 1), which makes it a lower bound. A mean accuracy above chance says "
+    "less: a single participant can bring it about."
 )
 
 
@@ -97,25 +105,18 @@ def _render(
 
 def _accuracy_table(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) -> str:
     """Mean and standard error over participants."""
-    head = ("Comparison", "Method", "Participants", "Accuracy", "lowest", "highest", "by chance")
-    body = [
-        cell(row["comparison"], "name")
-        + cell(study["methods"][row["method"]], "name")
-        + cell(row["participants"])
-        + cell(_mean(row), value=row["accuracy_percent"])
-        + "".join(cell(f"{number(row[f'{name}_percent']):.1f} %") for name in ("lowest", "highest", "chance"))
-        for row in rows
-    ]
-    caption = text(
-        "Accuracy: mean over participants of the mean over held-out runs ± its standard error across "
-        "participants. By chance: always saying the more frequent category."
-    )
-    return table([_head(head)], body, caption)
+    body = [_line(study, row, list(ACCURACY), {"accuracy": row["accuracy_percent"]}) for row in rows]
+    caption = text(f"{ACCURACY_CAPTION} {CHANCE_CAPTION}")
+    return table([_head(("Comparison", "Method", *ACCURACY.values()))], body, caption)
 
 
-def _mean(row: Mapping[str, str]) -> str:
-    spread = number(row["accuracy_se_percent"])
-    return f"{number(row['accuracy_percent']):.1f} %" + ("" if math.isnan(spread) else f" ± {spread:.1f}")
+def _line(
+    study: Mapping[str, Any], row: dict[str, str], columns: Sequence[str], exact: dict[str, str]
+) -> str:
+    """Comparison, method and what is said about them; ``exact`` are unrounded values by column."""
+    said = words(row)
+    names = cell(row["comparison"], "name") + cell(study["methods"][row["method"]], "name")
+    return names + "".join(cell(said[name], value=exact.get(name)) for name in columns)
 
 
 def _head(names: Sequence[str]) -> str:
@@ -130,33 +131,14 @@ def _accuracy_picture(folder: ResultsFolder) -> str:
 def _prevalence_parts(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) -> list[str]:
     """What the prevalence means, and its table."""
     permuted = study["test"] == "permutation"
-    head = ["Comparison", "Method", "significant", "Prevalence", "95 % interval", "P(more than half)"]
-    head += ["smaller prevalences rejected"] if permuted else []
-    body = []
-    for row in rows:
-        low, high = number(row["prevalence_low"]), number(row["prevalence_high"])
-        cells = [
-            cell(f"{row['significant']} of {row['tested']}"),
-            cell(_share(row["prevalence"]), value=row["prevalence"]),
-            cell("–" if math.isnan(low) else f"{low:.2f} to {high:.2f}"),
-            cell(_share(row["majority_probability"])),
-            *([cell(_share(row["minimum_bound"]))] if permuted else []),
-        ]
-        names = cell(row["comparison"], "name") + cell(study["methods"][row["method"]], "name")
-        body.append(names + "".join(cells))
-    caption = text(
-        f"Significant: participants whose test has p ≤ {study['alpha']:g}, of those who can reach it."
-    )
+    columns = PREVALENCE | (BOUND if permuted else {})
+    body = [_line(study, row, list(columns), {"prevalence": row["prevalence"]}) for row in rows]
+    caption = text(significance_caption(study["alpha"], study["test"]))
     return [
         paragraph(_PERMUTATION if permuted else _RUN_TEST),
         paragraph(_BAYES),
-        table([_head(head)], body, caption),
+        table([_head(("Comparison", "Method", *columns.values()))], body, caption),
     ]
-
-
-def _share(written: str) -> str:
-    value = number(written)
-    return "–" if math.isnan(value) else f"{value:.2f}"
 
 
 def _links(study: Mapping[str, Any]) -> str:
@@ -191,7 +173,8 @@ def _map_parts(folder: ResultsFolder, study: Mapping[str, Any]) -> list[str]:
     caption = text(
         "Means over participants of the refits' patterns (each scaled to unit root mean square first) and "
         "inclusion probabilities, at the voxels analysed in all of them. Slices pass through the pattern's "
-        "peak (ring). Left is left."
+        "peak (ring); views from above show the largest value of all slices on the outline of the analysed "
+        "voxels. Left is left."
     )
     parts = []
     for contrast in dict.fromkeys(unit["contrast"] for unit in study["maps"]):

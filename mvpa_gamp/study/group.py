@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from mvpa_gamp._version import __version__
-from mvpa_gamp.report.files import read_json, write_json, write_tsv
+from mvpa_gamp.report.files import read_json, read_tsv, write_json, write_tsv
 from mvpa_gamp.report.folder import ResultsFolder
 from mvpa_gamp.report.group_page import build_group_page
+from mvpa_gamp.report.group_words import ACCURACY_CAPTION, group_lines, significance_caption
 from mvpa_gamp.report.manifest import missing_files
 from mvpa_gamp.report.results import Results, ResultsError, read_results
 from mvpa_gamp.report.tables import AVERAGE
@@ -21,6 +22,7 @@ from mvpa_gamp.study.group_scores import (
     Score,
     accuracy_row,
     group_row,
+    name_of_test,
     scores_of,
 )
 from mvpa_gamp.study.participants import stripped
@@ -53,9 +55,12 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     notes = [
         *unfinished, *_skipped(folder, people), *_mixed(people), *sentences, *_powerless(scores, alpha),
     ]  # fmt: skip
-    write_json(folder.group, _study(people, scores, alpha, maps, notes))
+    study = _study(people, scores, alpha, maps, notes)
+    write_json(folder.group, study)
     page = build_group_page(root)
-    console.result(_lines(rows), always=True)
+    console.result(group_lines(read_tsv(folder.group_table("summary")), study["methods"]), always=True)
+    for caption in (ACCURACY_CAPTION, significance_caption(alpha, study["test"])):
+        console.note(caption)
     for note in notes[len(unfinished) :]:
         console.note(note)
     console.note(f"Page: {page}")
@@ -144,37 +149,15 @@ def _study(
     labels: dict[str, str] = {}
     for person in people:
         labels |= person.labels
-    permuted = bool(scores) and all(score.null is not None for score in scores)
     return {
         "package": "mvpa_gamp",
         "version": __version__,
         "phantom": any(person.phantom for person in people),
         "subjects": [subject for person in people for subject in person.subjects],
         "alpha": alpha,
-        "test": "permutation" if permuted else "binomial test over runs",
+        "test": name_of_test(scores),
         "methods": labels,
         "comparisons": {s.contrast: s.comparison for s in scores if s.contrast != AVERAGE},
         "maps": maps,
         "notes": notes,
     }
-
-
-def _lines(rows: Sequence[dict[str, Any]]) -> str:
-    """The group table for the terminal."""
-    first = max([10, *(len(row["comparison"]) for row in rows)]) + 2
-    measures = f"{'Accuracy %':>14}{'n':>4}{'above chance':>14}{'prevalence':>22}"
-    lines = [f"{'Comparison':<{first}}{'Method':<14}{measures}"]
-    for row in rows:
-        spread = row["accuracy_se_percent"]
-        accuracy = f"{row['accuracy_percent']:.1f}" + (f" ± {spread:.1f}" if spread == spread else "")
-        lines.append(
-            f"{row['comparison']:<{first}}{row['method']:<14}{accuracy:>14}{row['participants']:>4}"
-            f"{row['significant']:>8} of {row['tested']:<2}{_prevalence(row):>23}"
-        )
-    return "\n".join(lines)
-
-
-def _prevalence(row: dict[str, Any]) -> str:
-    if row["prevalence"] is None:
-        return "n/a"
-    return f"{row['prevalence']:.2f} ({row['prevalence_low']:.2f} to {row['prevalence_high']:.2f})"

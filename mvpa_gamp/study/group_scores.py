@@ -109,7 +109,7 @@ def accuracy_row(score: Score, alpha: float) -> dict[str, Any]:
         "chance_percent": 100 * score.chance,
         "runs": score.runs,
         "runs_above_chance": sum(value > 0.5 + 1e-9 for value in score.by_run),
-        "test": _test_name([score]),
+        "test": name_of_test([score]),
         "p_value": score.p_value,
         "significant": score.p_value <= alpha if score.testable(alpha) else None,
     }
@@ -130,7 +130,7 @@ def group_row(scores: Sequence[Score], alpha: float) -> dict[str, Any]:
         "lowest_percent": 100 * values.min(),
         "highest_percent": 100 * values.max(),
         "chance_percent": 100 * float(np.mean([score.chance for score in scores])),
-        "test": _test_name(scores),
+        "test": name_of_test(scores),
         "tested": len(tested),
         "significant": significant,
     }
@@ -155,7 +155,8 @@ def _prevalence(tested: Sequence[Score], significant: int, alpha: float) -> dict
     return out
 
 
-def _test_name(scores: Sequence[Score]) -> str:
+def name_of_test(scores: Sequence[Score]) -> str:
+    """The test, or the tests, by which these scores are judged."""
     kinds = {"binomial test over runs" if score.null is None else "permutation" for score in scores}
     return " and ".join(sorted(kinds))
 

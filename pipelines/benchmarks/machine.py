@@ -76,7 +76,8 @@ def commit() -> str | None:
     """The commit of the source, marked when files other than results differ from it; None outside of git."""
     try:
         name = _git("rev-parse", "HEAD")
-        return f"{name} with changes" if _git("status", "--porcelain", "--untracked-files=no", "--", ":!figures") else name
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":!figures")
+        return f"{name} with changes" if changed else name
     except (OSError, subprocess.SubprocessError):
         return None
 

@@ -1,0 +1,31 @@
+"""Sentences before the table: unbalanced comparisons, and methods that select next to nothing."""
+
+from types import SimpleNamespace
+
+from mvpa_gamp.report.cautions import cautions
+from mvpa_gamp.report.tables import AVERAGE
+
+
+def results(positive=10, negative=10, voxels=5.0):
+    rows = [
+        {"method": "cdn", "contrast": "faceMinusHouse", "comparison": "face vs house", "voxels": voxels},
+        {"method": "cdn", "contrast": AVERAGE, "comparison": "average", "voxels": voxels},
+    ]
+    task = {"label": "face vs house", "positive_volumes": positive, "negative_volumes": negative}
+    return SimpleNamespace(tasks=[task], rows=rows, labels={"cdn": "CDN"})
+
+
+def test_nothing_to_say_about_balanced_comparisons_with_selections():
+    assert cautions(results()) == []
+    assert cautions(results(positive=8)) == []  # at the limit
+
+
+def test_always_saying_the_more_frequent_category_is_named_as_the_rival():
+    (said,) = cautions(results(positive=30, negative=10))
+    assert said.startswith("face vs house is unbalanced, 30 against 10 volumes")
+    assert "errs in 25 %" in said  # ten of forty
+
+
+def test_a_method_that_selects_nothing_is_named_once_with_its_comparisons():
+    (said,) = cautions(results(voxels=0.4))
+    assert said.startswith("CDN selects less than one voxel per fold on face vs house:")

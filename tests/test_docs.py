@@ -1,0 +1,250 @@
+"""The documentation: examples run, commands are understood, API pages are complete, the site builds."""
+
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mvpa_gamp
+from mvpa_gamp import __main__ as bids_command
+from mvpa_gamp import haxby as haxby_command
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = (ROOT / "README.md", *sorted(DOCS.glob("*.md")))
+PARSERS = {"mvpa_gamp": bids_command.build_parser, "mvpa_gamp.haxby": haxby_command.build_parser}
+COMPLETE = ("mvpa_gamp.stability", "mvpa_gamp.parallel")  # without __all__: all of their functions are public
+GENERATED = ("_build", "gallery", "__pycache__")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a page, in order."""
+    found = re.findall(
+        rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    return [str(block) for block in found]
+
+
+def load(path: Path) -> Any:
+    """A Python file outside of any package."""
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# --- examples
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.name)
+def test_python_blocks_run(page, monkeypatch, tmp_path, capsys):
+    """All blocks of a page, in order, in one namespace; a warning is an error."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for number, block in enumerate(blocks(page, "python"), 1):
+        exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+    if page.name == "README.md":
+        printed = capsys.readouterr().out.splitlines()
+        promised = re.search(r"get_support\(\)\)\)\s+# (.*)", page.read_text(encoding="utf-8"))
+        assert promised is not None and printed[0] == promised.group(1)
+        assert {path.name for path in tmp_path.iterdir()} == {"inclusion.nii.gz", "report.html"}
+        assert float(printed[-1]) < 0.05  # the permutation test
+
+
+# --- commands
+
+
+def commands() -> list[tuple[str, str, list[str]]]:
+    """Page, module and arguments of every command of this package that a page shows."""
+    out = []
+    for page in PAGES:
+        for block in blocks(page, "bash"):
+            for line in block.replace("\\\n", " ").splitlines():
+                found = re.search(r"-m (mvpa_gamp[\w.]*)(?: (.*))?$", line)
+                if found:
+                    out.append((page.name, found[1], shlex.split(found[2] or "", comments=True)))
+    return out
+
+
+def test_pages_show_commands():
+    shown = commands()
+    assert {module for _, module, _ in shown} == set(PARSERS)
+    assert len(shown) > 10 and any("--phantom" in arguments for _, _, arguments in shown)
+
+
+@pytest.mark.parametrize(("page", "module", "arguments"), commands(), ids=lambda part: str(part)[:60])
+def test_commands_are_understood(page, module, arguments):
+    PARSERS[module]().parse_args(arguments)
+
+
+def phantom_commands() -> list[Any]:
+    """Each command on the phantom once; permutations and learning curves take their time."""
+    shown = {tuple(arguments): arguments for _, _, arguments in commands() if "--phantom" in arguments}
+    slow = {"--permutations", "--learning-curve"}
+    return [pytest.param(a, marks=[pytest.mark.slow] if slow & set(a) else []) for a in shown.values()]
+
+
+@pytest.mark.parametrize("arguments", phantom_commands(), ids=lambda arguments: " ".join(arguments)[:60])
+def test_commands_on_the_phantom_run(arguments, monkeypatch, tmp_path):
+    """As shown, but on a small grid, with one comparison and a few permutations."""
+    monkeypatch.chdir(tmp_path)
+    small = list(arguments)
+    if "--permutations" in small:
+        small[small.index("--permutations") + 1] = "20"
+    pairs = [] if "--pairs" in small else ["--pairs", "face:house"]
+    code = haxby_command.main([*small, *pairs, "--phantom-shape", "9", "11", "9", "--quiet"])
+    assert code == 0
+    assert (tmp_path / small[small.index("--out") + 1] / "index.html").is_file()
+
+
+def test_the_slurm_script_gives_a_command_that_is_understood():
+    script = load(DOCS / "slurm_example.py")
+    bids_command.build_parser().parse_args([*script.COMMAND, "--dask", "tcp://node:8786"])
+
+
+# --- API pages
+
+
+def documented() -> dict[tuple[str, str], Path]:
+    """(module, name) of everything that an API page documents."""
+    found = {}
+    for page in sorted((DOCS / "api").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for module, names in re.findall(r"^```\{api\} (\S+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+            for line in names.split("\n"):
+                if line.strip():
+                    found[module, line.split(":")[0].strip()] = page
+    return found
+
+
+def test_what_the_api_pages_document_exists():
+    missing = [
+        f"{page.name}: {module}.{name}"
+        for (module, name), page in documented().items()
+        if not hasattr(importlib.import_module(module), name)
+    ]
+    assert not missing, missing
+
+
+def test_every_public_name_stands_in_the_api_pages():
+    shown = documented()
+    objects = {id(getattr(importlib.import_module(module), name)) for module, name in shown}
+    missing = []
+    for info in [None, *pkgutil.walk_packages(mvpa_gamp.__path__, "mvpa_gamp.")]:
+        module = mvpa_gamp if info is None else importlib.import_module(info.name)
+        public = list(getattr(module, "__all__", ()))
+        if module.__name__ in COMPLETE:
+            public = [
+                name
+                for name, value in vars(module).items()
+                if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+            ]
+            assert public
+        missing += [
+            f"{module.__name__}.{name}"
+            for name in public
+            if (module.__name__, name) not in shown and id(getattr(module, name)) not in objects
+        ]
+    assert not missing, f"add to docs/api: {missing}"
+
+
+def test_nothing_is_documented_twice():
+    shown = documented()
+    constants = (str, tuple, dict)
+    seen: dict[int, str] = {}
+    for module, name in shown:
+        value = getattr(importlib.import_module(module), name)
+        if not isinstance(value, constants) and (inspect.isclass(value) or inspect.isfunction(value)):
+            assert seen.setdefault(id(value), f"{module}.{name}") == f"{module}.{name}"
+
+
+# --- links to source lines
+
+
+@pytest.fixture
+def source_lines(monkeypatch):
+    pytest.importorskip("sphinx", reason="Sphinx is not installed: pip install 'mvpa-gamp[docs]'")
+    return load(DOCS / "_ext" / "source_lines.py")
+
+
+def test_cited_source_lines_are_there(source_lines):
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    lines = re.findall(r"\{line\}`([^`]+?): ([^`]+)`", text)
+    cited, equations = re.findall(r"\{cited\}`([\d:]+)`", text), re.findall(r"\{equation\}`(\w+)`", text)
+    assert len(lines) > 20 and len(cited) >= 10 and len(equations) >= 10
+    for file, part in lines:
+        assert source_lines.find_line(file, part).line > 0
+    for number in cited:
+        *algorithm, line = map(int, number.split(":"))
+        assert source_lines.find_cited(line, *algorithm)
+    for name in equations:
+        assert source_lines.find_equation(name)
+
+
+def test_a_source_line_that_is_gone_is_refused(source_lines):
+    with pytest.raises(LookupError, match="0 lines with 'no such thing', expected one"):
+        source_lines.find_line("gamp/iteration.py", "no such thing")
+    with pytest.raises(LookupError, match="cites line 99 of Algorithm 1"):
+        source_lines.find_cited(99)
+    with pytest.raises(LookupError, match=r"eq\. nothing"):
+        source_lines.find_equation("nothing")
+
+
+# --- the site
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """The site, built from a copy so that nothing is written into the project."""
+    wanted = ("sphinx", "furo", "myst_parser", "sphinx_gallery", "sphinx_copybutton")
+    absent = [name for name in wanted if find_spec(name) is None]
+    if absent:
+        pytest.skip(f"{', '.join(absent)} not installed: pip install 'mvpa-gamp[docs]'")
+    home = tmp_path_factory.mktemp("project")
+    shutil.copytree(DOCS, home / "docs", ignore=shutil.ignore_patterns(*GENERATED))
+    for name in ("mvpa_gamp", "tests", "figures"):
+        os.symlink(ROOT / name, home / name)
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-b", "html", "docs", "site"]
+    found = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=900, check=False)
+    assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-8000:]
+    return home / "site"
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_warnings(site):
+    pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
+    assert {f"{page.stem}.html" for page in PAGES[1:]} <= pages
+    assert {f"gallery/{path.stem}.html" for path in (DOCS / "examples").glob("plot_*.py")} <= pages
+    assert {f"api/{path.stem}.html" for path in (DOCS / "api").glob("*.md")} <= pages
+
+
+@pytest.mark.slow
+def test_the_search_finds_words_and_names(site):
+    text = (site / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    places = [index[kind].get("inclus", []) for kind in ("terms", "titleterms")]  # words are stemmed
+    numbers = {at for found in places for at in (found if isinstance(found, list) else [found])}
+    pages = {index["docnames"][at] for at in numbers}
+    assert {"maps", "inference"} <= pages
+    assert any(entry[4] == "GAMPDecoder" for entry in index["objects"]["mvpa_gamp"])
+
+
+@pytest.mark.slow
+def test_links_to_source_lines_lead_to_anchors(site):
+    page = (site / "mathematics.html").read_text(encoding="utf-8")
+    links = re.findall(r'href="(_modules/[^"#]+)#(line-\d+)"', page)
+    assert len(links) > 30
+    for target, anchor in links:
+        assert f'id="{anchor}"' in (site / target).read_text(encoding="utf-8"), (target, anchor)
