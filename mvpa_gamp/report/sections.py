@@ -68,8 +68,8 @@ def _comparison(
         f"{kind}Refit on all runs. <b>Orange to red</b> speaks for {text(task['positive'])}, <b>blue</b> for "
         f"{text(task['negative'])}. Slices pass through each method's voxel of largest weight (ring; none if "
         "all weights are zero); views from above, front and side show the largest value along the line of "
-        "sight. Every signed map has its own scale; weights below 5 % of it and inclusion probabilities below "
-        "0.2 are left out. Left is left."
+        "sight. Every signed map has its own scale; weights below 5 % of it and inclusion probabilities "
+        "below 0.2 are left out. Left is left."
     )
     path = results.folder.figure(f"sub-{subject}_contrast-{contrast}_maps.png")
     parts.append(figure(path, caption, f"Maps of {task['label']}{who}"))
