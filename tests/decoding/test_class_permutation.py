@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import kstest
 
 from mvpa_gamp.decoding import leave_one_run_out
 from mvpa_gamp.decoding.class_permutation import permutation_test_of_classes, permuted_codes
@@ -72,3 +73,27 @@ def test_bad_input_is_explained(change, message):
     given = {"codes": CODES, "groups": RUNS, "n": 3, "seed": 0, "unit": "block"} | change
     with pytest.raises(ValueError, match=message):
         permuted_codes(**given)
+
+
+def noise_pvalue(number, n=9):
+    """P-value of three classes without information, ties broken at random: uniform under the null."""
+    rng = np.random.default_rng([11, number])
+    codes = np.repeat(np.concatenate([rng.permutation(3) for _ in range(4)]), 3)
+    runs, blocks = np.repeat(np.arange(4), 9), np.repeat(np.arange(12), 3)
+    X = rng.standard_normal((36, 8)) + 1.5 * rng.standard_normal((12, 8))[blocks]  # a block's rows are alike
+
+    def right(codes, answers):
+        return float(np.mean(couple(answers[1], 3).argmax(axis=1) == codes))
+
+    test = permutation_test_of_classes(
+        METHODS["gamp-bg-lr"], X, codes, runs, splits_of(runs), right, n=n, seed=number, blocks=blocks
+    )
+    ties = np.abs(test.null - test.score) < 1e-9
+    above = np.count_nonzero((test.null > test.score) & ~ties)
+    return (above + rng.random() * (1 + ties.sum())) / (1 + n)
+
+
+@pytest.mark.slow
+def test_p_values_of_several_classes_are_uniform_on_noise():
+    pvalues = [noise_pvalue(number) for number in range(20)]
+    assert kstest(pvalues, "uniform").pvalue > 0.01  # 300 sets of 19 permutations: 0.88
