@@ -209,6 +209,7 @@ def test_permutation_nulls_are_used_where_they_are(done, bids_tree, tmp_path):
 # --- again
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_is_identical_to_unbroken(done, bids_tree, options, tmp_path):
     out = tmp_path / "killed"
     command = [sys.executable, "-c", KILLED, *participant(bids_tree, out, *options)]
@@ -287,6 +288,7 @@ def kill_a_worker(cluster, started: Path, killed: list[int]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # a killed worker makes the cluster complain
 def test_a_cluster_that_loses_a_worker_gives_the_same_tables(tested, bids_tree, tmp_path):
     distributed = pytest.importorskip("distributed")

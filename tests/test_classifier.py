@@ -54,8 +54,8 @@ def fitted(data):
 @pytest.mark.parametrize(
     "estimator",
     [
-        GAMPClassifier(),
-        GAMPClassifier(**MAX_SUM, tol=1e-4),
+        pytest.param(GAMPClassifier(), marks=pytest.mark.slow),
+        pytest.param(GAMPClassifier(**MAX_SUM, tol=1e-4), marks=pytest.mark.slow),
         GAMPClassifier(likelihood="probit", prior="gaussian"),
     ],
     ids=["default", "max-sum", "probit-gaussian"],

@@ -48,7 +48,15 @@ def load(path: Path) -> Any:
 # --- examples
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.name)
+SLOW_PAGES = ("inference.md",)  # permutations
+
+
+def pages_with_code() -> list[Any]:
+    shown = [page for page in PAGES if blocks(page, "python")]
+    return [pytest.param(p, marks=[pytest.mark.slow] * (p.name in SLOW_PAGES), id=p.name) for p in shown]
+
+
+@pytest.mark.parametrize("page", pages_with_code())
 def test_python_blocks_run(page, monkeypatch, tmp_path, capsys):
     """All blocks of a page, in order, in one namespace; a warning is an error."""
     monkeypatch.chdir(tmp_path)

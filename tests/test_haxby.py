@@ -157,6 +157,7 @@ def test_several_processes_give_the_same_results(finished, tiny, tmp_path):
     assert manifest(out) == manifest(finished)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Dask, when it ends its processes
 def test_a_dask_cluster_gives_the_same_results(finished, tiny, tmp_path):
     pytest.importorskip("distributed")

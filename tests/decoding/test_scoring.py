@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score, make_scorer, roc_auc_score
 
-from mvpa_gamp.decoding.scoring import ANY_CLASSES, TWO_CLASSES, check_scoring_name, score_rows
+from mvpa_gamp.decoding.scoring import ANY_CLASSES, TWO_CLASSES, check_scoring_name, mean_score, score_rows
 
 NAMES = np.array(["cat", "face", "house"])
 
@@ -44,6 +44,29 @@ def test_a_part_with_one_class_has_no_area_under_the_curve():
     true[part == 1] = 0
     scores = score_rows("roc_auc", NAMES[:2], true, decision, proba, predicted, part)
     assert np.isnan(scores[1]) and np.isfinite(scores[[0, 2]]).all()
+
+
+def one_class_is_refused(estimator, X, y):
+    if len(np.unique(y)) < 2:
+        raise ValueError("needs both classes")
+    return 0.5
+
+
+def test_a_scorer_that_refuses_a_part_with_one_class_leaves_it_undefined():
+    true, decision, proba, predicted, part = answers(2)
+    true[part == 1] = 0
+    part[part == 2] = 3  # nothing was tested in part 2
+    scores = score_rows(one_class_is_refused, NAMES[:2], true, decision, proba, predicted, part)
+    np.testing.assert_array_equal(scores, [0.5, np.nan, np.nan, 0.5])
+    assert mean_score(scores) == 0.5 and np.isnan(mean_score(scores[1:3]))
+
+
+def test_a_scorer_that_fails_otherwise_is_heard():
+    def broken(estimator, X, y):
+        raise ValueError("broken scorer")
+
+    with pytest.raises(ValueError, match="broken scorer"):
+        score_rows(broken, NAMES[:2], *answers(2))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
 """Adaptive steps: each rule on its own, and runs that used to swing, crawl or circle."""
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -25,11 +22,6 @@ from mvpa_gamp.gamp import (
 from mvpa_gamp.gamp.damping import Damping
 from mvpa_gamp.gamp.result import FIXED_POINT
 from mvpa_gamp.gamp.starts import start_prior
-
-_spec = spec_from_file_location("real_data", Path(__file__).parents[1] / "real_data.py")
-_shared = module_from_spec(_spec)
-_spec.loader.exec_module(_shared)
-real_data, haxby_slice = _shared.real_data, _shared.haxby_slice
 
 PLAIN, FREE = SolverSettings(mode="max-sum"), SolverSettings(mode="max-sum", intercept=True)
 YES, NO = np.array([True]), np.array([False])

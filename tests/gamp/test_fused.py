@@ -1,17 +1,24 @@
 """The compiled Bernoulli-Gaussian step against the plain one, element by element and in a whole fit."""
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 
-from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Laplace, Logistic, SolverSettings, fit_em
+from mvpa_gamp.gamp import (
+    Bernoulli,
+    Design,
+    Gaussian,
+    Laplace,
+    Logistic,
+    SolverSettings,
+    batch,
+    fit_em,
+    fused,
+)
 from mvpa_gamp.gamp.parameters import expand
 from mvpa_gamp.gamp.starts import start_prior
 from mvpa_gamp.gamp.weights_step import Weights, is_worth_compiling, step_function
 
 N_COLUMNS = 3
-solve_module = import_module("mvpa_gamp.gamp.solve")  # the name is also that of a function
 
 
 def narrow(values):
@@ -58,6 +65,14 @@ def test_compiled_step_equals_the_plain_one(mean, scale):
     adjoint = rng.standard_normal(precision.shape) * 2 * np.sqrt(precision)
     last = Weights(*(narrow(0.1 * scale * rng.standard_normal(precision.shape)) for _ in range(4)))
     assert_same(*both_steps(prior, adjoint, precision, last), rtol=2e-5)
+
+
+def test_the_python_that_is_compiled_says_the_same(monkeypatch):
+    rng = np.random.default_rng(4)
+    precision = rng.gamma(2.0, 150.0, (300, N_COLUMNS))  # more than one run of sums
+    adjoint = rng.standard_normal(precision.shape) * 2 * np.sqrt(precision)
+    monkeypatch.setattr(fused, "_kernel", lambda: fused._bernoulli_gaussian)
+    assert_same(*both_steps(Bernoulli(0.05, Gaussian(0.3, 0.01)), adjoint, precision), rtol=2e-5)
 
 
 def test_a_block_is_written_to_its_own_features_only():
@@ -107,7 +122,7 @@ def test_a_whole_fit_agrees_without_the_compiler(monkeypatch):
     settings = SolverSettings(max_iter=25, intercept=True)
     fits = {}
     for compiled in (True, False):
-        monkeypatch.setattr(solve_module, "is_worth_compiling", lambda *_, c=compiled: c)
+        monkeypatch.setattr(batch, "is_worth_compiling", lambda *_, c=compiled: c)
         fits[compiled] = fit_em(design, y, Logistic(), start_prior("bernoulli-gaussian", design), settings)
     fused, plain = fits[True], fits[False]
     np.testing.assert_array_equal(fused.result.kept_iter, plain.result.kept_iter)

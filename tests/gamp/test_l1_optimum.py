@@ -1,8 +1,5 @@
 """Max-sum GAMP reaches the minimum of the penalised loss, compared with solvers written here or in SciPy."""
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -11,11 +8,6 @@ from scipy.special import expit, log_ndtr
 from mvpa_gamp.gamp import Design, ElasticNet, Gaussian, Laplace, Logistic, Probit, SolverSettings, solve
 from mvpa_gamp.gamp.result import FIXED_POINT
 from mvpa_gamp.gamp.screening import solve_screened
-
-_spec = spec_from_file_location("real_data", Path(__file__).parents[1] / "real_data.py")
-_shared = module_from_spec(_spec)
-_spec.loader.exec_module(_shared)
-real_data, haxby_slice = _shared.real_data, _shared.haxby_slice
 
 SHARES = [0.5, 0.2, 0.05]
 PLAIN, FREE = SolverSettings(mode="max-sum"), SolverSettings(mode="max-sum", intercept=True)

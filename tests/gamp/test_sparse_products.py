@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Probit, SolverSettings, fit_em
+from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Probit, SolverSettings, fit_em, sparse_kernels
 from mvpa_gamp.gamp import sparse_blocks as module
 from mvpa_gamp.gamp.sparse_blocks import CenteredSparseBlock, SparseBlock
 
@@ -13,10 +13,16 @@ FORMS = {"csr": sparse.csr_array, "csc": sparse.csc_array, "csr_matrix": sparse.
 ROUNDING = {np.float32: 1e-5, np.float64: 1e-13}
 
 
-@pytest.fixture
-def always_compiled(monkeypatch):
-    pytest.importorskip("numba")
+@pytest.fixture(params=["compiled", "interpreted"])
+def always_compiled(request, monkeypatch):
+    """Small matrices take the loops too: as machine code, and as the Python that it is made from."""
     monkeypatch.setattr(module, "_WORTH_COMPILING", 1)
+    if request.param == "compiled":
+        pytest.importorskip("numba")
+        return
+    loops = (getattr(sparse_kernels, f"_{name}") for name in sparse_kernels.Kernels._fields)
+    kernels = sparse_kernels.Kernels(*loops)
+    monkeypatch.setattr(module, "compiled_kernels", lambda: kernels)
 
 
 def matrix(form="csr", dtype=np.float32, n_rows=70, n_features=40):

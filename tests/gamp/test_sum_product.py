@@ -2,8 +2,6 @@
 
 import itertools
 from dataclasses import replace
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,11 +25,6 @@ from mvpa_gamp.gamp.parameters import expand
 from mvpa_gamp.gamp.result import FIXED_POINT
 from mvpa_gamp.gamp.starts import start_prior
 from mvpa_gamp.gamp.weights_step import Weights
-
-_spec = spec_from_file_location("real_data", Path(__file__).parents[1] / "real_data.py")
-_shared = module_from_spec(_spec)
-_spec.loader.exec_module(_shared)
-real_data, haxby_slice = _shared.real_data, _shared.haxby_slice
 
 SETTLED = SolverSettings(stop="fixed-point", tol=1e-9)
 

@@ -1,18 +1,11 @@
-"""Small images of shape (7, 8, 9) on a flipped and sheared grid, and the real slice where it is at hand."""
+"""Small images of shape (7, 8, 9) on a flipped and sheared grid."""
 
 from dataclasses import dataclass
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import nibabel
 import numpy as np
 import pytest
-
-_spec = spec_from_file_location("real_data", Path(__file__).parents[1] / "real_data.py")
-_shared = module_from_spec(_spec)
-_spec.loader.exec_module(_shared)
-
-real_data, haxby_slice = _shared.real_data, _shared.haxby_slice
 
 SHAPE = (7, 8, 9)
 AFFINE = np.array([[-3.0, 0.4, 0, 12], [0.2, 3.5, 0.6, -20], [0, -0.3, 4.0, 5], [0, 0, 0, 1]])

@@ -60,6 +60,7 @@ print("OUTCOME" + json.dumps(outcome))
 """
 
 
+@pytest.mark.slow
 def test_nilearns_checks(tmp_path):
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     alone = {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # tiny images

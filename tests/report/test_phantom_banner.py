@@ -39,6 +39,7 @@ def inferred(tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_so_do_files_of_inference(inferred):
     assert unmarked(inferred) == []
 
@@ -52,7 +53,7 @@ def test_a_file_without_the_word_would_be_found(phantom_results, tmp_path):
     assert unmarked(tmp_path) == ["table.tsv"]
 
 
-@pytest.mark.parametrize("which", ["phantom_results", "inferred"])
+@pytest.mark.parametrize("which", ["phantom_results", pytest.param("inferred", marks=pytest.mark.slow)])
 def test_the_banner_is_inside_of_all_that_is_copied_alone(which, request):
     root = request.getfixturevalue(which)
     page = (root / "index.html").read_text(encoding="utf-8")

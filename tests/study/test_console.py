@@ -44,3 +44,11 @@ def test_quiet_says_only_what_it_must(capsys, tmp_path):
     said = capsys.readouterr()
     assert (said.out, said.err) == ("the final table\n", "SIMULATED\n")
     assert "a row of the table" in (tmp_path / "logs" / "run.log").read_text()
+
+
+def test_a_log_says_when(tmp_path):
+    console = Console(level=0)
+    console.log_to(tmp_path / "run.log")
+    console.note("two\nlines")
+    stamps = [line.split(" ")[0] for line in (tmp_path / "run.log").read_text().splitlines()]
+    assert len(stamps) == 2 and all(stamp.endswith("+00:00") for stamp in stamps)

@@ -138,6 +138,7 @@ def test_the_page_shows_all_of_it(inferred):
         assert (inferred / "figures" / f"sub-tiny_{name}.svg").is_file()
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_is_identical_to_unbroken(inferred, tiny, tmp_path):
     out = tmp_path / "killed"
     command = [sys.executable, "-c", KILLED, *options(tiny, out, *ASKED)]
@@ -153,6 +154,7 @@ def test_killed_and_resumed_is_identical_to_unbroken(inferred, tiny, tmp_path):
     assert all(path.stat().st_mtime_ns == when for path, when in stored.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [("--n-jobs", "2"), ("--dask", "local:2")])
 def test_workers_change_nothing(inferred, tiny, tmp_path, workers):
     if workers[0] == "--dask":
@@ -162,6 +164,7 @@ def test_workers_change_nothing(inferred, tiny, tmp_path, workers):
     assert manifest(out) == manifest(inferred)
 
 
+@pytest.mark.slow
 def test_a_finished_study_can_be_tested_afterwards(inferred, tiny, tmp_path):
     out = tmp_path / "out"
     assert main(options(tiny, out)) == 0

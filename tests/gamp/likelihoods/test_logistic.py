@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mvpa_gamp.gamp.likelihoods import Logistic, logistic, logistic_integral
+from mvpa_gamp.gamp.likelihoods import Logistic, logistic, logistic_integral, logistic_kernels
 from mvpa_gamp.gamp.likelihoods.logistic_integral import integrate
 from mvpa_gamp.gamp.likelihoods.logistic_kernels import WORTH_COMPILING
 
@@ -31,18 +31,25 @@ def test_seams_between_the_sums(exact):
     np.testing.assert_allclose(got.var, want.var, rtol=1e-10)
 
 
-def test_compiled_loops_equal_numpy(monkeypatch):
-    """Many elements at once take the compiled sums, a few take NumPy's."""
-    pytest.importorskip("numba")
+@pytest.mark.parametrize("compiled", [True, False])
+def test_compiled_loops_equal_numpy(compiled, monkeypatch):
+    """Many elements at once take the compiled sums (or the Python they are made from), a few take NumPy's."""
+    if compiled:
+        pytest.importorskip("numba")
+    else:
+        loops = (getattr(logistic_kernels, f"_{name}") for name in logistic_kernels.Kernels._fields)
+        kernels = logistic_kernels.Kernels(*loops)
+        for module in (logistic, logistic_integral):
+            monkeypatch.setattr(module, "compiled_kernels", lambda: kernels)
     rng = np.random.default_rng(0)
     n_elements = 2 * WORTH_COMPILING
     y, p = rng.choice([-1.0, 1.0], n_elements), 5 * rng.standard_normal(n_elements)
     tau_p = 10 ** rng.uniform(-6, 3, n_elements)
-    compiled = (*Logistic().evaluate(y, p, tau_p)[0], *Logistic().prox_score(y, p, tau_p))
+    looped = (*Logistic().evaluate(y, p, tau_p)[0], *Logistic().prox_score(y, p, tau_p))
     for module in (logistic, logistic_integral):
         monkeypatch.setattr(module, "WORTH_COMPILING", n_elements + 1)
     plain = (*Logistic().evaluate(y, p, tau_p)[0], *Logistic().prox_score(y, p, tau_p))
-    for one, other in zip(compiled, plain, strict=True):
+    for one, other in zip(looped, plain, strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-11)  # the sums of both stop at about 1e-12
 
 
