@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ..methods.fold_fits import FoldFits, Method
 from .folds import Folds, leave_one_run_out
+from .tasks import check_signs
 
 
 class Prediction(NamedTuple):
@@ -86,11 +87,7 @@ def _check_labels(y: Any, folds: Folds) -> NDArray:
             f"y must have one label per row ({folds.train.shape[0]} rows), got shape {labels.shape}. "
             "Cross-validation takes one comparison at a time."
         )
-    if labels.dtype.kind not in "fiu" or not np.isin(labels, (-1, 1)).all():
-        raise ValueError(
-            "y must be -1 or +1 in every row, got something else. "
-            "Make it with np.where(conditions == 'face', 1, -1), for example."
-        )
+    check_signs(labels)
     return labels.astype(np.float64)
 
 

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .tasks import check_signs
+
 UNITS = ("block", "sample")
 
 _WORTHWHILE = 0.05  # a test that cannot reach this p-value is hardly worth its time
@@ -143,9 +145,5 @@ def _checked(y: Any, runs: Any) -> tuple[NDArray, NDArray]:
             f"y and runs must have one entry per row, got shapes {labels.shape} and {runs.shape}. "
             "A permutation test takes one comparison at a time."
         )
-    if labels.dtype.kind not in "fiu" or not np.isin(labels, (-1, 1)).all():
-        raise ValueError(
-            "y must be -1 or +1 in every row, got something else. "
-            "Make it with np.where(conditions == 'face', 1, -1), for example."
-        )
+    check_signs(labels)
     return labels, runs

@@ -177,20 +177,6 @@ def plan_permutations(
     return PermutationPlan(labels, place.reshape(-1), chunks, n_distinct, seed, unit, caution)
 
 
-def null_scores(method: Method, X: Any, labels: NDArray, runs: Any) -> NDArray:
-    """Mean held-out accuracy (k,) of leave-one-run-out with each of the label vectors (M, k).
-
-    >>> import numpy as np
-    >>> from mvpa_gamp.decoding import null_scores, permuted_labels
-    >>> from mvpa_gamp.methods import METHODS
-    >>> runs, y = np.repeat(np.arange(6), 8), np.tile(np.repeat([1, -1], 4), 6)
-    >>> X = np.random.default_rng(0).standard_normal((48, 20)) + y[:, None] * (np.arange(20) == 5)
-    >>> null_scores(METHODS["onebit-cs"], X, permuted_labels(y, runs, n=3), runs).shape
-    (3,)
-    """
-    return null_statistics(method, X, labels, runs).score
-
-
 def null_statistics(
     method: Method, X: Any, labels: NDArray, runs: Any, *, max_inclusion: bool = False
 ) -> NullStatistics:

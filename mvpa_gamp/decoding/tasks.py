@@ -132,6 +132,15 @@ def _parse_pair(text: str, known: list[str], dropped: Sequence[str]) -> Pair:
     return first, second
 
 
+def check_signs(labels: NDArray) -> None:
+    """Raise a ValueError unless every label is -1 or +1."""
+    if labels.dtype.kind not in "fiu" or not np.isin(labels, (-1, 1)).all():
+        raise ValueError(
+            "y must be -1 or +1 in every row, got something else. "
+            "Make it with np.where(conditions == 'face', 1, -1), for example."
+        )
+
+
 def _make_task(conditions: NDArray, positive: str, negative: str) -> Task:
     if positive == negative:
         raise ValueError(f"A pair compares two different categories, got {positive!r} twice. Name two.")

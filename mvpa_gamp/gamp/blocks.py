@@ -189,12 +189,14 @@ class OwnMeanBlock:
     """Another block, its squares taken around means (n, B) of every column's own.
 
     ``adjoint_pair`` chooses the means that tau_s weighs: what is left of S' tau_s is then the information
-    about a weight beside a free intercept. Squares are the same for X plus any constant.
+    about a weight beside a free intercept. Squares are the same for X plus any constant. The way forward uses
+    up the means, and with them the memory of X' s, so that a visit of a block makes each array once.
     """
 
     def __init__(self, block: DenseBlock) -> None:
         self.features, self.block = block.features, block
         self.means: Array | None = None
+        self._pair: Array | None = None  # (n, 2 B) X' s and the means
 
     def center_on(self, weights: Array) -> None:
         """Choose the means of rows weighted by ``weights`` (M, B), each column of sum one."""
@@ -218,20 +220,27 @@ class OwnMeanBlock:
 
     def forward_pair(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
         """X w, and S tau_w = X^2 tau_w - 2 X (m tau_w) + 1 (m^2)' tau_w, never negative."""
-        assert self.means is not None
-        side_by_side = np.empty((len(w), w.shape[1] + tau_w.shape[1]), dtype=tau_w.dtype, order="F")
+        means, self.means = self.means, None
+        assert means is not None
+        constant = np.einsum("nb,nb->b", np.square(means), tau_w, dtype=float)
+        side_by_side, self._pair = self._pair, None
+        if side_by_side is None or side_by_side.shape[1] != w.shape[1] + tau_w.shape[1]:
+            side_by_side = np.empty((len(w), w.shape[1] + tau_w.shape[1]), dtype=tau_w.dtype, order="F")
+        np.multiply(means, tau_w, out=side_by_side[:, w.shape[1] :])
         side_by_side[:, : w.shape[1]] = w
-        shifted = np.multiply(self.means, tau_w, out=side_by_side[:, w.shape[1] :])
-        constant = np.einsum("nb,nb->b", self.means, shifted, dtype=float)
         plain, squares = self.block.forward_pair(side_by_side, tau_w)
         squares -= 2 * plain[:, w.shape[1] :]
         squares += constant
         return plain[:, : w.shape[1]], np.maximum(squares, 0.0, out=squares)
 
     def adjoint_pair(self, s: Array, tau_s: Array) -> tuple[Array, Array]:
-        """X' s, and S' tau_s = (X^2)' tau_s - m^2 1' tau_s with m = X' tau_s / 1' tau_s, never negative."""
+        """X' s, and S' tau_s = (X^2)' tau_s - m^2 1' tau_s with m = X' tau_s / 1' tau_s, never negative.
+
+        X' s is valid until the next ``forward_pair``.
+        """
         plain, squares = self.block.adjoint_pair(np.hstack([s, tau_s]), tau_s)
         first, sums = plain[:, : s.shape[1]], plain[:, s.shape[1] :]
+        self._pair = plain
         total = np.maximum(tau_s.sum(axis=0), np.finfo(tau_s.dtype).tiny)
         self.means = np.divide(sums, total, out=sums)
         explained = np.square(self.means)

@@ -37,12 +37,6 @@ def inverse_mills(c: ArrayLike) -> Array:
     return _inverse_mills(c.astype(float, copy=False)).astype(c.dtype, copy=False)
 
 
-def truncated_moments(c: ArrayLike) -> tuple[Array, Array]:
-    """Mean m = phi(c)/Phi(c) and variance v = 1 - m (m + c) of a standard normal x given x > -c."""
-    moments = truncated_normal(c)
-    return moments.mean, moments.var
-
-
 def truncated_normal(c: ArrayLike) -> TruncatedNormal:
     """Mean, mean + c (the mean distance to the cut) and variance of a standard normal x given x > -c.
 

@@ -185,6 +185,7 @@ def input_step(
             adjoint, curvature = block.adjoint_pair(narrow_s, narrow_tau_s)
             np.maximum(curvature, floor, out=curvature)  # line 13: 1 / tau_r
         done = weights_step(state.weights, spare, at, adjoint, curvature, mix)
+        del adjoint, curvature  # used up: the way forward needs their memory
         if precision is not None:
             z_part, tau_part = block.forward(spare.w[at]), done.tau_w.sum(axis=0, dtype=float)[None]
         else:

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.map_names import statmap_name
-from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.volumes import check_same_grid, like
 
 
@@ -55,21 +53,6 @@ def write_image(path: Path, image: Any, about: Mapping[str, Any]) -> Path:
     text = json.dumps(dict(about), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_atomic(sidecar_path(path), text.encode("utf-8"))
     return write_atomic(path, _gzip(image.to_bytes()) if path.suffix == ".gz" else image.to_bytes())
-
-
-def write_statmap(
-    folder: Path,
-    samples: Samples,
-    values: NDArray,
-    contrast: str,
-    desc: str,
-    stat: str,
-    about: Mapping[str, Any],
-) -> Path:
-    """Write a map of some samples under its BIDS name; a phantom's sidecar begins with the banner."""
-    banner = {} if samples.banner is None else {"Phantom": samples.banner}
-    path = Path(folder) / statmap_name(samples.subject, contrast, desc, stat)
-    return write_map(path, values, samples.mask_img, {**banner, **about})
 
 
 def sidecar_path(path: Path) -> Path:

@@ -22,10 +22,6 @@ class PlantedTruth:
             raise DataError(f"phantom: expected one of its categories {known}, got {category!r}. Change it.")
         return self.responses[self.categories.index(category)]
 
-    def for_category(self, category: str) -> NDArray:
-        """Voxels (N,) bool that respond to a category."""
-        return self.response(category) != 0
-
     def for_pair(self, first: str, second: str) -> NDArray:
         """Voxels (N,) bool that tell two categories apart: their responses differ."""
         return self.response(first) != self.response(second)

@@ -10,7 +10,6 @@ from mvpa_gamp.decoding.exchange import blocks_of_volumes, exchange_units
 from mvpa_gamp.decoding.permutation import (
     PermutationTest,
     holm,
-    null_scores,
     null_statistics,
     permutation_test,
     permuted_labels,
@@ -119,7 +118,7 @@ def test_chunks_and_splits_give_the_same_null():
     np.testing.assert_allclose(small.null, whole.null, atol=1e-12)
     np.testing.assert_allclose(small.max_inclusion, whole.max_inclusion, atol=1e-6)
     labels = permuted_labels(y, runs, 8)
-    halves = [null_scores(GAMP, X, part, runs) for part in (labels[:, :3], labels[:, 3:])]
+    halves = [null_statistics(GAMP, X, part, runs).score for part in (labels[:, :3], labels[:, 3:])]
     np.testing.assert_allclose(np.concatenate(halves), whole.null, atol=1e-12)
 
 
@@ -166,7 +165,9 @@ def test_held_out_labels_are_not_used():
 
     X, y, runs, _ = blocks_of_noise(np.random.default_rng(4))
     labels = permuted_labels(y, runs, 3)
-    np.testing.assert_array_equal(null_scores(Spy(), X, labels, runs), null_scores(GAMP, X, labels, runs))
+    np.testing.assert_array_equal(
+        null_statistics(Spy(), X, labels, runs).score, null_statistics(GAMP, X, labels, runs).score
+    )
 
 
 # --- p-values -------------------------------------------------------------------------------------------
@@ -237,7 +238,9 @@ def test_few_distinct_permutations_are_said():
 def test_a_swap_of_both_classes_gives_the_same_accuracy():
     X, y, runs, _ = blocks_of_noise(np.random.default_rng(6), blocks_per_class=1)
     labels = permuted_labels(y, runs, 5)
-    np.testing.assert_allclose(null_scores(GAMP, X, labels, runs), null_scores(GAMP, X, -labels, runs))
+    np.testing.assert_allclose(
+        null_statistics(GAMP, X, labels, runs).score, null_statistics(GAMP, X, -labels, runs).score
+    )
     assert exchange_units(y, runs, "block", None).smallest_pvalue == 2 / 2**6
 
 

@@ -17,11 +17,9 @@ from mvpa_gamp.imaging.brainmaps import (
     to_image,
     write_image,
     write_map,
-    write_statmap,
 )
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.map_names import entity, statmap_name
-from mvpa_gamp.imaging.phantom import Phantom, phantom_samples
 from mvpa_gamp.imaging.samples import load_samples
 
 SHEARED = np.array([[-3.0, 0.4, 0, 12], [0.2, 3.5, 0.6, -20], [0, -0.3, 4.0, 5], [0, 0, 0, 1]])
@@ -136,22 +134,6 @@ def test_names():
         entity("../")
     with pytest.raises(DataError, match="expected one of weight, weightsd, pip, selfreq, pattern, truth"):
         statmap_name("1", "a", "b", "z")
-
-
-def test_a_phantoms_maps_say_so(tmp_path):
-    samples = phantom_samples(Phantom(shape=(7, 8, 9), n_runs=2), cache=False)
-    truth = samples.truth.for_pair("face", "house")
-    path = write_statmap(tmp_path, samples, truth, "faceMinusHouse", "planted", "truth", {"Description": "x"})
-    assert path.name == "sub-phantom_contrast-faceMinusHouse_desc-planted_stat-truth_statmap.nii.gz"
-    about = json.loads(sidecar_path(path).read_text())
-    assert next(iter(about.values())) == "SIMULATED PHANTOM, not a brain"
-    np.testing.assert_array_equal(from_image(nibabel.load(path), samples.mask_img), truth)
-
-
-def test_real_maps_do_not(study):
-    samples = load_samples(study.bold, study.labels, study.mask)
-    path = write_statmap(study.folder, samples, samples.X[0], "a", "b", "weight", {"Description": "x"})
-    assert json.loads(sidecar_path(path).read_text()) == {"Description": "x"}
 
 
 def test_coordinates_and_space(inside):

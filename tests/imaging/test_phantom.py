@@ -104,7 +104,7 @@ def test_truth_is_where_categories_differ(small):
     contrast = np.abs(shown[0] - shown[1])
     assert contrast[planted].mean() > 1.5 * contrast[~planted].mean()
     with pytest.raises(DataError, match="got 'zebra'"):
-        truth.for_category("zebra")
+        truth.response("zebra")
 
 
 def test_the_default_phantoms_truth_lies_in_the_back_of_the_brain():
@@ -117,7 +117,7 @@ def test_the_default_phantoms_truth_lies_in_the_back_of_the_brain():
 
 def test_without_signal_there_is_no_truth_and_no_information():
     silent = phantom_samples(replace(SMALL, signal=0.0), cache=False)
-    assert not silent.truth.for_category("face").any()
+    assert not silent.truth.response("face").any()
     assert 0.25 < error(silent, "face", "house") < 0.75
 
 

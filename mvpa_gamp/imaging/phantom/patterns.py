@@ -12,7 +12,6 @@ Point = tuple[float, float, float]
 
 VENTRAL: tuple[Point, Point] = ((34, -46, -20), (17, 30, 12))
 LATERAL: tuple[Point, Point] = ((46, -64, 0), (13, 14, 14))
-EARLY: tuple[Point, Point] = ((8, -76, 4), (14, 16, 18))
 
 # Patches (centre and radii in mm, right hemisphere mirrored to the left) and the response of each category
 # in per cent of the baseline; categories not named share the last value. A caricature of the literature:
