@@ -136,6 +136,7 @@ def _run(given: dict[str, Any]) -> int:
     from mvpa_gamp.study.participants import rebuild_participants, run_participants
 
     out, labels = Path(given["out"]), given.get("participant_label")
+    options.check_earlier_run(given, out, "OUT")
     with Console(options.console_level(given)) as console:
         if given["level"] == "group":
             if ignored := [name for name in given if name not in _GROUP]:

@@ -42,7 +42,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = options.command_parser("mvpa_gamp.haxby", "[options]", _ABOUT, _EXAMPLES)
     _add_data(parser.add_argument_group("data: Haxby's volumes, your own, or a phantom"))
     _add_processing(parser.add_argument_group("processing"))
-    options.add_study(parser.add_argument_group("comparisons and methods"), "the paper's six")
+    pairs = "the paper's six; of other conditions all; rest is left out"
+    options.add_study(parser.add_argument_group("comparisons and methods"), pairs)
     options.add_inference(parser.add_argument_group("inference (GAMP methods)"))
     running = parser.add_argument_group("running")
     running.add_argument("--out", metavar="FOLDER", help="results folder (default haxby-results)")
@@ -122,6 +123,7 @@ def _run(given: dict[str, Any]) -> int:
     from mvpa_gamp.study.run import Output, rebuild_report, run_study
 
     out = Path(given.get("out", _OUT))
+    options.check_earlier_run(given, out, "--out")
     with Console(options.console_level(given)) as console:
         if given.get("reports_only"):
             return rebuild_report(out, console)

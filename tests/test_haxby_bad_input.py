@@ -260,3 +260,8 @@ def test_a_damaged_folder_has_no_report_but_a_way_out(finished, tmp_path, capsys
     refused(["--reports-only", "--out", str(copy)], capsys, "missing or damaged", "--resume")
     (copy / "summary.json").write_text("{")
     refused(["--reports-only", "--out", str(copy)], capsys, "summary.json is damaged", "--resume")
+
+
+def test_a_mistyped_folder_is_not_resumed_as_a_new_study(tmp_path, capsys):
+    refused(["--out", str(tmp_path / "resluts"), "--resume"], capsys, "is not there", "Check the name")
+    assert not (tmp_path / "resluts").exists()

@@ -198,7 +198,7 @@ def _draw_nothing(ax: Axes, background: Volume, panel: Panel) -> None:
     """An empty panel of the right shape, for a map that the method does not have."""
     axis = _PLANES[panel.plane]
     width, height = np.delete(background.zooms, axis)
-    nothing = np.ma.masked_all(tuple(np.delete(background.data.shape, axis)))
+    nothing = np.ma.masked_array(np.zeros(tuple(np.delete(background.data.shape, axis))), mask=True)
     _show(ax, nothing, float(height / width), "gray", Normalize(0, 1))
     ax.text(
         0.5, 0.5, "no posterior", transform=ax.transAxes, ha="center", va="center", color=QUIET, fontsize=7.5

@@ -65,8 +65,9 @@ def _tests(results: Results, rows: Rows) -> list[str]:
     caption = text(
         f"Labels exchanged in whole blocks within runs, {n:,} times; the whole cross-validation, tuning "
         "included, repeated with each. p = (1 + number of permutations at least as accurate) / (1 + "
-        f"{n:,}). Holm: corrected for the comparisons of the table. Labellings: how many different ones the "
-        "exchange can reach." + (f" {failed} of the fits did not meet their stopping rule." if failed else "")
+        f"{n:,}), so never below {1 / (1 + n):.2g}. Holm: corrected for the comparisons of the same method. "
+        "Labellings: how many different ones the exchange can reach."
+        + (f" {failed} of the fits did not meet their stopping rule." if failed else "")
     )
     said = text(
         "Bars: accuracies with permuted labels; line: the accuracy observed. A small p-value says that the "

@@ -2,6 +2,7 @@
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from mvpa_gamp.report.small_multiples import COLUMNS, grid, label_left
 from mvpa_gamp.report.style import INK, QUIET, RULE, colour, look, marker, svg
 
 _DOTS = (0, (1, 1.5))
+_ENTRY_INCHES = 2.8  # of a legend
 
 
 def null_accuracies(results: Results, subject: str) -> bytes:
@@ -33,7 +35,7 @@ def null_accuracies(results: Results, subject: str) -> bytes:
         drawn = _methods_with(results, subject, "permutations")
         shown = [Line2D([], [], color=colour(i), lw=1.8, label=f"{label}, observed") for i, label in drawn]
         handles = [*shown, Line2D([], [], color=QUIET, lw=5, alpha=0.5, label="with permuted labels")]
-        figure.legend(handles=handles, loc="outside upper left", ncols=min(3, len(handles)), labelcolor=INK)
+        _legend(figure, handles)
         return svg(figure, results.banner)
 
 
@@ -70,8 +72,14 @@ def learning_curves(results: Results, subject: str) -> bytes:
         ]
         dotted = Line2D([], [], color=QUIET, ls=_DOTS, lw=1.4, label="predicted for independent voxels")
         handles.append(dotted)
-        figure.legend(handles=handles, loc="outside upper left", ncols=min(3, len(handles)), labelcolor=INK)
+        _legend(figure, handles)
         return svg(figure, results.banner)
+
+
+def _legend(figure: Figure, handles: list[Line2D]) -> None:
+    """One legend above all panels, in as many columns as the figure has room for."""
+    columns = max(1, min(len(handles), int(figure.get_figwidth() / _ENTRY_INCHES)))
+    figure.legend(handles=handles, loc="outside upper left", ncols=columns, labelcolor=INK)
 
 
 def _draw_curve(ax: Axes, results: Results, subject: str, contrast: str, method: str, i: int) -> None:

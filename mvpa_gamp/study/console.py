@@ -21,7 +21,7 @@ class Console:
         self._bar: Any = None
         self._total = self._done = 0
         self._last_minor = -_A_WHILE
-        self._started = time.monotonic()
+        self._started = self._counted_from = time.monotonic()
 
     @property
     def width(self) -> int:
@@ -49,6 +49,7 @@ class Console:
         """Begin to count ``total`` units of work; one study may follow another."""
         self._close_bar()
         self._total, self._done = total, 0
+        self._counted_from = time.monotonic()
         if self.level and sys.stderr.isatty():
             from tqdm import tqdm
 
@@ -60,12 +61,19 @@ class Console:
         """One more unit is done; of minor ones a plain stream gets a line now and then."""
         self._done += 1
         line = f"[{self._done}/{self._total}, {time.monotonic() - self._started:.0f} s] {text}"
+        if minor:
+            line += self._left()
         self._record(line)
         if self._bar is not None:
             self._bar.set_postfix_str(text, refresh=False)
             self._bar.update()
         elif self.level and (not minor or self._is_time()):
             self._write(line, sys.stderr)
+
+    def _left(self) -> str:
+        """How long the rest will take if it goes on like this."""
+        minutes = (time.monotonic() - self._counted_from) / self._done * (self._total - self._done) / 60
+        return f", about {minutes:.0f} min left" if minutes >= 1 else ""
 
     def _is_time(self) -> bool:
         """Whether the last one is done, or a while has passed since the last line of its kind."""

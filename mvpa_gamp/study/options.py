@@ -4,6 +4,7 @@ import argparse
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from mvpa_gamp._version import __version__
@@ -113,6 +114,15 @@ def add_run(group: Any, out: str) -> None:
     loud.add_argument("--quiet", action="store_true", help="only the final table")
     loud.add_argument("--verbose", action="store_true", help="more notes, and tracebacks of errors")
     group.add_argument("--version", action="version", version=f"mvpa_gamp {__version__}")
+
+
+def check_earlier_run(given: dict[str, Any], out: Path, option: str) -> None:
+    """Refuse to resume a run that never began: a mistyped folder must not become a new study."""
+    if given.get("resume") and not given.get("overwrite") and not out.exists():
+        raise StudyError(
+            f"--resume: {option} {out} is not there, so there is no run to go on with. Check the name, or "
+            "leave out --resume to start a new one."
+        )
 
 
 def workers(given: dict[str, Any]) -> Workers:
