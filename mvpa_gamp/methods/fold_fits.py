@@ -1,19 +1,24 @@
 """The one contract of all methods: rows and folds in, fitted columns out."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
+
+_BY_ROW = ("decision", "proba", "tested")  # (M, ...): what is known of every row
 
 
 @dataclass(frozen=True)
 class FoldFits:
-    """What a method learnt in each of B folds of one X with M rows and N features.
+    """What a method learnt in each of B columns of one X with M rows and N features.
 
-    ``support`` is the paper's notion of a selected feature: a non-zero weight, or, for
-    sum-product GAMP, a posterior inclusion probability above one half. ``status`` is a sentence
-    per fold. ``proba`` is P(y = +1) for all M rows, NaN for methods without a probability model;
-    ``coef_std`` and ``inclusion`` are None for methods without a posterior.
+    A column is a fold; after cross-validation the last one is the refit on all rows, and ``held_out`` and
+    ``tested`` say what each of the F folds before it holds out. ``support`` is the paper's notion of a
+    selected feature: a non-zero weight, or, for sum-product GAMP, a posterior inclusion probability above
+    one half. ``status`` is a sentence per column. ``proba`` is P(y = +1) for all M rows, NaN for methods
+    without a probability model; ``coef_std`` and ``inclusion`` are None for methods without a posterior.
     """
 
     coef: NDArray  # (N, B)
@@ -28,10 +33,68 @@ class FoldFits:
     proba: NDArray  # (M, B)
     coef_std: NDArray | None = None  # (N, B)
     inclusion: NDArray | None = None  # (N, B)
+    pattern: NDArray | None = None  # (N, B) Haufe's pattern of each column's training rows
+    held_out: NDArray | None = None  # (F,) the run that a fold holds out, or the fold's number
+    tested: NDArray | None = None  # (M, F) bool: rows that a fold holds out
+
+    @property
+    def n_folds(self) -> int:
+        """F, without the refit."""
+        return self.coef.shape[1] if self.held_out is None else len(self.held_out)
+
+    @property
+    def folds(self) -> "FoldFits":
+        """The columns of the folds, without the refit; arrays are views."""
+        return self.take(slice(0, self.n_folds))
+
+    @property
+    def refit(self) -> "FoldFits":
+        """The column of the refit on all rows."""
+        return self.take(slice(self.n_folds, None))
+
+    @property
+    def frequency(self) -> NDArray:
+        """Share of folds that selected each feature, (N,)."""
+        return self.support[:, : self.n_folds].mean(axis=1)
+
+    def take(self, columns: Any) -> "FoldFits":
+        """Some columns, by slice or numbers; what is held out and ``seconds`` stay those of the whole."""
+        changes: dict[str, Any] = {
+            item.name: getattr(self, item.name)[..., columns]
+            for item in fields(self)
+            if item.name not in ("held_out", "tested") and isinstance(getattr(self, item.name), np.ndarray)
+        }
+        chosen = np.arange(self.coef.shape[1])[columns]
+        changes["status"] = tuple(self.status[column] for column in chosen)
+        changes["parameters"] = {name: value[..., columns] for name, value in self.parameters.items()}
+        return replace(self, **changes)
+
+    def at(self, rows: NDArray) -> "FoldFits":
+        """The same fits, their answers to some rows of X only."""
+        known = {name: getattr(self, name) for name in _BY_ROW}
+        return replace(self, **{name: value[rows] for name, value in known.items() if value is not None})
+
+    @classmethod
+    def join(cls, parts: Sequence["FoldFits"]) -> "FoldFits":
+        """Columns of the same X side by side; their times add up."""
+        if len(parts) == 1:
+            return parts[0]
+        changes: dict[str, Any] = {
+            item.name: np.concatenate([getattr(part, item.name) for part in parts], axis=-1)
+            for item in fields(cls)
+            if item.name not in ("held_out", "tested") and isinstance(getattr(parts[0], item.name), np.ndarray)
+        }
+        changes["status"] = tuple(sentence for part in parts for sentence in part.status)
+        changes["seconds"] = sum(part.seconds for part in parts)
+        changes["parameters"] = {
+            name: np.concatenate([part.parameters[name] for part in parts], axis=-1)
+            for name in parts[0].parameters
+        }
+        return replace(parts[0], **changes)
 
 
 class Method(Protocol):
-    """A ready object: a name, a label for tables, a sentence for the methods text, and ``fit_folds``."""
+    """A ready object: a name, a label for tables, a sentence for the methods text, facts, ``fit_folds``."""
 
     @property
     def name(self) -> str:
