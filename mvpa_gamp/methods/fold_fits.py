@@ -82,7 +82,8 @@ class FoldFits:
         changes: dict[str, Any] = {
             item.name: np.concatenate([getattr(part, item.name) for part in parts], axis=-1)
             for item in fields(cls)
-            if item.name not in ("held_out", "tested") and isinstance(getattr(parts[0], item.name), np.ndarray)
+            if item.name not in ("held_out", "tested")
+            and isinstance(getattr(parts[0], item.name), np.ndarray)
         }
         changes["status"] = tuple(sentence for part in parts for sentence in part.status)
         changes["seconds"] = sum(part.seconds for part in parts)
