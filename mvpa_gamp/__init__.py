@@ -14,7 +14,7 @@ def __getattr__(name: str) -> Any:
 
         return GAMPClassifier
     if name == "GAMPDecoder":
-        from .imaging.decoder import GAMPDecoder
+        from .decoder import GAMPDecoder
 
         return GAMPDecoder
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

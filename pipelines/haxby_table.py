@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from mvpa_gamp.decoding.crossval import CrossValidation, cross_validate
+from mvpa_gamp.decoding.crossval import cross_validate
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.haxby import find_haxby
 from mvpa_gamp.imaging.samples import Samples
-from mvpa_gamp.methods import METHODS, Method
-from mvpa_gamp.report.consistency import consistency
+from mvpa_gamp.methods import METHODS, FoldFits, Method
 from mvpa_gamp.report.style import WARNING
-from mvpa_gamp.report.tables import average_rows, error_summary
+from mvpa_gamp.results.measures import measures_of
+from mvpa_gamp.results.tables import average_rows
 from mvpa_gamp.study.doors import open_door
 from mvpa_gamp.study.plan import choose_methods, choose_tasks
 from mvpa_gamp.study.settings import DEFAULT_METHODS, StudySettings
@@ -80,20 +80,11 @@ def _folder(data: Path | None) -> Path | None:
     return find_data(data, "haxby2001") or find_data(data, "haxby_slice")
 
 
-def measured(samples: Samples, task: Task, method: Method, done: CrossValidation) -> dict[str, Any]:
+def measured(samples: Samples, task: Task, method: Method, fits: FoldFits) -> dict[str, Any]:
     """One row of the summary table, in the form of the package's own results."""
-    wrong = np.array([each.label != each.predicted for each in done.predictions])
-    return {
-        "subject": samples.subject,
-        "contrast": task.name,
-        "comparison": task.label,
-        "method": method.name,
-        **error_summary(wrong, samples.runs[task.rows], task.y),
-        **consistency(done.fits.support),
-        "folds_converged": int(done.fits.converged.sum()),
-        "seconds": done.seconds,
-        "status": "ok",
-    }
+    names = (samples.subject, task.name, task.label, method.name)
+    keys = dict(zip(("subject", "contrast", "comparison", "method"), names, strict=True))
+    return {**keys, **measures_of(fits, task.y), "seconds": fits.seconds, "status": "ok"}
 
 
 def study_rows(samples: Samples, tasks: Sequence[Task], methods: Sequence[Method]) -> list[dict[str, Any]]:

@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 
 import mvpa_gamp
 from mvpa_gamp.imaging.atomic_files import write_atomic
-from mvpa_gamp.report.files import write_json, write_text
 from mvpa_gamp.report.style import COLOURS, MARKERS, RULE, look
+from mvpa_gamp.results.files import write_json, write_text
 
 from .command import Options
 

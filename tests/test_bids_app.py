@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.__main__ import build_parser, main, study_settings
-from mvpa_gamp.report.files import number, read_tsv
+from mvpa_gamp.results.files import number, read_tsv
 
 ROOT = Path(__file__).parents[1]
 SPACE = "MNI152NLin2009cAsym"
@@ -32,8 +32,8 @@ WRITTEN = re.compile(
 # Ends the process with SIGKILL in the moment the fourth unit would be stored: in the second participant.
 KILLED = """
 import os, signal, sys
-from mvpa_gamp.study import units
-save, count = units.save_fits, []
+from mvpa_gamp.study import cells
+save, count = cells.save_fits, []
 def save_or_die(path, fits, fingerprint):
     count.append(path)
     if len(count) == 4:
@@ -41,7 +41,7 @@ def save_or_die(path, fits, fingerprint):
         path.with_name(".writing-half").write_bytes(b"half a file")
         os.kill(os.getpid(), signal.SIGKILL)
     save(path, fits, fingerprint)
-units.save_fits = save_or_die
+cells.save_fits = save_or_die
 from mvpa_gamp.__main__ import main
 sys.exit(main(sys.argv[1:]))
 """

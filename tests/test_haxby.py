@@ -13,7 +13,7 @@ import pytest
 
 from mvpa_gamp.haxby import build_parser, main, study_settings
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.report.files import number, read_tsv
+from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.study.settings import KNOWN_METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -22,15 +22,15 @@ STATS = ("weight", "pattern", "selfreq")
 # Ends the process with SIGKILL in the moment the third unit would be stored.
 KILLED = """
 import os, signal, sys
-from mvpa_gamp.study import units
-save, count = units.save_fits, []
+from mvpa_gamp.study import cells
+save, count = cells.save_fits, []
 def save_or_die(path, fits, fingerprint):
     count.append(path)
     if len(count) == 3:
         path.with_name(".writing-half").write_bytes(b"half a file")
         os.kill(os.getpid(), signal.SIGKILL)
     save(path, fits, fingerprint)
-units.save_fits = save_or_die
+cells.save_fits = save_or_die
 from mvpa_gamp.haxby import main
 sys.exit(main(sys.argv[1:]))
 """

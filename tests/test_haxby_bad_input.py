@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.haxby import main
-from mvpa_gamp.report.files import read_tsv
+from mvpa_gamp.results.files import read_tsv
 
 
 def refused(options, capsys, *words, code=2):

@@ -8,10 +8,10 @@ says how to read it.
 
 import matplotlib.pyplot as plt
 
-from mvpa_gamp.decoding import cross_validate, make_tasks
+from mvpa_gamp.decoding import cross_validate, fold_errors, make_tasks
 from mvpa_gamp.imaging.phantom import Phantom, phantom_samples
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.report.consistency import consistency
+from mvpa_gamp.results.measures import consistency
 from mvpa_gamp.stability import jaccard_matrix
 
 phantom = Phantom(shape=(20, 24, 16), categories=("cat", "chair"))
@@ -28,9 +28,9 @@ done = {name: cross_validate(METHODS[name], X, y, runs) for name in names}
 
 print(f"{'method':12s} {'error':>6s} {'voxels':>7s} {'consistency':>12s} {'chance':>8s}")
 for name, result in done.items():
-    found = consistency(result.fits.support)
+    found = consistency(result.folds.support)
     alike, chance = found["consistency_percent"], found["chance_consistency_percent"]
-    error, voxels = result.error.mean(), found["voxels"]
+    error, voxels = fold_errors(result, y).mean(), found["voxels"]
     print(f"{name:12s} {error:6.1%} {voxels:7.1f} {alike:10.0f} % {chance:6.1f} %")
 
 # %%
@@ -38,7 +38,7 @@ for name, result in done.items():
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
 for ax, (name, result) in zip(axes, done.items(), strict=True):
-    shown = ax.imshow(jaccard_matrix(result.fits.support), vmin=0, vmax=1, cmap="viridis")
+    shown = ax.imshow(jaccard_matrix(result.folds.support), vmin=0, vmax=1, cmap="viridis")
     ax.set(title=METHODS[name].label, xlabel="held-out run")
 axes[0].set_ylabel("held-out run")
 figure.colorbar(shown, ax=axes, label="Jaccard index", shrink=0.8)

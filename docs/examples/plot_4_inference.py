@@ -51,7 +51,7 @@ ax.legend(frameon=False, loc="upper left")
 done = cross_validate(method, X, y, runs)
 inclusion = done.refit.inclusion[:, 0]
 selections = {
-    "family-wise p < 0.05": test.family_wise(done.fits.inclusion.mean(axis=1)) < 0.05,
+    "family-wise p < 0.05": test.family_wise(done.folds.inclusion.mean(axis=1)) < 0.05,
     "false-discovery rate 5 %": select_at_fdr(inclusion, fdr=0.05),
     "inclusion above 1/2": inclusion > 0.5,
 }

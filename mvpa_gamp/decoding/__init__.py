@@ -1,10 +1,11 @@
 """Who is compared with whom, on which rows, and how well it went."""
 
-from .crossval import CrossValidation, Prediction, cross_validate
+from .crossval import HeldOut, cross_validate, fold_balanced_accuracies, fold_errors, held_out_answers
 from .discoveries import PlantedCheck, PlantedEffect, planted_check, select_at_fdr
 from .exchange import blocks_of_volumes, permuted_labels
 from .folds import Folds, leave_one_run_out
 from .learning_curve import Extrapolation, LearningCurve, learning_curve
+from .pattern import haufe_pattern
 from .permutation import (
     NullStatistics,
     PermutationPlan,
@@ -18,20 +19,23 @@ from .tasks import PAPER_PAIRS, Task, contrast_name, make_tasks, parse_pairs
 
 __all__ = [
     "PAPER_PAIRS",
-    "CrossValidation",
     "Extrapolation",
     "Folds",
+    "HeldOut",
     "LearningCurve",
     "NullStatistics",
     "PermutationPlan",
     "PermutationTest",
     "PlantedCheck",
     "PlantedEffect",
-    "Prediction",
     "Task",
     "blocks_of_volumes",
     "contrast_name",
     "cross_validate",
+    "fold_balanced_accuracies",
+    "fold_errors",
+    "haufe_pattern",
+    "held_out_answers",
     "holm",
     "learning_curve",
     "leave_one_run_out",

@@ -1,83 +1,84 @@
-"""Leave-one-run-out cross-validation of a method, with a refit on all runs in the same batch."""
+"""Cross-validation of a method on one comparison, with a refit on all rows in the same batch."""
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ..methods.fold_fits import FoldFits, Method
 from .folds import Folds, leave_one_run_out
+from .pairwise import fit_pairs
 from .tasks import check_signs
 
 
-class Prediction(NamedTuple):
-    """What the fold that did not train on a row says about it."""
+def cross_validate(method: Method, X: Any, y: Any, runs: Any, folds: Folds | None = None) -> FoldFits:
+    """Fit ``method`` once per fold and once on all rows; folds leave one run out unless given.
 
-    row: int  # in the X given to cross_validate
-    run: Any
-    label: int  # -1 or +1
-    score: float  # decision value
-    probability: float  # P(label = +1), NaN for methods without a probability model
-    predicted: int  # +1 when score > 0, else -1
-
-
-@dataclass(frozen=True)
-class CrossValidation:
-    """Result of leave-one-run-out: B folds and a refit.
-
-    ``seconds`` is the time of the whole batch, B folds and the refit together.
-    """
-
-    method: str
-    folds: Folds
-    fits: FoldFits  # B columns, one per held-out run
-    refit: FoldFits  # one column, trained on all rows
-    error: NDArray  # (B,) share of held-out rows predicted wrongly
-    balanced_accuracy: NDArray  # (B,) mean over the held-out run's classes of the share predicted rightly
-    predictions: tuple[Prediction, ...]  # one per row of X, in its order
-    seconds: float
-
-
-def cross_validate(method: Method, X: Any, y: Any, runs: Any) -> CrossValidation:
-    """Fit ``method`` once per held-out run and once on all rows, and score each fold on its own run.
-
-    X is (M, N), y (M,) in -1/+1, runs (M,). The B folds and the refit are the B + 1 columns of one call of
+    X is (M, N), y (M,) in -1/+1, runs (M,). The F folds and the refit are the F + 1 columns of one call of
     ``fit_folds``; columns do not influence one another, so labels of a run never reach the fold that holds it
     out.
     """
     runs = np.asarray(runs)
-    folds = leave_one_run_out(runs)
+    folds = leave_one_run_out(runs) if folds is None else folds
     labels = _check_labels(y, folds)
-    everything = np.ones((len(labels), 1), dtype=bool)
-    both = method.fit_folds(X, labels, np.hstack([folds.train, everything]), runs)
-    n_folds = len(folds.held_out)
-    fits = take_columns(both, np.arange(n_folds))
-    predicted = np.where(fits.decision > 0, 1, -1)  # (M, B)
-    right = predicted == labels[:, None].astype(int)
-    tested = ~folds.train
-    return CrossValidation(
-        method=method.name,
-        folds=folds,
-        fits=fits,
-        refit=take_columns(both, np.array([n_folds])),
-        error=1.0 - _share(right, tested),
-        balanced_accuracy=_balanced_accuracy(right, tested, labels),
-        predictions=_predictions(fits, labels, folds, predicted),
-        seconds=both.seconds,
+    X = X if sparse.issparse(X) else np.asarray(X)
+    return fit_pairs(method, X, (labels < 0).astype(int), runs, folds, n_classes=2)[0]
+
+
+class HeldOut(NamedTuple):
+    """What folds say about the T rows that they hold out; P pairs of classes side by side."""
+
+    rows: NDArray  # (T,) row of X
+    fold: NDArray  # (T,) number of the fold
+    decision: NDArray  # (T, P) positive for the first class of the pair
+    proba: NDArray  # (T, P) probability of the first class of the pair
+
+
+def held_out_answers(fits: Sequence[FoldFits]) -> HeldOut:
+    """The answers of every pair's own folds, fold after fold."""
+    tested = fits[0].tested
+    assert tested is not None
+    fold, rows = np.nonzero(tested.T)
+    decision, proba = (
+        np.stack([getattr(each, name)[rows, fold] for each in fits], axis=1) for name in ("decision", "proba")
     )
+    return HeldOut(rows, fold, decision, proba)
 
 
-def take_columns(fits: FoldFits, columns: NDArray) -> FoldFits:
-    """Select columns of every field; ``seconds`` stays that of the whole batch."""
-    changes: dict[str, Any] = {}
-    for field in fields(fits):
-        value = getattr(fits, field.name)
-        if isinstance(value, np.ndarray):
-            changes[field.name] = value[..., columns]
-    changes["status"] = tuple(fits.status[column] for column in columns)
-    changes["parameters"] = {name: value[..., columns] for name, value in fits.parameters.items()}
-    return replace(fits, **changes)
+def fold_errors(fits: FoldFits, y: Any) -> NDArray:
+    """Share of held-out rows predicted wrongly in each fold, (F,); y is (M,) in -1/+1."""
+    said = held_out_answers([fits])
+    wrong = (said.decision[:, 0] > 0) != (np.asarray(y)[said.rows] > 0)
+    return share_by_fold(wrong, said.fold, fits.n_folds)
+
+
+def fold_balanced_accuracies(fits: FoldFits, y: Any) -> NDArray:
+    """Mean over the classes that a fold holds out of the share predicted rightly, (F,).
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.decoding import cross_validate, fold_balanced_accuracies, held_out_answers
+    >>> from mvpa_gamp.methods import METHODS
+    >>> runs, y = np.repeat(np.arange(3), 4), np.tile([1.0, 1.0, -1.0, -1.0], 3)
+    >>> fits = cross_validate(METHODS["gamp-bg-lr"], y[:, None] * [[1.0, 0.1]], y, runs)
+    >>> fold_balanced_accuracies(fits, y).tolist(), held_out_answers([fits]).fold.tolist()
+    ([1.0, 1.0, 1.0], [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
+    """
+    said = held_out_answers([fits])
+    positive = np.asarray(y)[said.rows] > 0
+    right = (said.decision[:, 0] > 0) == positive
+    shares = []
+    for mine in (positive, ~positive):
+        counts = np.bincount(said.fold[mine], minlength=fits.n_folds)
+        hits = np.bincount(said.fold[mine], right[mine], fits.n_folds)
+        shares.append(np.where(counts > 0, hits / np.maximum(counts, 1), np.nan))
+    return np.nanmean(shares, axis=0)
+
+
+def share_by_fold(values: NDArray, fold: NDArray, n_folds: int) -> NDArray:
+    """Mean of ``values`` (T,) in each fold, (F,)."""
+    return np.bincount(fold, values, n_folds) / np.bincount(fold, minlength=n_folds)
 
 
 def _check_labels(y: Any, folds: Folds) -> NDArray:
@@ -89,30 +90,3 @@ def _check_labels(y: Any, folds: Folds) -> NDArray:
         )
     check_signs(labels)
     return labels.astype(np.float64)
-
-
-def _balanced_accuracy(right: NDArray, tested: NDArray, labels: NDArray) -> NDArray:
-    of_class = [tested & (labels == sign)[:, None] for sign in (1, -1)]
-    shares = np.array([_share(right, rows) for rows in of_class])
-    present = np.array([rows.any(axis=0) for rows in of_class])
-    return np.where(present, shares, 0.0).sum(axis=0) / present.sum(axis=0)
-
-
-def _share(right: NDArray, rows: NDArray) -> NDArray:
-    """Share of the given rows (M, B) that are right, per fold; 0 where there is no row."""
-    return np.count_nonzero(right & rows, axis=0) / np.maximum(np.count_nonzero(rows, axis=0), 1)
-
-
-def _predictions(fits: FoldFits, labels: NDArray, folds: Folds, predicted: NDArray) -> tuple[Prediction, ...]:
-    fold_of_row = np.argmin(folds.train, axis=1)  # each row is held out by exactly one fold
-    return tuple(
-        Prediction(
-            row,
-            folds.held_out[fold].item(),
-            int(labels[row]),
-            float(fits.decision[row, fold]),
-            float(fits.proba[row, fold]),
-            int(predicted[row, fold]),
-        )
-        for row, fold in enumerate(fold_of_row)
-    )

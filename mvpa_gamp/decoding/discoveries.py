@@ -205,7 +205,7 @@ def _summary(size: float, records: NDArray) -> PlantedEffect:
 
 def _unrelated_labels(y: Any, runs: Any, n: int, seed: int, blocks: Any) -> NDArray:
     """Permuted labels (M, n): of every few candidates the one least correlated with the real labels."""
-    drawn = permuted_labels(y, runs, n * _CANDIDATES, seed, "block", blocks)
+    drawn = permuted_labels(y, runs, n * _CANDIDATES, seed, blocks=blocks)
     related = np.abs(np.asarray(y, dtype=float) @ drawn).reshape(n, _CANDIDATES)
     return drawn[:, np.arange(n) * _CANDIDATES + related.argmin(axis=1)].astype(float)
 

@@ -6,17 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .tasks import check_signs
-
-UNITS = ("block", "sample")
+KINDS = ("block", "sample")
 
 _WORTHWHILE = 0.05  # a test that cannot reach this p-value is hardly worth its time
 
 
 def permuted_labels(
-    y: Any, runs: Any, n: int, seed: int = 0, unit: str = "block", blocks: Any = None
+    y: Any, runs: Any, n: int, seed: int = 0, exchange: str = "block", blocks: Any = None
 ) -> NDArray:
-    """Labels (M, n) int8 shuffled within runs, one column per permutation.
+    """Labels (M, n) shuffled within runs, one column per permutation; y is -1/+1 or class numbers.
 
     Column i comes from the i-th child of ``SeedSequence(seed)``: more permutations add columns and change
     none. The observed labels may be among them, as in any random sample of permutations.
@@ -27,81 +25,113 @@ def permuted_labels(
            [ 1,  1, -1, -1,  1,  1, -1, -1],
            [-1, -1,  1,  1,  1,  1, -1, -1]], dtype=int8)
     """
-    if n < 1:
-        raise ValueError(f"n must be at least 1 permutation, got {n}. 1000 is usual.")
-    units = exchange_units(y, runs, unit, blocks)
-    shuffled = np.empty((units.labels.size, n), dtype=np.int8)
-    for column, child in enumerate(np.random.SeedSequence(seed).spawn(n)):
-        rng = np.random.default_rng(child)
-        for members in units.of_run:
-            shuffled[members, column] = rng.permutation(units.labels[members])
-    return shuffled[units.of_row]
+    return find_exchange(y, runs, exchange, blocks).draw(n, seed)
 
 
-class Units(NamedTuple):
-    """What is exchanged: U units, each a set of rows of one run and one label."""
+class Exchange(NamedTuple):
+    """What is exchanged: U blocks or samples, each a set of rows of one run and one label."""
 
-    of_row: NDArray  # (M,) number of the unit of each row
-    labels: NDArray  # (U,) int8
-    of_run: list[NDArray]  # per run, the numbers of its units
+    of_row: NDArray  # (M,) number of the block of each row
+    labels: NDArray  # (U,) of the blocks
+    of_run: list[NDArray]  # per run, the numbers of its blocks
+    asked: str  # "block" or "sample"
+
+    @property
+    def kind(self) -> str:
+        """What is moved: "sample" where every block is a single row."""
+        return "sample" if self.labels.size == self.of_row.size else "block"
+
+    def draw(self, n: int, seed: int) -> NDArray:
+        """Labels (M, n) of n permutations."""
+        if n < 1:
+            raise ValueError(f"n must be at least 1 permutation, got {n}. 1000 is usual.")
+        shuffled = np.empty((self.labels.size, n), dtype=self.labels.dtype)
+        for column, child in enumerate(np.random.SeedSequence(seed).spawn(n)):
+            rng = np.random.default_rng(child)
+            for members in self.of_run:
+                shuffled[members, column] = rng.permutation(self.labels[members])
+        return shuffled[self.of_row]
+
+    @property
+    def _counts(self) -> NDArray:
+        """Blocks of every run (rows) and class (columns)."""
+        classes = np.unique(self.labels)
+        return np.array([(self.labels[at][:, None] == classes).sum(axis=0) for at in self.of_run])
 
     @property
     def n_distinct(self) -> int:
-        """Distinct label vectors: the product over runs of (units of the run over units labelled +1)."""
-        return math.prod(math.comb(at.size, np.count_nonzero(self.labels[at] > 0)) for at in self.of_run)
+        """Distinct label vectors: the product over runs of their multinomial coefficients."""
+        return math.prod(
+            math.factorial(int(run.sum())) // math.prod(math.factorial(int(count)) for count in run)
+            for run in self._counts
+        )
 
     @property
     def smallest_pvalue(self) -> float:
         """The p-value that no number of permutations gets below.
 
-        Where every run has as many units of either class, labels with both classes swapped are among the
-        permutations and give the same accuracy, so the observed one always comes twice.
+        Where every run has as many blocks of each class, labels with the K classes renamed are among the
+        permutations and give the same accuracy, so the observed one comes K! times.
         """
-        mirrored = all(self.labels[at].sum() == 0 for at in self.of_run)
-        return (2 if mirrored else 1) / self.n_distinct
+        counts = self._counts
+        renamed = math.factorial(counts.shape[1]) if (counts == counts[:, :1]).all() else 1
+        return renamed / self.n_distinct
 
-    def caution(self, unit: str) -> str:
+    def check(self) -> None:
+        """Refuse labels that an exchange within runs cannot change."""
+        if self.n_distinct == 1:
+            raise ValueError(
+                f"Exchanging each {self.kind} within its run can give no other labels: every run holds one "
+                "class. Number the runs so that each holds several classes."
+            )
+
+    @property
+    def caution(self) -> str:
         """What a reader must know about the p-value, or nothing."""
         if self.smallest_pvalue > _WORTHWHILE:
             other = (
-                "Give more runs, or unit='sample' if rows are independent (block averages, trial-wise maps)."
-                if unit == "block"
+                "Give more runs, or exchange='sample' if rows are independent (block averages, trial-wise "
+                "maps)."
+                if self.kind == "block"
                 else "Give more runs."
             )
             return (
-                f"Only {self.n_distinct} label vectors can be reached by exchanging {unit}s within runs, "
-                f"so the p-value cannot fall below {self.smallest_pvalue:.3g}. {other}"
+                f"Only {self.n_distinct} label vectors can be reached by exchanging {self.kind}s within "
+                f"runs, so the p-value cannot fall below {self.smallest_pvalue:.3g}. {other}"
             )
         neighbours = self.labels.size > 1 and bool((self.labels[1:] == self.labels[:-1]).mean() > 0.5)
-        if unit == "sample" and neighbours:
+        if self.asked == "sample" and neighbours:
             return (
                 "Single samples were exchanged although samples come in blocks of one label: if samples of a "
-                "block are correlated, as fMRI volumes are, the p-value is too small. Use unit='block'."
+                "block are correlated, as fMRI volumes are, the p-value is too small. Use exchange='block'."
             )
         return ""
 
 
-def exchange_units(y: Any, runs: Any, unit: str, blocks: Any) -> Units:
-    """Find the units of y (M,) in -1/+1 and runs (M,).
+def find_exchange(y: Any, runs: Any, exchange: str = "block", blocks: Any = None) -> Exchange:
+    """Find what y (M,), in -1/+1 or class numbers, and runs (M,) allow to exchange.
 
     ``blocks`` (M,) names the block of each row. Without it a block is a stretch of rows of one label and run,
     which joins neighbouring blocks of one label: name the blocks where such neighbours occur.
     """
     labels, runs = _checked(y, runs)
-    if unit not in UNITS:
-        raise ValueError(f"unit must be 'block' or 'sample', got {unit!r}. Blocks are the safe choice.")
-    if unit == "sample":
+    if exchange not in KINDS:
+        raise ValueError(
+            f"exchange must be 'block' or 'sample', got {exchange!r}. Blocks are the safe choice."
+        )
+    if exchange == "sample":
         if blocks is not None:
-            raise ValueError("blocks were given with unit='sample'. Use unit='block', or leave blocks out.")
+            raise ValueError(
+                "blocks were given with exchange='sample'. Use exchange='block', or leave blocks out."
+            )
         of_row = np.arange(labels.size)
     elif blocks is None:
-        changes = (labels[1:] != labels[:-1]) | (runs[1:] != runs[:-1])
-        of_row = np.concatenate([[0], np.cumsum(changes)])
+        of_row = blocks_of_volumes(labels, runs, np.arange(labels.size))
     else:
         of_row = _given_blocks(labels, runs, np.asarray(blocks))
     first = np.unique(of_row, return_index=True)[1]
     of_run = [np.flatnonzero(runs[first] == run) for run in np.unique(runs)]
-    return Units(of_row, labels[first].astype(np.int8), of_run)
+    return Exchange(of_row, labels[first], of_run, exchange)
 
 
 def blocks_of_volumes(conditions: Any, runs: Any, volumes: Any) -> NDArray:
@@ -126,24 +156,28 @@ def _given_blocks(labels: NDArray, runs: NDArray, blocks: NDArray) -> NDArray:
         )
     _, run = np.unique(runs, return_inverse=True)
     names, block = np.unique(blocks, return_inverse=True)
-    _, of_row = np.unique(run * names.size + block, return_inverse=True)
-    positive = np.bincount(of_row, labels > 0)
-    mixed = np.flatnonzero((positive > 0) & (positive < np.bincount(of_row)))
+    _, first, of_row = np.unique(run * names.size + block, return_index=True, return_inverse=True)
+    mixed = np.flatnonzero(labels != labels[first][of_row])
     if mixed.size:
-        row = np.flatnonzero(of_row == mixed[0])[0]
+        row = mixed[0]
         raise ValueError(
-            f"A block must have one label, but block {blocks[row]!r} of run {runs[row]!r} has both. "
+            f"A block must have one label, but block {blocks[row]!r} of run {runs[row]!r} has several. "
             "Split it where the condition changes, or leave blocks out."
         )
     return of_row
 
 
 def _checked(y: Any, runs: Any) -> tuple[NDArray, NDArray]:
+    """Labels as small whole numbers, and runs."""
     labels, runs = np.asarray(y), np.asarray(runs)
     if labels.ndim != 1 or labels.shape != runs.shape or labels.size == 0:
         raise ValueError(
             f"y and runs must have one entry per row, got shapes {labels.shape} and {runs.shape}. "
             "A permutation test takes one comparison at a time."
         )
-    check_signs(labels)
-    return labels, runs
+    if labels.dtype.kind not in "fiu" or not (labels == np.round(labels)).all() or labels.min() < -1:
+        raise ValueError(
+            "y must be -1 or +1, or a class number from 0 on, in every row, got something else. "
+            "Make it with np.where(conditions == 'face', 1, -1), for example."
+        )
+    return labels.astype(np.int8 if labels.max() < 128 else np.int32), runs

@@ -1,4 +1,4 @@
-"""Which rows each fold trains on."""
+"""Which rows each fold trains on, and which it holds out."""
 
 from typing import Any, NamedTuple
 
@@ -7,10 +7,16 @@ from numpy.typing import NDArray
 
 
 class Folds(NamedTuple):
-    """One column per held-out run."""
+    """F folds of M rows; a row may be held out by several folds, or by none."""
 
-    train: NDArray[np.bool_]  # (M, B) True where the row is used for training
-    held_out: NDArray  # (B,) the run that is held out
+    train: NDArray[np.bool_]  # (M, F) True where the row is used for training
+    tested: NDArray[np.bool_]  # (M, F) True where the row is held out
+    held_out: NDArray  # (F,) the run that is held out, or the number of the fold
+
+    def rows(self) -> list[tuple[NDArray, NDArray]]:
+        """Numbers of the training and of the held-out rows of every fold, as scikit-learn gives them."""
+        pairs = zip(self.train.T, self.tested.T, strict=True)
+        return [(np.flatnonzero(train), np.flatnonzero(tested)) for train, tested in pairs]
 
 
 def leave_one_run_out(runs: Any) -> Folds:
@@ -32,4 +38,5 @@ def leave_one_run_out(runs: Any) -> Folds:
             f"Leave-one-run-out needs at least two runs, got {len(held_out)}. "
             "Give data of more runs, or number independent parts of one run."
         )
-    return Folds(runs[:, None] != held_out[None, :], held_out)
+    tested = runs[:, None] == held_out[None, :]
+    return Folds(~tested, tested, held_out)

@@ -1,6 +1,7 @@
 """From answers about pairs of classes to one probability per class: pairwise coupling."""
 
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +22,28 @@ def class_pairs(n_classes: int) -> Pairs:
     if n_classes < 2:
         raise ValueError(f"Pairs need at least two classes, got {n_classes}. Check the labels.")
     return tuple(combinations(range(n_classes), 2))
+
+
+class Answers(NamedTuple):
+    """What is said about m rows of K classes."""
+
+    decision: NDArray  # (m,) for two classes, positive for the second; more: (m, K)
+    proba: NDArray  # (m, K)
+    predicted: NDArray  # (m,) class numbers
+
+
+def classify(decision: NDArray, proba: NDArray, n_classes: int) -> Answers:
+    """The classes of m rows from what P pairs say about them: decisions and probabilities (m, P).
+
+    Two classes: the decision (m,) is the linear score, positive for the second class. More: it is the
+    logarithm of the coupled probability of each class, (m, K), and the largest one is predicted. Methods
+    without a probability model can tell two classes apart.
+    """
+    if n_classes == 2:
+        first = np.clip(proba[:, 0], _CERTAIN, 1 - _CERTAIN)
+        return Answers(-decision[:, 0], np.stack([first, 1 - first], 1), np.where(decision[:, 0] > 0, 0, 1))
+    coupled = couple(proba, n_classes)
+    return Answers(np.log(np.maximum(coupled, np.finfo(float).tiny)), coupled, coupled.argmax(axis=1))
 
 
 def couple(first: ArrayLike, n_classes: int) -> NDArray:

@@ -1,13 +1,15 @@
 """Is the decoding better than chance? Labels shuffled within runs, the whole cross-validation repeated.
 
-Shuffled labels and folds are columns of one X, so a chunk of permutations is one ``fit_folds``. All label
-vectors are drawn before any fit, so chunks may be computed in any order, anywhere, and joined:
+One engine for K classes, two or more. Shuffled labels, pairs of classes and folds are columns of one X, so
+a chunk of permutations is one ``fit_folds``. All label vectors are drawn before any fit, so chunks may be
+computed in any order, anywhere, and joined:
 
     plan = plan_permutations(y, runs, X.shape[1], n=1000)
     parts = [null_statistics(method, X, plan.labels[:, chunk], runs) for chunk in plan.chunks]
     test = plan.joined(method.name, parts)
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,9 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..methods.fold_fits import Method
-from .exchange import exchange_units, permuted_labels
-from .folds import leave_one_run_out
+from ..methods.fold_fits import FoldFits, Method
+from .crossval import HeldOut, share_by_fold
+from .exchange import find_exchange
+from .folds import Folds, leave_one_run_out
+from .multiclass import class_pairs, classify
+from .pairwise import pair_columns, solve_columns
 
 # Numbers that one array of a chunk may hold: about 100 columns at 31,398 voxels.
 _NUMBERS_AT_ONCE = 3_200_000
@@ -27,29 +32,32 @@ _ARRAYS_OF_ROWS = 8  # (M, B) float64 arrays weigh this much against the (N, B) 
 _TIE = 1e-9
 _INCLUSION_TIE = 1e-6
 
+# (class numbers (M,), held-out answers) -> score
+Score = Callable[[NDArray, HeldOut], float]
+
 
 class NullStatistics(NamedTuple):
     """What cross-validation of k label vectors gives."""
 
-    score: NDArray  # (k,) mean over folds of the share of held-out rows predicted rightly
+    score: NDArray  # (k,) by default the mean over folds of the share of held-out rows predicted rightly
     max_inclusion: NDArray | None  # (k,) largest mean-over-folds inclusion probability of any voxel
     n_failed: int  # fits that did not meet their stopping rule
 
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """Observed accuracy beside the accuracies of n label permutations.
+    """Observed score beside the scores of n label permutations.
 
     ``n_distinct`` is the number of label vectors that permutations can reach, the observed one included;
     ``caution`` is empty or says what limits the p-value.
     """
 
     method: str
-    score: float  # mean held-out accuracy over folds
+    score: float  # mean held-out accuracy over folds, or the score asked for
     null: NDArray  # (n,) the same of every permutation
     n_distinct: int
     seed: int
-    unit: str  # what was exchanged: "block" or "sample"
+    exchange: str  # what was exchanged: "block" or "sample"
     caution: str = ""
     n_failed: int = 0  # fits, of observed or permuted labels, that did not meet their stopping rule
     max_inclusion: NDArray | None = None  # (n,)
@@ -63,7 +71,7 @@ class PermutationTest:
         """P-value of every voxel, corrected for all voxels, of an observed inclusion map (N,).
 
         p_v = (1 + #{max_inclusion >= inclusion_v}) / (1 + n). The map is the mean over folds, as in the
-        null: ``cross_validate(...).fits.inclusion.mean(axis=1)``.
+        null: ``cross_validate(...).folds.inclusion.mean(axis=1)``.
         """
         if self.max_inclusion is None:
             raise ValueError(
@@ -87,7 +95,7 @@ class PermutationPlan:
     chunks: tuple[slice, ...]  # of the columns of labels
     n_distinct: int
     seed: int
-    unit: str
+    exchange: str
     caution: str
 
     def joined(self, method: str, parts: Sequence[NullStatistics]) -> PermutationTest:
@@ -100,7 +108,7 @@ class PermutationPlan:
             null=score[1:],
             n_distinct=self.n_distinct,
             seed=self.seed,
-            unit=self.unit,
+            exchange=self.exchange,
             caution=self.caution,
             n_failed=sum(part.n_failed for part in parts),
             max_inclusion=np.concatenate(inclusions)[self.place[1:]] if inclusions else None,
@@ -115,29 +123,39 @@ def permutation_test(
     n: int = 1000,
     *,
     seed: int = 0,
-    unit: str = "block",
+    exchange: str = "block",
     blocks: Any = None,
+    folds: Folds | None = None,
+    score: Score | None = None,
     max_inclusion: bool = False,
     columns_at_once: int | None = None,
+    n_jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> PermutationTest:
-    """Compare leave-one-run-out accuracy with that of n permutations of the labels within runs.
+    """Compare cross-validated accuracy with that of n permutations of the labels within runs.
 
-    X is (M, N), y (M,) in -1/+1, runs (M,). Samples of one block are correlated, so blocks are exchanged as
-    wholes by default: the rows of ``blocks`` (M,), or stretches of rows of one label and run.
-    ``unit="sample"`` exchanges single rows and is right only for independent ones, such as block averages or
-    trial-wise maps; p-values are too small otherwise. ``max_inclusion`` keeps the null of the largest
-    inclusion probability, for ``PermutationTest.family_wise``. ``columns_at_once`` bounds memory (None:
-    chosen by N). ``progress`` is called with the number of label vectors done and their total.
+    X is (M, N), y (M,) in -1/+1 or class numbers 0..K-1, runs (M,); folds leave one run out unless given.
+    Samples of one block are correlated, so blocks are exchanged as wholes by default: the rows of ``blocks``
+    (M,), or stretches of rows of one label and run. ``exchange="sample"`` exchanges single rows and is right
+    only for independent ones, such as block averages or trial-wise maps; p-values are too small otherwise.
+    ``score`` replaces the accuracy. ``max_inclusion`` keeps the null of the largest inclusion probability,
+    for ``PermutationTest.family_wise``. ``columns_at_once`` bounds memory (None: chosen by N). ``progress``
+    is called with the number of label vectors done and their total.
     """
+    folds = leave_one_run_out(runs) if folds is None else folds
     plan = plan_permutations(
-        y, runs, np.shape(X)[-1], n, seed=seed, unit=unit, blocks=blocks, columns_at_once=columns_at_once
-    )
+        y, runs, np.shape(X)[-1], n, seed=seed, exchange=exchange, blocks=blocks,
+        n_folds=len(folds.held_out), columns_at_once=columns_at_once,
+    )  # fmt: skip
     parts = []
     for chunk in plan.chunks:
-        parts.append(null_statistics(method, X, plan.labels[:, chunk], runs, max_inclusion=max_inclusion))
+        part = null_statistics(
+            method, X, plan.labels[:, chunk], runs,
+            folds=folds, score=score, max_inclusion=max_inclusion, n_jobs=n_jobs,
+        )  # fmt: skip
+        parts.append(part)
         if progress is not None:
-            progress(min(chunk.stop, plan.labels.shape[1]), plan.labels.shape[1])
+            progress(chunk.stop, plan.labels.shape[1])
     return plan.joined(method.name, parts)
 
 
@@ -148,8 +166,9 @@ def plan_permutations(
     n: int = 1000,
     *,
     seed: int = 0,
-    unit: str = "block",
+    exchange: str = "block",
     blocks: Any = None,
+    n_folds: int | None = None,
     columns_at_once: int | None = None,
 ) -> PermutationPlan:
     """Draw the permutations of ``permutation_test`` and lay them out in chunks.
@@ -160,27 +179,31 @@ def plan_permutations(
     >>> plan.labels.shape, plan.n_distinct  # 2 ** 6 ways to swap the blocks of six runs
     ((24, 64), 64)
     """
-    units = exchange_units(y, runs, unit, blocks)
-    n_distinct = units.n_distinct
-    if n_distinct == 1:
-        raise ValueError(
-            f"Exchanging each {unit} within its run can give no other labels: every run holds one class. "
-            "Number the runs so that each holds both classes."
-        )
-    drawn = np.column_stack([units.labels[units.of_row], permuted_labels(y, runs, n, seed, unit, blocks)])
+    found = find_exchange(y, runs, exchange, blocks)
+    found.check()
+    drawn = np.column_stack([found.labels[found.of_row], found.draw(n, seed)])
     labels, place = np.unique(drawn, axis=1, return_inverse=True)
-    n_folds = np.unique(runs).size
+    n_fits = (n_folds or np.unique(runs).size) * math.comb(np.unique(found.labels).size, 2)
     columns = columns_at_once or _NUMBERS_AT_ONCE // (n_features + _ARRAYS_OF_ROWS * len(drawn))
-    step = max(1, columns // n_folds)
+    step = max(1, columns // n_fits)
     chunks = tuple(slice(at, min(at + step, labels.shape[1])) for at in range(0, labels.shape[1], step))
-    caution = units.caution(unit)
-    return PermutationPlan(labels, place.reshape(-1), chunks, n_distinct, seed, unit, caution)
+    return PermutationPlan(
+        labels, place.reshape(-1), chunks, found.n_distinct, seed, found.kind, found.caution
+    )
 
 
 def null_statistics(
-    method: Method, X: Any, labels: NDArray, runs: Any, *, max_inclusion: bool = False
+    method: Method,
+    X: Any,
+    labels: NDArray,
+    runs: Any,
+    *,
+    folds: Folds | None = None,
+    score: Score | None = None,
+    max_inclusion: bool = False,
+    n_jobs: int = 1,
 ) -> NullStatistics:
-    """Cross-validate each of the label vectors (M, k): k times B columns of one ``fit_folds``.
+    """Cross-validate each of the label vectors (M, k): k times P pairs times F folds in one ``fit_folds``.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import null_statistics, permuted_labels
@@ -190,23 +213,39 @@ def null_statistics(
     >>> null_statistics(METHODS["onebit-cs"], X, permuted_labels(y, runs, n=3), runs).score.shape
     (3,)
     """
-    folds = leave_one_run_out(runs)
-    n_rows, n_vectors = labels.shape
-    n_folds = folds.held_out.size
-    train = np.tile(folds.train, (1, n_vectors))
-    fits = method.fit_folds(X, np.repeat(labels, n_folds, axis=1), train, np.asarray(runs))
-    predicted = (fits.decision > 0).reshape(n_rows, n_vectors, n_folds)
-    right = (predicted == (labels > 0)[:, :, None]) & ~folds.train[:, None, :]
-    score = (right.sum(axis=0) / np.count_nonzero(~folds.train, axis=0)).mean(axis=1)
-    largest = None
-    if max_inclusion:
-        if fits.inclusion is None:
-            raise ValueError(
-                f"max_inclusion needs inclusion probabilities, which {method.name!r} does not have. "
-                "Choose a Bernoulli method such as 'gamp-bg-lr', or max_inclusion=False."
-            )
-        largest = _largest_mean(fits.inclusion, n_folds)
-    return NullStatistics(score, largest, int(np.count_nonzero(~np.asarray(fits.converged))))
+    folds = leave_one_run_out(runs) if folds is None else folds
+    codes = (labels < 0).astype(int) if (labels < 0).any() else labels.astype(int)
+    pairs = class_pairs(int(codes.max()) + 1)
+    columns = [pair_columns(each, pairs, folds.train) for each in codes.T]
+    train, targets = (np.concatenate(arrays, axis=1) for arrays in zip(*columns, strict=True))
+    fits = solve_columns(method, X, targets, train, np.asarray(runs), n_jobs)
+    if max_inclusion and fits.inclusion is None:
+        raise ValueError(
+            f"max_inclusion needs inclusion probabilities, which {method.name!r} does not have. "
+            "Choose a Bernoulli method such as 'gamp-bg-lr', or max_inclusion=False."
+        )
+    score = score or mean_accuracy
+    said = _answers(fits, folds, len(pairs))
+    return NullStatistics(
+        score=np.array([score(each, answer) for each, answer in zip(codes.T, said, strict=True)]),
+        max_inclusion=_largest_mean(fits.inclusion, len(pairs), folds) if max_inclusion else None,
+        n_failed=int(np.count_nonzero(~np.asarray(fits.converged))),
+    )
+
+
+def mean_accuracy(codes: NDArray, said: HeldOut) -> float:
+    """Mean over folds of the share of held-out rows whose class (M,) is recognised."""
+    predicted = classify(said.decision, said.proba, int(codes.max()) + 1).predicted
+    right = predicted == codes[said.rows]
+    return float(share_by_fold(right, said.fold, int(said.fold.max()) + 1).mean())
+
+
+def _answers(fits: FoldFits, folds: Folds, n_pairs: int) -> list[HeldOut]:
+    """The held-out answers of every label vector."""
+    fold, rows = np.nonzero(folds.tested.T)
+    shape = (len(fits.decision), -1, n_pairs, len(folds.held_out))
+    decision, proba = (each.reshape(shape)[rows, :, :, fold] for each in (fits.decision, fits.proba))
+    return [HeldOut(rows, fold, decision[:, k], proba[:, k]) for k in range(decision.shape[1])]
 
 
 def holm(pvalues: Any) -> NDArray:
@@ -225,7 +264,9 @@ def holm(pvalues: Any) -> NDArray:
     return out
 
 
-def _largest_mean(inclusion: NDArray, n_folds: int) -> NDArray:
-    """Largest over voxels of the mean over folds, (k,); summed vector by vector to save memory."""
+def _largest_mean(inclusion: Any, n_pairs: int, folds: Folds) -> NDArray:
+    """Largest over voxels and pairs of the mean over folds, (k,); summed one by one to save memory."""
+    n_folds = len(folds.held_out)
     starts = range(0, inclusion.shape[1], n_folds)
-    return np.array([inclusion[:, at : at + n_folds].mean(axis=1, dtype=float).max() for at in starts])
+    means = [inclusion[:, at : at + n_folds].mean(axis=1, dtype=float).max() for at in starts]
+    return np.array(means).reshape(-1, n_pairs).max(axis=1)

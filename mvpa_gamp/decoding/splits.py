@@ -7,16 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold, check_cv
 
-from .pairwise import Split
+from .folds import Folds
 
+Split = tuple[NDArray, NDArray]  # training rows and test rows of a fold
 DEFAULT_FOLDS = 5
 
 
 class Splits(NamedTuple):
-    """Training and test rows of every fold, what each fold holds out, and a sentence about them."""
+    """Folds, what they hold out (a group, or else their number from 1), and a sentence about them."""
 
-    folds: list[Split]
-    held_out: NDArray  # (F,) the group a fold holds out, or its number from 1
+    folds: Folds
     leave_one_group_out: bool
     sentence: str
 
@@ -52,7 +52,18 @@ def make_splits(cv: Any, codes: NDArray, classes: NDArray, groups: NDArray | Non
     for number, (train, test) in enumerate(folds, 1):
         _check_fold(number, train, test, codes, classes)
     held_out, one_group = _held_out(folds, groups)
-    return Splits(folds, held_out, one_group, _sentence(splitter, len(folds), one_group))
+    sentence = _sentence(splitter, len(folds), one_group)
+    train, tested = _masks(folds, len(codes))
+    return Splits(Folds(train, tested, held_out), one_group, sentence)
+
+
+def _masks(folds: list[Split], n_rows: int) -> NDArray:
+    """Training and test rows as (2, M, F) bool."""
+    masks = np.zeros((2, n_rows, len(folds)), dtype=bool)
+    for number, parts in enumerate(folds):
+        for which, rows in enumerate(parts):
+            masks[which, rows, number] = True
+    return masks
 
 
 def _number_of_folds(cv: Any, codes: NDArray, classes: NDArray) -> int:

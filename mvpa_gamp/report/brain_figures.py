@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.report.results import Results
 from mvpa_gamp.report.style import INK, QUIET, SHARES, WEIGHTS, look, png
+from mvpa_gamp.results.reader import Results
 
 _PLANES = {"sagittal": 0, "coronal": 1, "axial": 2}
 _AXIS_NAMES = "xyz"

@@ -1,14 +1,31 @@
 """What a reader of the table must know before trusting it: empty selections, unbalanced categories."""
 
-from mvpa_gamp.report.results import Results
-from mvpa_gamp.report.tables import AVERAGE
+from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.tables import AVERAGE
 
 _BALANCED = 0.8  # rarer over more frequent category; below, the majority alone is right in over 55 %
 
 
 def cautions(results: Results) -> list[str]:
     """Sentences about comparisons and methods, in the order of the table."""
-    return [*_unbalanced(results), *_hardly_selecting(results)]
+    return [*_dependent(results), *_unbalanced(results), *_hardly_selecting(results), *_failed(results)]
+
+
+def _dependent(results: Results) -> list[str]:
+    """Folds that may hold neighbours of the rows they train on."""
+    if results.study["data"]["n_runs"] is not None:
+        return []
+    return [
+        "No groups were given. If images are volumes of a scan, neighbours of test images were trained on "
+        "and scores are too good."
+    ]
+
+
+def _failed(results: Results) -> list[str]:
+    """Fits that did not meet their stopping rule."""
+    rows = [row for row in results.rows if row["contrast"] != AVERAGE and row["status"] == "ok"]
+    folds, good = (int(sum(row[name] for row in rows)) for name in ("folds", "folds_converged"))
+    return [f"{folds - good} of {folds} fits did not converge, see Convergence."] if good < folds else []
 
 
 def _unbalanced(results: Results) -> list[str]:

@@ -2,9 +2,9 @@
 
 import re
 
-from mvpa_gamp.report.files import number
 from mvpa_gamp.report.markup import cell, section, table, text
-from mvpa_gamp.report.results import Results
+from mvpa_gamp.results.files import number
+from mvpa_gamp.results.reader import Results
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
 
@@ -15,7 +15,7 @@ def convergence_section(results: Results) -> str:
     top = "".join(cell(name, "name" if i in (0, 1, 4) else "", header=True) for i, name in enumerate(head))
     labels = {task["contrast"]: task["label"] for task in results.tasks}
     body, before = [], None
-    for subject, contrast, method in results.units():
+    for subject, contrast, method in results.cells():
         folds = results.folds(subject, contrast, method)
         steps = [number(row["n_iter"]) for row in folds]
         ended = [row["status"] for row in folds]

@@ -13,8 +13,6 @@ from matplotlib.lines import Line2D
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.report.brain_figures import MapLine, map_figure
-from mvpa_gamp.report.files import number, read_json, read_tsv, write_text
-from mvpa_gamp.report.folder import ResultsFolder
 from mvpa_gamp.report.group_words import (
     ACCURACY,
     ACCURACY_CAPTION,
@@ -27,6 +25,8 @@ from mvpa_gamp.report.group_words import (
 from mvpa_gamp.report.markup import cell, details, figure, paragraph, section, table, text
 from mvpa_gamp.report.page import banner, document, header
 from mvpa_gamp.report.style import INK, QUIET, RULE, colour, look, marker, svg
+from mvpa_gamp.results.files import number, read_json, read_tsv, write_text
+from mvpa_gamp.results.names import ResultsFolder
 
 _NARROWEST, _WIDEST = 5.6, 13.0  # inches
 _UPRIGHT = 6  # comparisons whose names fit side by side
@@ -65,7 +65,7 @@ def build_group_page(root: Path) -> Path:
     study = read_json(folder.group)
     summary, accuracy = (read_tsv(folder.group_table(name)) for name in ("summary", "accuracy"))
     write_atomic(folder.figure("group_accuracy.svg"), _accuracy_figure(study, summary, accuracy))
-    for contrast in dict.fromkeys(unit["contrast"] for unit in study["maps"]):
+    for contrast in dict.fromkeys(each["contrast"] for each in study["maps"]):
         lines = _map_lines(folder, study, contrast)
         image = map_figure(lines, folder.group_background, folder.group_mask, None)
         write_atomic(folder.figure(f"group_contrast-{contrast}_maps.png"), image)
@@ -177,7 +177,7 @@ def _map_parts(folder: ResultsFolder, study: Mapping[str, Any]) -> list[str]:
         "voxels. Left is left."
     )
     parts = []
-    for contrast in dict.fromkeys(unit["contrast"] for unit in study["maps"]):
+    for contrast in dict.fromkeys(each["contrast"] for each in study["maps"]):
         label = study["comparisons"][contrast]
         path = folder.figure(f"group_contrast-{contrast}_maps.png")
         parts += [f"<h3>{text(label)}</h3>", figure(path, caption, f"Mean maps of {label}")]
@@ -186,14 +186,14 @@ def _map_parts(folder: ResultsFolder, study: Mapping[str, Any]) -> list[str]:
 
 def _map_lines(folder: ResultsFolder, study: Mapping[str, Any], contrast: str) -> list[MapLine]:
     """The mean maps of a comparison, a line per method."""
-    units = [unit for unit in study["maps"] if unit["contrast"] == contrast]
+    drawn = [each for each in study["maps"] if each["contrast"] == contrast]
     return [
         MapLine(study["methods"][method], {
-            unit["stat"]: folder.group_map(contrast, f"{entity(method)}Mean", unit["stat"])
-            for unit in units
-            if unit["method"] == method
+            each["stat"]: folder.group_map(contrast, f"{entity(method)}Mean", each["stat"])
+            for each in drawn
+            if each["method"] == method
         })
-        for method in dict.fromkeys(unit["method"] for unit in units)
+        for method in dict.fromkeys(each["method"] for each in drawn)
     ]  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def _accuracy_figure(
         for row in summary:
             key = (row["contrast"], row["method"])
             mine = [number(r["accuracy_percent"]) for r in accuracy if (r["contrast"], r["method"]) == key]
-            _draw_unit(ax, study, row, mine)
+            _draw_cell(ax, study, row, mine)
         turned: dict[str, Any] = {} if len(names) <= _UPRIGHT else {"rotation": 40, "ha": "right"}
         ax.set_xticks(range(len(names)), names, **turned)
         ax.set_ylabel("accuracy on held-out runs (%)")
@@ -223,7 +223,7 @@ def _accuracy_figure(
         return svg(drawing, None)
 
 
-def _draw_unit(ax: Axes, study: Mapping[str, Any], row: Mapping[str, str], values: Sequence[float]) -> None:
+def _draw_cell(ax: Axes, study: Mapping[str, Any], row: Mapping[str, str], values: Sequence[float]) -> None:
     """The participants of one comparison and method, beside them their mean, and the level of chance."""
     methods, place = list(study["methods"]), list(study["comparisons"]).index(row["contrast"])
     i, step = methods.index(row["method"]), 0.8 / len(methods)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from mvpa_gamp.report.files import number
+from mvpa_gamp.results.files import number
 
 ACCURACY = {
     "participants": "Participants",

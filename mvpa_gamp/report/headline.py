@@ -4,12 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mvpa_gamp.report.files import cell as exact
 from mvpa_gamp.report.markup import cell, details, paragraph, section, table, text
 from mvpa_gamp.report.methods_text import SELECTED
-from mvpa_gamp.report.results import Results
+from mvpa_gamp.report.printed import MEASURES, Measure, measured, show, significant
 from mvpa_gamp.report.style import colour
-from mvpa_gamp.report.tables import AVERAGE, MEASURES, Measure, measured, selects, show, significant
+from mvpa_gamp.results.files import cell as exact
+from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.tables import AVERAGE, selects
 
 _OF_SELECTIONS = ("voxels", "sparsity_percent", "consistency_percent")
 
@@ -27,7 +28,7 @@ def headline_section(results: Results) -> str:
 def _overview(results: Results, subject: str) -> str:
     """One line per method: its averages over comparisons."""
     head = ["Method", "Error", "Selected voxels", "Consistency", "by chance", "Stability", "Run time"]
-    if results.phantom:
+    if results.has_truth:
         head.append("Planted voxels (AP)")
     top = "".join(cell(name, "name" if i == 0 else "", header=True) for i, name in enumerate(head))
     body = [
@@ -42,7 +43,7 @@ def _overview(results: Results, subject: str) -> str:
         "voxel, in most folds. Stability: Nogueira's index, 0 for random and 1 for identical "
         "selections. Run time: all folds and the refit of one comparison."
     )
-    if results.phantom:
+    if results.has_truth:
         caption += text(" Planted voxels: area under the precision-recall curve of the refit map.")
     return table([top], body, caption, "overview")
 
@@ -61,7 +62,7 @@ def _overview_row(results: Results, index: int, row: Mapping[str, Any]) -> str:
         cell(_decimal(row["nogueira"])),
         cell(f"{seconds} s"),
     ]
-    if results.phantom:
+    if results.has_truth:
         cells.append(cell(_decimal(row["average_precision"])))
     return "".join(cells)
 

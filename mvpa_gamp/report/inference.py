@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.report import inference_plots
-from mvpa_gamp.report.files import MISSING, number
 from mvpa_gamp.report.markup import cell, figure, paragraph, section, table, text
-from mvpa_gamp.report.results import Results
+from mvpa_gamp.results.files import MISSING, number
+from mvpa_gamp.results.reader import Results
 
 Rows = Sequence[Mapping[str, str]]
 
@@ -22,11 +22,11 @@ def draw_inference(results: Results, subject: str) -> None:
 
 
 def _subjects_with(results: Results, what: str) -> list[str]:
-    """Subjects that have something for any unit."""
+    """Subjects that have something for any cell."""
     return [
         sub
         for sub in results.subjects
-        if any(what in results.inferred(*u) for u in results.units() if u[0] == sub)
+        if any(what in results.inferred(*u) for u in results.cells() if u[0] == sub)
     ]
 
 
@@ -63,7 +63,7 @@ def _tests(results: Results, rows: Rows) -> list[str]:
     n = results.inference["permutations"]
     failed = sum(int(number(row["fits_not_converged"])) for row in rows)
     caption = text(
-        f"Labels exchanged in whole blocks within runs, {n:,} times; the whole cross-validation, tuning "
+        f"Labels exchanged {results.exchanged} within runs, {n:,} times; the whole cross-validation, tuning "
         "included, repeated with each. p = (1 + number of permutations at least as accurate) / (1 + "
         f"{n:,}), so never below {1 / (1 + n):.2g}. Holm: corrected for the comparisons of the same method. "
         "Labellings: how many different ones the exchange can reach."

@@ -7,10 +7,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from mvpa_gamp.report.files import number, read_tsv
-from mvpa_gamp.report.results import Results
 from mvpa_gamp.report.small_multiples import COLUMNS, grid, label_left
 from mvpa_gamp.report.style import INK, QUIET, RULE, colour, look, marker, svg
+from mvpa_gamp.results.files import number, read_tsv
+from mvpa_gamp.results.reader import Results
 
 _DOTS = (0, (1, 1.5))
 _ENTRY_INCHES = 2.8  # of a legend
@@ -108,6 +108,6 @@ def _methods_with(results: Results, subject: str, what: str) -> list[tuple[int, 
 
 
 def _column(results: Results, subject: str, contrast: str, method: str, table: str, name: str) -> NDArray:
-    """A column of numbers of one of a unit's tables."""
-    rows = read_tsv(results.folder.unit_table(subject, contrast, method, table))
+    """A column of numbers of one of a cell's tables."""
+    rows = read_tsv(results.folder.cell_table(subject, contrast, method, table))
     return np.array([number(row[name]) for row in rows])

@@ -3,13 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mvpa_gamp.report.results import Results
+from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.study_files import CITATION
 
-CITATION = (
-    "Ziniel J, Schniter P, Sederberg P (2015). Binary linear classification and feature selection via "
-    "generalized approximate message passing. IEEE Transactions on Signal Processing 63(8), 2020–2032. "
-    "doi:10.1109/TSP.2015.2407311"
-)
 _HAXBY = (
     "Haxby JV, Gobbini MI, Furey ML, Ishai A, Schouten JL, Pietrini P (2001). Distributed and overlapping "
     "representations of faces and objects in ventral temporal cortex. Science 293, 2425–2430. "
@@ -68,8 +64,9 @@ def methods_paragraphs(results: Results) -> list[str]:
         _validation(results),
         " ".join(_method(method) for method in results.methods) + _intercepts(results.labels),
         _measures(),
-        *_inference(results.inference),
-        f"Analyses used mvpa_gamp {study['version']} (random seed {study['seed']}).",
+        *_inference(results.inference, results.exchanged),
+        f"Analyses used mvpa_gamp {study['version']}"
+        + ("." if study["seed"] is None else f" (random seed {study['seed']})."),
     ]
 
 
@@ -94,10 +91,11 @@ def study_is_haxby(study: Mapping[str, Any]) -> bool:
 def _data(study: Mapping[str, Any]) -> str:
     """What was decoded."""
     data = study["data"]
+    runs = "" if data["n_runs"] is None else f" in {data['n_runs']} runs"
     text = (
         f"{_sentence(data['description'])} {data['n_voxels']:,} voxels of {data['n_samples']:,} "
-        f"{data.get('unit', 'volumes')} in "
-        f"{data['n_runs']} runs entered the analysis; volumes without a category (rest) were left out."
+        f"{data.get('unit', 'volumes')}{runs} entered the analysis; volumes without a category (rest) were "
+        "left out."
     )
     if study["phantom"]:
         text = "The data are simulated (a phantom); no human was measured. " + text
@@ -109,19 +107,20 @@ def _processing(steps: Mapping[str, Any], unit: str) -> str:
     if unit == "maps":
         return f"Maps were {'' if steps.get('standardize') else 'not '}z-scored within each run."
     said = []
+    where = "within each run" if steps.get("by_run", True) else "over all images"
     if steps.get("smoothing_fwhm"):
         said.append(f"volumes were smoothed with a Gaussian kernel of {steps['smoothing_fwhm']:g} mm FWHM")
     if steps.get("detrend"):
-        said.append("voxel time series were linearly detrended within each run")
+        said.append(f"voxel time series were linearly detrended {where}")
     if steps.get("high_pass"):
         said.append(f"frequencies below {steps['high_pass']:g} Hz were removed")
     if steps.get("confounds"):
         said.append(f"confound time series{_named(steps.get('confound_columns') or ())} were regressed out")
     if steps.get("standardize"):
-        said.append("time series were z-scored within each run")
+        said.append(f"time series were z-scored {where}")
     if steps.get("lag_trs"):
         said.append(f"labels were shifted by {steps['lag_trs']} volumes to allow for the haemodynamic delay")
-    else:
+    elif "lag_trs" in steps or not said:
         said.append("labels were not shifted for the haemodynamic delay")
     text = "; ".join(said)
     return _sentence(text[0].upper() + text[1:])
@@ -135,14 +134,22 @@ def _named(columns: Sequence[str]) -> str:
 
 def _validation(results: Results) -> str:
     """Comparisons and folds."""
-    names = ", ".join(task["label"] for task in results.tasks)
+    names, word = ", ".join(task["label"] for task in results.tasks), results.fold_word
+    how = (
+        "leave-one-run-out cross-validation: each run was predicted by a classifier trained on all other runs"
+        if word == "run"
+        else f"cross-validation. {results.study['cross_validation'].rstrip('.')}"
+    )
+    coupled = (
+        " Probabilities of all pairs of classes were coupled (Hastie and Tibshirani, 1998) and the most "
+        "probable class was predicted." if len(results.classes.get("names", ())) > 2 else ""
+    )  # fmt: skip
     return (
         f"Classifiers were trained for {len(results.tasks)} pairwise "
-        f"comparison{'s' * (len(results.tasks) > 1)} ({names}) and judged by leave-one-run-out "
-        "cross-validation: each run was predicted by a classifier trained on all other runs; parameters were "
-        "tuned on the training runs alone. The error rate is the mean over held-out runs, with the standard "
-        "error across runs; since folds share training data, runs are not independent and the standard error "
-        "is approximate."
+        f"comparison{'s' * (len(results.tasks) > 1)} ({names}) and judged by {how}; parameters were "
+        f"tuned on the training {word}s alone. The error rate is the mean over held-out {word}s, with the "
+        f"standard error across {word}s; since folds share training data, {word}s are not independent and "
+        f"the standard error is approximate.{coupled}"
     )
 
 
@@ -182,13 +189,13 @@ def _measures() -> str:
     )
 
 
-def _inference(asked: Mapping[str, Any]) -> list[str]:
-    """What was asked for beyond the table."""
+def _inference(asked: Mapping[str, Any], exchanged: str) -> list[str]:
+    """What was asked for beyond the table; ``exchanged`` says how permutations moved the labels."""
     said = []
     if asked.get("permutations"):
         said.append(
             f"Above-chance decoding was tested with {asked['permutations']:,} permutations: labels were "
-            "exchanged in whole blocks within runs and the whole cross-validation, tuning included, was "
+            f"exchanged {exchanged} within runs and the whole cross-validation, tuning included, was "
             "repeated; p = (1 + k) / (1 + n) with k permutations at least as accurate as observed (Phipson & "
             "Smyth, 2010), Holm-corrected for the comparisons."
         )

@@ -8,13 +8,13 @@ from typing import Any
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.report import brain_figures, plots
 from mvpa_gamp.report.cautions import cautions
+from mvpa_gamp.report.class_plots import mean_score
+from mvpa_gamp.report.classes import classes_section, draw_classes
 from mvpa_gamp.report.convergence import convergence_section
-from mvpa_gamp.report.files import read_json, write_text
 from mvpa_gamp.report.headline import headline_section
 from mvpa_gamp.report.inference import draw_inference, inference_section
 from mvpa_gamp.report.markup import details, paragraph, section, text
 from mvpa_gamp.report.methods_text import methods_paragraphs, references
-from mvpa_gamp.report.results import Results, read_results
 from mvpa_gamp.report.sections import (
     comparisons_section,
     confusion_section,
@@ -22,6 +22,8 @@ from mvpa_gamp.report.sections import (
     errors_section,
     phantom_section,
 )
+from mvpa_gamp.results.files import read_json, write_text
+from mvpa_gamp.results.reader import Results, read_results
 
 _PHANTOM = (
     "Everything on this page was computed from simulated volumes; none of it is a finding about a brain."
@@ -34,18 +36,21 @@ def build_report(root: Path) -> Path:
     """Draw the figures and write ``index.html`` of a finished results folder; returns the page's path."""
     results = read_results(root)
     draw_figures(results)
-    return write_text(results.folder.page, render(results))
+    return write_text(results.folder.page, render(results, results))
 
 
 def draw_figures(results: Results) -> None:
     """Write every figure of the page into ``figures/``."""
     folder = results.folder
+    if results.classes:
+        draw_classes(results)
     for sub in results.subjects:
         write_atomic(folder.figure(f"sub-{sub}_accuracy.svg"), plots.accuracy_and_stability(results, sub))
         write_atomic(folder.figure(f"sub-{sub}_errors.svg"), plots.fold_errors(results, sub))
-        write_atomic(folder.figure(f"sub-{sub}_overlap.svg"), plots.overlap_matrices(results, sub))
+        if results.has_folds:
+            write_atomic(folder.figure(f"sub-{sub}_overlap.svg"), plots.overlap_matrices(results, sub))
         write_atomic(folder.figure(f"sub-{sub}_selection.svg"), plots.selection_frequency(results, sub))
-        if results.phantom:
+        if results.has_truth:
             write_atomic(folder.figure(f"sub-{sub}_truth.svg"), plots.precision_recall(results, sub))
         draw_inference(results, sub)
         for task in results.tasks:
@@ -55,22 +60,24 @@ def draw_figures(results: Results) -> None:
                 write_atomic(folder.figure(name), image)
 
 
-def render(results: Results) -> str:
-    """The HTML of the page."""
+def render(results: Results, shown: Results, title: str = "") -> str:
+    """The HTML of the page; ``shown`` are the comparisons that have figures."""
     sections = [
+        *([classes_section(results)] if results.classes else []),
         headline_section(results),
-        errors_section(results),
+        errors_section(shown),
         *([inference_section(results)] if results.inference else []),
-        comparisons_section(results),
-        consistency_section(results),
-        *([phantom_section(results)] if results.phantom else []),
+        comparisons_section(shown, left_out=len(results.tasks) - len(shown.tasks)),
+        *([consistency_section(shown)] if results.has_folds else []),
+        *([phantom_section(results)] if results.has_truth else []),
         convergence_section(results),
         confusion_section(results),
         _methods_section(results),
         _record_section(results),
     ]
-    title = f"{'PHANTOM – ' if results.phantom else ''}mvpa_gamp: {_who(results)}"
-    return document(title, _header(results), sections, results.study["version"])
+    name = title or f"mvpa_gamp: {_who(results)}"
+    name = f"PHANTOM – {name}" if results.phantom else name
+    return document(name, _header(results, title), sections, results.study["version"])
 
 
 def document(title: str, header: str, sections: Iterable[str], version: str) -> str:
@@ -108,37 +115,38 @@ def _who(results: Results) -> str:
     return ", ".join(f"sub-{subject}" for subject in results.subjects)
 
 
-def _header(results: Results) -> str:
+def _header(results: Results, title: str) -> str:
     """Title, what was decoded, banner and navigation."""
     study, data = results.study, results.study["data"]
     facts = {
         "subject": _who(results),
         "voxels": f"{data['n_voxels']:,}",
         data.get("unit", "volumes"): f"{data['n_samples']:,}",
-        "runs": data["n_runs"],
+        "runs": "none" if data["n_runs"] is None else data["n_runs"],
         "comparisons": len(results.tasks),
         "methods": len(results.methods),
-        "seed": study["seed"],
+        **({} if study["seed"] is None else {"seed": study["seed"]}),
+        **({results.classes["scoring"]: f"{mean_score(results):.3f}"} if results.classes else {}),
     }
     links = {
+        **({"scores": "Scores"} if results.classes else {}),
         "headline": "Table",
         "errors": "Errors",
         **({"inference": "Inference"} if results.inference else {}),
         "maps": "Brain maps",
-        "consistency": "Consistency",
-        **({"truth": "Planted truth"} if results.phantom else {}),
+        **({"consistency": "Consistency"} if results.has_folds else {}),
+        **({"truth": "Planted truth"} if results.has_truth else {}),
         "convergence": "Convergence",
         "confusion": "Confusion",
         "methods": "Methods text",
         "record": "Settings",
     }
-    return header(
-        "Which voxels tell the categories apart", data["description"], _banners(results), facts, links
-    )
+    title = title or "Which voxels tell the categories apart"
+    return header(title, data["description"], _banners(results), facts, links)
 
 
 def _banners(results: Results) -> str:
-    """What a reader must not miss: simulated data, results that need caution, failed units."""
+    """What a reader must not miss: simulated data, results that need caution, what failed."""
     out = ""
     if results.phantom:
         out += banner(str(results.banner), _PHANTOM)
@@ -174,11 +182,19 @@ def _record_section(results: Results) -> str:
         "record",
         "Settings, versions and seed",
         f"<ul>{notes}</ul>" if notes else "",
-        f"<pre>{text(folder.config.read_text(encoding='utf-8'))}</pre>",
+        f"<pre>{text(_study_settings(results))}</pre>",
         details("Versions and machine", f"<pre>{text(versions)}</pre>"),
         details("Where the data came from", f"<pre>{text(_provenance(results))}</pre>"),
         details("What each method was set to", f"<pre>{text(_settings(results))}</pre>"),
     )
+
+
+def _study_settings(results: Results) -> str:
+    """config.toml, or the settings of a decoder."""
+    own = results.study.get("settings")
+    if own:
+        return "\n".join(f"{name}: {value}" for name, value in own.items())
+    return results.folder.config.read_text(encoding="utf-8")
 
 
 def _provenance(results: Results) -> str:

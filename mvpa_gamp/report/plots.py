@@ -14,12 +14,12 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.report.files import number
-from mvpa_gamp.report.folder import ResultsFolder
-from mvpa_gamp.report.results import Results
 from mvpa_gamp.report.small_multiples import COLUMNS, grid, label_left, legend
 from mvpa_gamp.report.style import OVERLAP, QUIET, RULE, colour, look, marker, svg
-from mvpa_gamp.report.tables import AVERAGE, selects
+from mvpa_gamp.results.files import number
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.tables import AVERAGE, selects
 
 
 def fold_errors(results: Results, subject: str) -> bytes:

@@ -1,10 +1,10 @@
 """The sections of the page between the headline and the methods text."""
 
-from mvpa_gamp.report.files import cell as table_text
-from mvpa_gamp.report.files import number
 from mvpa_gamp.report.markup import cell, details, figure, paragraph, section, table, text
-from mvpa_gamp.report.results import Results
-from mvpa_gamp.report.tables import selects
+from mvpa_gamp.results.files import cell as table_text
+from mvpa_gamp.results.files import number
+from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.tables import selects
 
 _CLUSTERS_SHOWN = 5
 
@@ -43,10 +43,18 @@ def errors_section(results: Results) -> str:
     return section("errors", "Errors, run by run", *parts)
 
 
-def comparisons_section(results: Results) -> str:
-    """Brain figures of each comparison, with the largest clusters."""
+def comparisons_section(results: Results, left_out: int = 0) -> str:
+    """Brain figures of each comparison, with the largest clusters; so many others have none."""
     meaning = "".join(f"<dt>{text(k)}</dt><dd>{text(v)}</dd>" for k, v in _MEANING.items())
     parts = [f'<dl class="meaning">{meaning}</dl>']
+    if left_out:
+        parts.append(
+            paragraph(
+                f"Figures show {len(results.tasks)} of {len(results.tasks) + left_out} contrasts; "
+                "generate_report(contrasts=[...]) draws those named, max_contrasts=... more; to_bids writes "
+                "all maps."
+            )
+        )
     for subject in results.subjects:
         clusters = results.table(subject, "clusters")
         for task in results.tasks:
@@ -162,7 +170,7 @@ def _consistency_table(results: Results, subject: str) -> str:
             + cell(f"{number(row['chance_consistency_percent']):.2f}" if chose else "–")
             + cell(_index(row["kuncheva"]))
             + cell(_index(row["nogueira"]))
-            + cell(f"{low:.2f} to {high:.2f}" if low == low else "–")
+            + cell(f"{max(low, -1.0):.2f} to {min(high, 1.0):.2f}" if low == low else "–")
         )
         before = row["comparison"]
     caption = text(
@@ -241,9 +249,9 @@ def confusion_section(results: Results) -> str:
 
 
 def _recognised(
-    counts: dict[tuple[str, str, str, str], int], unit: tuple[str, str], true: str, pair: tuple[str, str]
+    counts: dict[tuple[str, str, str, str], int], of: tuple[str, str], true: str, pair: tuple[str, str]
 ) -> str:
     """How many volumes of a category were recognised as such."""
-    right = counts[(*unit, true, true)]
-    total = sum(counts[(*unit, true, said)] for said in pair)
+    right = counts[(*of, true, true)]
+    total = sum(counts[(*of, true, said)] for said in pair)
     return f"{right} of {total} ({100 * right / max(total, 1):.1f} %)"

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mvpa_gamp.report.results import Results
 from mvpa_gamp.report.style import INK, colour, marker
+from mvpa_gamp.results.reader import Results
 
 COLUMNS = 3  # panels per line
 _NARROWEST = 5.6  # inches: room for a legend above a single panel

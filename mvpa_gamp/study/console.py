@@ -46,7 +46,7 @@ class Console:
         self._record(text)
 
     def start(self, total: int) -> None:
-        """Begin to count ``total`` units of work; one study may follow another."""
+        """Begin to count ``total`` pieces of work; one study may follow another."""
         self._close_bar()
         self._total, self._done = total, 0
         self._counted_from = time.monotonic()
@@ -58,7 +58,7 @@ class Console:
             )
 
     def advance(self, text: str, minor: bool = False) -> None:
-        """One more unit is done; of minor ones a plain stream gets a line now and then."""
+        """One more piece is done; of minor ones a plain stream gets a line now and then."""
         self._done += 1
         line = f"[{self._done}/{self._total}, {time.monotonic() - self._started:.0f} s] {text}"
         if minor:

@@ -5,26 +5,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mvpa_gamp._version import __version__
-from mvpa_gamp.report.files import read_json, read_tsv, write_json, write_tsv
-from mvpa_gamp.report.folder import ResultsFolder
-from mvpa_gamp.report.group_page import build_group_page
-from mvpa_gamp.report.group_words import ACCURACY_CAPTION, group_lines, significance_caption
-from mvpa_gamp.report.manifest import missing_files
-from mvpa_gamp.report.results import Results, ResultsError, read_results
-from mvpa_gamp.report.tables import AVERAGE
-from mvpa_gamp.study.console import Console
-from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.group_maps import write_mean_maps
-from mvpa_gamp.study.group_scores import (
+from mvpa_gamp.decoding.group import (
     ACCURACY_COLUMNS,
     SUMMARY_COLUMNS,
     Score,
     accuracy_row,
     group_row,
     name_of_test,
-    scores_of,
 )
+from mvpa_gamp.report.group_page import build_group_page
+from mvpa_gamp.report.group_words import ACCURACY_CAPTION, group_lines, significance_caption
+from mvpa_gamp.results.files import number, read_json, read_tsv, write_json, write_tsv
+from mvpa_gamp.results.manifest import missing_files
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.reader import Results, ResultsError, read_results
+from mvpa_gamp.results.tables import AVERAGE
+from mvpa_gamp.study.console import Console
+from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.group_maps import write_mean_maps
 from mvpa_gamp.study.participants import stripped
 
 
@@ -102,6 +103,42 @@ def _finished(home: Path) -> Results:
             "participant level with --resume."
         )
     return person
+
+
+def scores_of(person: Results) -> list[Score]:
+    """The scores of every cell of a participant that did not fail."""
+    return [_score(person, *cell) for cell in person.cells()]
+
+
+def _score(person: Results, subject: str, contrast: str, method: str) -> Score:
+    row = person.row(subject, contrast, method)
+    predictions = read_tsv(person.folder.cell_table(subject, contrast, method, "predictions"))
+    permuted = person.folder.cell_table(subject, contrast, method, "permutations")
+    null = np.array([number(line["accuracy"]) for line in read_tsv(permuted)]) if permuted.is_file() else None
+    return Score(
+        subject=subject,
+        contrast=contrast,
+        comparison=row["comparison"],
+        method=method,
+        accuracy=1 - row["error_percent"] / 100,
+        chance=1 - row["chance_error_percent"] / 100,
+        by_run=tuple(_balanced_accuracies(predictions)),
+        null=null,
+    )
+
+
+def _balanced_accuracies(predictions: Sequence[dict[str, str]]) -> list[float]:
+    """Mean over the two categories of the share recognised, in each run that has both."""
+    out = []
+    for run in dict.fromkeys(row["run"] for row in predictions):
+        mine = [row for row in predictions if row["run"] == run]
+        shares = [
+            np.mean([row["correct"] == "true" for row in mine if row["true"] == name])
+            for name in sorted({row["true"] for row in mine})
+        ]
+        if len(shares) == 2:
+            out.append(float(np.mean(shares)))
+    return out
 
 
 def _skipped(folder: ResultsFolder, people: Sequence[Results]) -> list[str]:

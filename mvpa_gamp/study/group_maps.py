@@ -14,8 +14,8 @@ from mvpa_gamp.imaging.brainmaps import from_image, write_image, write_map
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.volumes import check_same_grid, like, open_mask
-from mvpa_gamp.report.folder import ResultsFolder
-from mvpa_gamp.report.results import Results
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.reader import Results
 
 # Spaces of a single brain: equal grids there are a coincidence, and the same voxel is not the same place.
 INDIVIDUAL = ("native", "T1w", "T2w", "func", "anat", "boldref", "fsnative")
@@ -44,7 +44,7 @@ def write_mean_maps(
     write_image(folder.group_mask, common, {**about, "Description": "Voxels analysed in all participants."})
     mean = like(common, np.mean([_background(person) for person in people], axis=0).astype(np.float32))
     write_image(folder.group_background, mean, {**about, "Description": "Mean of the mean volumes."})
-    return [_mean_map(folder, people, common, about, *unit) for unit in _shared_units(people)], []
+    return [_mean_map(folder, people, common, about, *one) for one in _shared_maps(people)], []
 
 
 def grid_trouble(people: Sequence[Results]) -> str | None:
@@ -86,18 +86,18 @@ def _listed(groups: dict[str, list[str]]) -> str:
     return "; ".join(f"{name}: {', '.join(members)}" for name, members in groups.items())
 
 
-def _shared_units(people: Sequence[Results]) -> list[tuple[str, str, str]]:
+def _shared_maps(people: Sequence[Results]) -> list[tuple[str, str, str]]:
     """Contrast, method and kind of every map that all participants have."""
     each = [
         {
             (contrast, method, stat): None
-            for subject, contrast, method in person.units()
+            for subject, contrast, method in person.cells()
             for stat in person.stats(subject, contrast, method)
             if stat in _AVERAGED
         }
         for person in people
     ]
-    return [unit for unit in each[0] if all(unit in other for other in each)]
+    return [one for one in each[0] if all(one in other for other in each)]
 
 
 def _mean_map(

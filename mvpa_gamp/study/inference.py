@@ -13,38 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.discoveries import PlantedCheck
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
-from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve
-from mvpa_gamp.decoding.permutation import (
-    NullStatistics,
-    PermutationPlan,
-    PermutationTest,
-    plan_permutations,
-)
+from mvpa_gamp.decoding.permutation import NullStatistics, PermutationPlan, plan_permutations
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods import GampMethod
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.report.files import write_npz
+from mvpa_gamp.results.files import write_npz
+from mvpa_gamp.results.inference_files import CellInference
+from mvpa_gamp.results.stored_fits import DAMAGED, load_arrays
+from mvpa_gamp.study.cells import PlannedCell
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference_jobs import Arrays, Curve, InferenceWork, NullChunk, Planting
 from mvpa_gamp.study.settings import StudySettings
-from mvpa_gamp.study.units import Unit
 
 _FEWEST_RUNS = 3  # of a learning curve
-
-
-@dataclass(frozen=True)
-class UnitInference:
-    """What was asked for about one unit; None what was not, or what ``trouble`` kept from being there."""
-
-    unit: Unit
-    permutation: PermutationTest | None = None
-    planted: PlantedCheck | None = None
-    curve: LearningCurve | None = None
-    farther: tuple[Extrapolation, ...] = ()
-    trouble: str = ""
 
 
 def check_inference(settings: StudySettings, methods: Sequence[Method]) -> None:
@@ -81,9 +64,9 @@ def has_inclusion(method: Method) -> bool:
 
 @dataclass(frozen=True)
 class Job:
-    """Work on a unit, and where its answer is kept."""
+    """Work on a cell, and where its answer is kept."""
 
-    unit: Unit
+    cell: PlannedCell
     name: str
     work: InferenceWork
     path: Path
@@ -91,21 +74,23 @@ class Job:
 
 
 @dataclass(frozen=True)
-class UnitPlan:
-    """The jobs of one unit in the order of their parts, and the permutations they belong to."""
+class InferencePlan:
+    """The jobs of one cell in the order of their parts, and the permutations they belong to."""
 
-    unit: Unit
+    cell: PlannedCell
     permutation: PermutationPlan | None
     jobs: tuple[Job, ...]
 
 
-def plan_inference(settings: StudySettings, samples: Samples, units: Sequence[Unit]) -> list[UnitPlan]:
-    """The jobs of every unit that inference is asked for."""
+def plan_inference(
+    settings: StudySettings, samples: Samples, cells: Sequence[PlannedCell]
+) -> list[InferencePlan]:
+    """The jobs of every cell that inference is asked for."""
     n_runs = len(np.unique(samples.runs))
     if settings.learning_curve and n_runs < _FEWEST_RUNS:
         raise StudyError(f"--learning-curve needs {_FEWEST_RUNS} runs or more, got {n_runs}. Leave it out.")
     blocks = _blocks(samples)
-    plans = [_unit_plan(settings, samples, unit, blocks) for unit in units if is_batched(unit.method)]
+    plans = [_cell_plan(settings, samples, cell, blocks) for cell in cells if is_batched(cell.method)]
     return [plan for plan in plans if plan.jobs]
 
 
@@ -118,8 +103,10 @@ def _blocks(samples: Samples) -> NDArray:
     return blocks_of_volumes(samples.conditions, samples.runs, volumes)
 
 
-def _unit_plan(settings: StudySettings, samples: Samples, unit: Unit, blocks: NDArray) -> UnitPlan:
-    method, rows, y, seed = unit.method, unit.task.rows, unit.task.y, settings.seed
+def _cell_plan(
+    settings: StudySettings, samples: Samples, cell: PlannedCell, blocks: NDArray
+) -> InferencePlan:
+    method, rows, y, seed = cell.method, cell.task.rows, cell.task.y, settings.seed
     jobs: list[Job] = []
     plan = None
     if settings.permutations:
@@ -131,30 +118,30 @@ def _unit_plan(settings: StudySettings, samples: Samples, unit: Unit, blocks: ND
             name = f"permutations {number} of {len(plan.chunks)}"
             key = f"{settings.permutations} {seed} {keep}"
             work = NullChunk(method, rows, plan.labels[:, chunk], keep)
-            jobs.append(_job(unit, name, work, f"permutations-{number:04d}", key))
+            jobs.append(_job(cell, name, work, f"permutations-{number:04d}", key))
     if settings.fdr is not None and has_inclusion(method):
         planting = Planting(method, rows, y, blocks[rows], settings.fdr, seed)
-        jobs.append(_job(unit, "planted effects", planting, "planted", f"{settings.fdr} {seed}"))
+        jobs.append(_job(cell, "planted effects", planting, "planted", f"{settings.fdr} {seed}"))
     if settings.learning_curve:
-        jobs.append(_job(unit, "learning curve", Curve(method, rows, y, seed), "learningcurve", f"{seed}"))
-    return UnitPlan(unit, plan, tuple(jobs))
+        jobs.append(_job(cell, "learning curve", Curve(method, rows, y, seed), "learningcurve", f"{seed}"))
+    return InferencePlan(cell, plan, tuple(jobs))
 
 
-def _job(unit: Unit, name: str, work: InferenceWork, ending: str, key: str) -> Job:
-    path = unit.path.with_name(unit.path.name.replace("_fits.npz", f"_{ending}.npz"))
-    fingerprint = hashlib.sha256(f"{unit.fingerprint}\n{ending}\n{key}".encode()).hexdigest()
-    return Job(unit, name, work, path, fingerprint)
+def _job(cell: PlannedCell, name: str, work: InferenceWork, ending: str, key: str) -> Job:
+    path = cell.path.with_name(cell.path.name.replace("_fits.npz", f"_{ending}.npz"))
+    fingerprint = hashlib.sha256(f"{cell.fingerprint}\n{ending}\n{key}".encode()).hexdigest()
+    return Job(cell, name, work, path, fingerprint)
 
 
-def open_jobs(plans: Sequence[UnitPlan], resume: bool) -> list[Job]:
+def open_jobs(plans: Sequence[InferencePlan], resume: bool) -> list[Job]:
     """The jobs that have no answer yet."""
     return [job for plan in plans for job in plan.jobs if not (resume and _is_stored(job))]
 
 
 def collect(
-    plans: Sequence[UnitPlan], jobs: Sequence[Job], answers: Iterator[Arrays | str], console: Console
-) -> list[UnitInference]:
-    """Store the answers to the open ``jobs`` as they come, then put those of each unit together."""
+    plans: Sequence[InferencePlan], jobs: Sequence[Job], answers: Iterator[Arrays | str], console: Console
+) -> list[CellInference]:
+    """Store the answers to the open ``jobs`` as they come, then put those of each cell together."""
     troubles: dict[Path, str] = {}
     if jobs:
         console.start(len(jobs))
@@ -165,32 +152,27 @@ def collect(
             console.note(answer, level=2)
         else:
             write_npz(job.path, {**answer, "fingerprint": job.fingerprint})
-        console.advance(f"{job.unit.task.label}, {job.unit.method.label}: {job.name}", minor=True)
+        console.advance(f"{job.cell.task.label}, {job.cell.method.label}: {job.name}", minor=True)
     return [_together(plan, troubles) for plan in plans]
 
 
 def _is_stored(job: Job) -> bool:
     """Whether the answer is there; one that is damaged, or to another question, is asked for again."""
     try:
-        return bool(_load(job)["fingerprint"] == job.fingerprint)
-    except (OSError, ValueError, KeyError, EOFError):
+        return bool(load_arrays(job.path)["fingerprint"] == job.fingerprint)
+    except DAMAGED:
         return False
 
 
-def _load(job: Job) -> Arrays:
-    with np.load(job.path, allow_pickle=False) as stored:
-        return {name: stored[name] for name in stored.files}
-
-
-def _together(plan: UnitPlan, troubles: dict[Path, str]) -> UnitInference:
-    """The answers about a unit, read back from their files, so that a resumed run has the same."""
+def _together(plan: InferencePlan, troubles: dict[Path, str]) -> CellInference:
+    """The answers about a cell, read back from their files, so that a resumed run has the same."""
     mine = [troubles[job.path] for job in plan.jobs if job.path in troubles]
     if mine:
-        return UnitInference(plan.unit, trouble=mine[0])
+        return CellInference(trouble=mine[0])
     chunks: list[NullStatistics] = []
     found: dict[str, Any] = {}
     for job in plan.jobs:
-        arrays = _load(job)
+        arrays = load_arrays(job.path)
         if isinstance(job.work, NullChunk):
             chunks.append(job.work.read(arrays))
         elif isinstance(job.work, Planting):
@@ -198,5 +180,5 @@ def _together(plan: UnitPlan, troubles: dict[Path, str]) -> UnitInference:
         else:
             found["curve"], found["farther"] = job.work.read(arrays)
     if plan.permutation is not None:
-        found["permutation"] = plan.permutation.joined(plan.unit.method.name, chunks)
-    return UnitInference(plan.unit, **found)
+        found["permutation"] = plan.permutation.joined(plan.cell.method.name, chunks)
+    return CellInference(**found)

@@ -18,7 +18,7 @@ Arrays = dict[str, NDArray]
 
 
 class NullChunk(NamedTuple):
-    """Some permutations of one unit."""
+    """Some permutations of one cell."""
 
     method: Method
     rows: NDArray
@@ -37,7 +37,7 @@ class NullChunk(NamedTuple):
 
 
 class Planting(NamedTuple):
-    """The planted check of one unit."""
+    """The planted check of one cell."""
 
     method: Method
     rows: NDArray
@@ -67,7 +67,7 @@ class Planting(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """The learning curve of one unit."""
+    """The learning curve of one cell."""
 
     method: Method
     rows: NDArray

@@ -5,7 +5,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from mvpa_gamp.report.folder import ResultsFolder
+from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.settings import StudySettings, differences, read_settings
 

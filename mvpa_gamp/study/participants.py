@@ -7,14 +7,14 @@ from pathlib import Path
 
 from mvpa_gamp.imaging.bids_layout import Layout, participants
 from mvpa_gamp.parallel import Workers
-from mvpa_gamp.report.files import write_json, write_text
-from mvpa_gamp.report.folder import ResultsFolder
+from mvpa_gamp.results.files import write_json, write_text
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.study_files import description
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.doors import resolve_dataset
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.everyone import check_everyone
 from mvpa_gamp.study.output import Output, check_output, check_resume
-from mvpa_gamp.study.record import description
 from mvpa_gamp.study.run import check_settings, rebuild_report, run_study, usage_errors
 from mvpa_gamp.study.settings import StudySettings, settings_text
 

@@ -4,31 +4,33 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
-from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, check_workers, run_tasks
 from mvpa_gamp.report.cautions import cautions
 from mvpa_gamp.report.inference import inference_lines
-from mvpa_gamp.report.manifest import missing_files, write_manifest
 from mvpa_gamp.report.page import build_report
-from mvpa_gamp.report.results import ResultsError, read_results
-from mvpa_gamp.report.tables import pair_lines, paper_table
+from mvpa_gamp.report.printed import pair_lines, paper_table
+from mvpa_gamp.results.cell_files import Cell, CellRecord, Subject, failed_cell, write_cell
+from mvpa_gamp.results.files import write_text
+from mvpa_gamp.results.inference_files import CellInference, write_inference
+from mvpa_gamp.results.manifest import missing_files, write_manifest
+from mvpa_gamp.results.reader import ResultsError, read_results
+from mvpa_gamp.results.stored_fits import load_fits
+from mvpa_gamp.results.study_files import write_start, write_tables
+from mvpa_gamp.study.cells import PlannedCell, is_done, plan_cells, stored
 from mvpa_gamp.study.console import Console
+from mvpa_gamp.study.describe import about_study
 from mvpa_gamp.study.doors import open_door, planted_voxels, processing, resolve_door
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.fits import load_fits
-from mvpa_gamp.study.inference import UnitInference, check_inference, collect, open_jobs, plan_inference
-from mvpa_gamp.study.inference_files import write_inference
+from mvpa_gamp.study.inference import InferencePlan, check_inference, collect, open_jobs, plan_inference
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
 from mvpa_gamp.study.plan import choose_methods, choose_tasks
-from mvpa_gamp.study.record import write_start, write_tables
-from mvpa_gamp.study.settings import StudySettings
-from mvpa_gamp.study.unit_files import Subject, UnitRecord, failed_unit, write_unit
-from mvpa_gamp.study.units import Unit, is_done, plan_units, stored
-from mvpa_gamp.study.work import FitWork, do
+from mvpa_gamp.study.settings import INFERENCE, StudySettings, settings_text
+from mvpa_gamp.study.work import FitWork, answered
 
 
 def run_study(settings: StudySettings, output: Output, workers: Workers, console: Console) -> int:
@@ -45,26 +47,45 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         samples = open_door(settings)
         tasks = choose_tasks(settings.pairs, samples)
         subject = Subject(
-            samples.subject, samples.mask_img, samples.banner, planted_voxels(samples, tasks), __version__,
-            samples.volumes,
+            samples.subject, samples.mask_img, samples.banner, samples.runs, samples.volumes,
+            planted_voxels(samples, tasks), settings.fold_maps,
         )  # fmt: skip
-        units = plan_units(output.folder, samples, tasks, methods)
-        done = [output.resume and is_done(unit) for unit in units]
-        plans = plan_inference(settings, samples, units)
+        cells = plan_cells(output.folder, samples, tasks, methods)
+        done = [output.resume and is_done(cell) for cell in cells]
+        plans = plan_inference(settings, samples, cells)
         prepare(output)
-        write_start(output.folder, settings, samples, subject)
+        write_text(output.folder.config, settings_text(settings))
+        write_start(output.folder, subject, samples.background_img)
     console.log_to(output.folder.log)
     _say_what(console, samples, tasks, methods, sum(done))
-    pending = [unit for unit, finished in zip(units, done, strict=True) if not finished]
+    pending = [cell for cell, finished in zip(cells, done, strict=True) if not finished]
     jobs = open_jobs(plans, output.resume)
-    work = [*(FitWork(unit.method, unit.task.rows, unit.task.y) for unit in pending), *(j.work for j in jobs)]
-    with closing(run_tasks(do, work, (samples.X, samples.runs), workers)) as answers:
-        outcomes = (stored(unit, next(answers)) for unit in pending)
-        records = _work_through(units, done, outcomes, output, subject, settings.fold_maps, console)
-        inference = _of_fitted(collect(plans, jobs, answers, console), records)
-    about = write_inference(output.folder, subject, settings, inference)
-    write_tables(output.folder, settings, samples, subject, tasks, methods, records, about)
+    work = [*(FitWork(cell.method, cell.task.rows, cell.task.y) for cell in pending), *(j.work for j in jobs)]
+    with closing(run_tasks(answered, work, (samples.X, samples.runs), workers)) as answers:
+        outcomes = (stored(cell, next(answers)) for cell in pending)
+        records = _work_through(cells, done, outcomes, output, subject, console)
+        inference = collect(plans, jobs, answers, console)
+    extra = _write_inference(settings, output, subject, plans, inference, records)
+    about = about_study(settings, samples)
+    write_tables(output.folder, subject, tasks, methods, records, about, extra)
     return finish(output, console)
+
+
+def _write_inference(
+    settings: StudySettings, output: Output, subject: Subject, plans: Sequence[InferencePlan],
+    found: Sequence[CellInference], records: Sequence[CellRecord],
+) -> dict[str, Any]:  # fmt: skip
+    """Write what goes beyond the table, of the cells that have fits; returns its part of summary.json."""
+    if not settings.has_inference:
+        return {}
+    fitted = {(r.summary["contrast"], r.summary["method"]) for r in records if r.summary["status"] == "ok"}
+    known = [
+        (Cell(output.folder, subject, plan.cell.task, plan.cell.method), load_fits(plan.cell.path)[0], each)
+        for plan, each in zip(plans, found, strict=True)
+        if (plan.cell.task.name, plan.cell.method.name) in fitted
+    ]
+    asked = {name: getattr(settings, name) for name in INFERENCE}
+    return {"inference": write_inference(output.folder, asked, known)}
 
 
 def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
@@ -117,25 +138,25 @@ def _count(number: int, thing: str) -> str:
 
 
 def _work_through(
-    units: Sequence[Unit], done: Sequence[bool], outcomes: Iterator[str | None],
-    output: Output, subject: Subject, fold_maps: bool, console: Console,
-) -> list[UnitRecord]:  # fmt: skip
-    """Write each unit's files as its fits arrive, and print a comparison's rows when it is complete.
+    cells: Sequence[PlannedCell], done: Sequence[bool], outcomes: Iterator[str | None],
+    output: Output, subject: Subject, console: Console,
+) -> list[CellRecord]:  # fmt: skip
+    """Write each cell's files as its fits arrive, and print a comparison's rows when it is complete.
 
     Files are always written from the stored fits, so a resumed run and an unbroken one write the same.
     """
-    records: list[UnitRecord] = []
-    row: list[UnitRecord] = []
-    labels = {unit.method.name: unit.method.label for unit in units}
-    names = [unit.task.label for unit in units]
-    console.start(len(units))
-    for unit, finished in zip(units, done, strict=True):
+    records: list[CellRecord] = []
+    row: list[CellRecord] = []
+    labels = {cell.method.name: cell.method.label for cell in cells}
+    names = [cell.task.label for cell in cells]
+    console.start(len(cells))
+    for cell, finished in zip(cells, done, strict=True):
         trouble = None if finished else next(outcomes)
-        record = _unit_record(unit, trouble, output, subject, fold_maps, console)
+        record = _record(cell, trouble, Cell(output.folder, subject, cell.task, cell.method), console)
         row.append(record)
         seconds = record.timing["seconds"]
         said = record.summary["status"] if seconds is None else "stored" if finished else f"{seconds:.1f} s"
-        console.advance(f"{unit.task.label}, {unit.method.label}: {said}")
+        console.advance(f"{cell.task.label}, {cell.method.label}: {said}")
         if len(row) == len(labels):
             rows = [{**record.summary, "seconds": record.timing["seconds"]} for record in row]
             console.result(pair_lines(rows, labels, header=not records, names=names))
@@ -144,24 +165,15 @@ def _work_through(
     return records
 
 
-def _of_fitted(found: Sequence[UnitInference], records: Sequence[UnitRecord]) -> list[UnitInference]:
-    """Inference about the units that have fits."""
-    fitted = {(r.summary["contrast"], r.summary["method"]) for r in records if r.summary["status"] == "ok"}
-    return [each for each in found if (each.unit.task.name, each.unit.method.name) in fitted]
-
-
-def _unit_record(
-    unit: Unit, trouble: str | None, output: Output, subject: Subject, fold_maps: bool, console: Console
-) -> UnitRecord:
-    """Write the files of a unit, or take down why it has none; the other units go on either way."""
+def _record(planned: PlannedCell, trouble: str | None, cell: Cell, console: Console) -> CellRecord:
+    """Write the files of a cell, or take down why it has none; the other cells go on either way."""
     if trouble is None:
         try:
-            fits, _ = load_fits(unit.path)
-            return write_unit(output.folder, subject, unit.task, unit.method, fits, fold_maps)
+            return write_cell(cell, load_fits(planned.path)[0])
         except ValueError:  # such as weights that are not finite
             trouble = traceback.format_exc()
     console.note(trouble, level=2)
-    return failed_unit(subject, unit.task, unit.method, trouble.strip().splitlines()[-1])
+    return failed_cell(cell, trouble.strip().splitlines()[-1])
 
 
 def finish(output: Output, console: Console) -> int:
@@ -198,7 +210,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _verdict(root: Path, console: Console) -> int:
-    """0 only when no unit failed and no promised file is missing."""
+    """0 only when no cell failed and no promised file is missing."""
     results = read_results(root)
     missing = missing_files(results)
     failed = [row for row in results.rows if row["status"] != "ok" and row["contrast"] != "average"]

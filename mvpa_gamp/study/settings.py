@@ -15,12 +15,13 @@ KNOWN_METHODS = (
 DEFAULT_METHODS = ("l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "onebit-cs")
 
 # What a key of config.toml is about. Where results go and how busy the machine is does not belong there.
+INFERENCE = ("permutations", "max_inclusion", "fdr", "learning_curve")
 _SECTIONS = {
     "bids": ("bids_dir", "derivatives", "task", "space", "samples", "betas", "betas_glob"),
     "data": ("data_dir", "fetch", "participant_label", "mask", "bold", "labels", "phantom", "phantom_shape"),
     "processing": ("lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "detrend", "standardize"),
     "study": ("pairs", "methods", "seed", "fold_maps"),
-    "inference": ("permutations", "max_inclusion", "fdr", "learning_curve"),
+    "inference": INFERENCE,
 }
 
 
@@ -156,7 +157,7 @@ def differences(old: dict[str, Any], new: StudySettings) -> list[str]:
     growing = ("methods",) if new.bids_dir else ("pairs", "methods")  # BIDS: pairs decide on the events read
     out = []
     for field in fields(StudySettings):
-        if field.name in _SECTIONS["inference"]:
+        if field.name in INFERENCE:
             continue
         before, after = old.get(field.name, getattr(defaults, field.name)), getattr(new, field.name)
         grows = field.name in growing and before and after and set(before) <= set(after)

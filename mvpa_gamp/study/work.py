@@ -5,9 +5,9 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
+from mvpa_gamp.decoding.crossval import cross_validate
 from mvpa_gamp.gamp.threads import block_threads
-from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.study.fits import UnitFits, fit_unit
+from mvpa_gamp.methods.fold_fits import FoldFits, Method
 
 
 class Work(Protocol):
@@ -30,12 +30,12 @@ class FitWork(NamedTuple):
     rows: NDArray
     y: NDArray
 
-    def answer(self, X: NDArray, runs: NDArray) -> UnitFits:
+    def answer(self, X: NDArray, runs: NDArray) -> FoldFits:
         """The fits."""
-        return fit_unit(self.method, X, runs, self.rows, self.y)
+        return cross_validate(self.method, X, self.y, runs)
 
 
-def do(work: Work, X: NDArray, runs: NDArray) -> Any:
+def answered(work: Work, X: NDArray, runs: NDArray) -> Any:
     """The answer, or the traceback as text."""
     try:
         with block_threads(1):  # one thread for the BLAS: the same digits however many cores a worker has

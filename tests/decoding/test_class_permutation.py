@@ -1,12 +1,15 @@
 """Permutations of several classes: what is exchanged, and that information is found and noise is not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from mvpa_gamp.decoding import leave_one_run_out
-from mvpa_gamp.decoding.class_permutation import permutation_test_of_classes, permuted_codes
+from mvpa_gamp.decoding import cross_validate, held_out_answers, leave_one_run_out, permutation_test
+from mvpa_gamp.decoding.exchange import find_exchange, permuted_labels
 from mvpa_gamp.decoding.multiclass import couple
+from mvpa_gamp.decoding.permutation import mean_accuracy, null_statistics, plan_permutations
 from mvpa_gamp.methods import METHODS
 
 CODES = np.tile(np.repeat([0, 1, 2], 4), 3)
@@ -14,65 +17,115 @@ RUNS = np.repeat([0, 1, 2], 12)
 
 
 def test_blocks_stay_whole_and_runs_keep_their_labels():
-    labelings, n_distinct = permuted_codes(CODES, RUNS, 50, seed=1, unit="block")
-    assert n_distinct == 6**3
-    for labels in labelings:
+    assert find_exchange(CODES, RUNS).n_distinct == 6**3
+    drawn = permuted_labels(CODES, RUNS, 50, seed=1).T
+    for labels in drawn:
         blocks = labels.reshape(9, 4)
         assert (blocks == blocks[:, :1]).all()
         assert (np.sort(blocks[:, 0].reshape(3, 3), axis=1) == [0, 1, 2]).all()
-    assert len({tuple(labels) for labels in labelings}) > 30
+    assert len({tuple(labels) for labels in drawn}) > 30
 
 
 def test_samples_are_exchanged_within_runs():
-    labelings, n_distinct = permuted_codes(CODES, RUNS, 5, seed=1, unit="sample")
-    assert n_distinct == 34650**3  # 12! / (4! 4! 4!)
-    assert all((np.bincount(labels[run == RUNS]) == 4).all() for labels in labelings for run in range(3))
+    assert find_exchange(CODES, RUNS, "sample").n_distinct == 34650**3  # 12! / (4! 4! 4!)
+    drawn = permuted_labels(CODES, RUNS, 5, seed=1, exchange="sample").T
+    assert all((np.bincount(labels[run == RUNS]) == 4).all() for labels in drawn for run in range(3))
 
 
 def test_more_permutations_change_none():
-    few, many = (permuted_codes(CODES, RUNS, n, seed=3, unit="block")[0] for n in (4, 9))
-    np.testing.assert_array_equal(few, many[:4])
+    few, many = (permuted_labels(CODES, RUNS, n, seed=3) for n in (4, 9))
+    np.testing.assert_array_equal(few, many[:, :4])
 
 
-def accuracy(codes, answers):
-    return float(np.mean(couple(answers[1], 3).argmax(axis=1) == codes[ROWS]))
+def test_equal_block_names_in_two_runs_are_two_blocks():
+    codes, runs = np.array([0, 0, 1, 1, 0, 0, 1, 1]), np.repeat([0, 1], 4)
+    found = find_exchange(codes, runs, blocks=np.tile([0, 0, 1, 1], 2))
+    assert found.n_distinct == 4 and found.labels.size == 4
 
 
-def splits_of(runs):
-    train = leave_one_run_out(runs).train
-    return [(np.flatnonzero(rows), np.flatnonzero(~rows)) for rows in train.T]
+def test_renamed_classes_limit_the_p_value():
+    assert find_exchange(CODES, RUNS).smallest_pvalue == 6 / 6**3
+    uneven = np.where(np.arange(36) < 4, 1, CODES)  # a run with two blocks of one class and none of another
+    assert find_exchange(uneven, RUNS).smallest_pvalue == 1 / find_exchange(uneven, RUNS).n_distinct
 
 
-ROWS = np.arange(72)  # leave-one-run-out in sorted runs tests rows in their order
+def test_exchanging_single_samples_of_blocks_is_cautioned():
+    assert "p-value is too small" in find_exchange(CODES, RUNS, "sample").caution
+    assert find_exchange(CODES, RUNS).caution == ""
+
+
+class Stubborn:
+    """A method whose fits of the observed labels never converge."""
+
+    name = "stubborn"
+
+    def __init__(self, observed):
+        self.observed = observed
+
+    def fit_folds(self, X, y, train, runs):
+        fits = METHODS["gamp-bg-lr"].fit_folds(X, y, train, runs)
+        mine = (np.where(train, y, 0) == np.where(train, self.observed[:, None], 0)).all(axis=0)
+        return replace(fits, converged=~mine)
+
+
+def test_fits_of_the_observed_labels_that_fail_are_counted(toy_study):
+    codes = np.unique(toy_study.conditions, return_inverse=True)[1]
+    rows = codes < 2
+    y = np.where(codes[rows] == 0, 1.0, -1.0)
+    runs = toy_study.runs[rows]
+    test = permutation_test(Stubborn(y), toy_study.X[rows], y, runs, 3)
+    assert test.n_failed == len(np.unique(runs))
+
+
+def accuracy(codes, said):
+    return float(np.mean(couple(said.proba, 3).argmax(axis=1) == codes[said.rows]))
 
 
 def test_information_is_found_and_noise_is_not(toy_study):
     codes = np.unique(toy_study.conditions, return_inverse=True)[1]
-    splits = splits_of(toy_study.runs)
     method = METHODS["gamp-bg-lr"]
-    test = permutation_test_of_classes(
-        method, toy_study.X, codes, toy_study.runs, splits, accuracy, n=30, seed=0
-    )
+    test = permutation_test(method, toy_study.X, codes, toy_study.runs, 30, score=accuracy)
     assert test.score > 0.8 and test.pvalue == pytest.approx(1 / 31)
     assert test.null.shape == (30,) and abs(test.null.mean() - 1 / 3) < 0.12
-    assert test.caution == "" and test.unit == "block"
+    assert test.caution == "" and test.exchange == "block"
     noise = np.random.default_rng(8).standard_normal(toy_study.X.shape)
-    nothing = permutation_test_of_classes(method, noise, codes, toy_study.runs, splits, accuracy, n=15)
+    nothing = permutation_test(method, noise, codes, toy_study.runs, 15)
     assert nothing.pvalue > 0.05
+
+
+def test_two_classes_are_the_same_as_signs(toy_study):
+    codes = np.unique(toy_study.conditions, return_inverse=True)[1]
+    rows = codes < 2
+    X, codes, runs = toy_study.X[rows], codes[rows], toy_study.runs[rows]
+    y = np.where(codes == 0, 1.0, -1.0)
+    by_codes, by_signs = (permutation_test(METHODS["gamp-bg-lr"], X, each, runs, 6) for each in (codes, y))
+    np.testing.assert_array_equal(by_codes.null, by_signs.null)
+    said = held_out_answers([cross_validate(METHODS["gamp-bg-lr"], X, y, runs)])
+    assert by_codes.score == pytest.approx(mean_accuracy(codes, said))
+
+
+def test_several_labellings_are_one_batch(toy_study):
+    codes = np.unique(toy_study.conditions, return_inverse=True)[1]
+    other = np.roll(codes, 4)
+    folds, method = leave_one_run_out(toy_study.runs), METHODS["gamp-bg-lr"]
+    both = null_statistics(method, toy_study.X, np.column_stack([codes, other]), toy_study.runs, folds=folds)
+    for k, labels in enumerate((codes, other)):
+        alone = null_statistics(method, toy_study.X, labels[:, None], toy_study.runs, folds=folds)
+        assert both.score[k] == pytest.approx(alone.score[0])
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"n": 0}, "at least 1 permutation"),
-        ({"unit": "volume"}, "'block' or 'sample', got 'volume'"),
-        ({"groups": CODES}, "every group holds one class"),
+        ({"exchange": "volume"}, "'block' or 'sample', got 'volume'"),
+        ({"runs": CODES}, "every run holds one class"),
     ],
 )
 def test_bad_input_is_explained(change, message):
-    given = {"codes": CODES, "groups": RUNS, "n": 3, "seed": 0, "unit": "block"} | change
+    given = {"y": CODES, "runs": RUNS, "n_features": 5, "n": 3} | change
     with pytest.raises(ValueError, match=message):
-        permuted_codes(**given)
+        plan_permutations(**given)
 
 
 def noise_pvalue(number, n=9):
@@ -82,12 +135,7 @@ def noise_pvalue(number, n=9):
     runs, blocks = np.repeat(np.arange(4), 9), np.repeat(np.arange(12), 3)
     X = rng.standard_normal((36, 8)) + 1.5 * rng.standard_normal((12, 8))[blocks]  # a block's rows are alike
 
-    def right(codes, answers):
-        return float(np.mean(couple(answers[1], 3).argmax(axis=1) == codes))
-
-    test = permutation_test_of_classes(
-        METHODS["gamp-bg-lr"], X, codes, runs, splits_of(runs), right, n=n, seed=number, blocks=blocks
-    )
+    test = permutation_test(METHODS["gamp-bg-lr"], X, codes, runs, n, seed=number, blocks=blocks)
     ties = np.abs(test.null - test.score) < 1e-9
     above = np.count_nonzero((test.null > test.score) & ~ties)
     return (above + rng.random() * (1 + ties.sum())) / (1 + n)

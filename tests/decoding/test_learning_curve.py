@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from mvpa_gamp.decoding import cross_validate
+from mvpa_gamp.decoding import cross_validate, fold_errors
 from mvpa_gamp.decoding.learning_curve import independent_share, learning_curve
 from mvpa_gamp.methods import METHODS
 
@@ -38,7 +38,7 @@ def test_the_curve_rises_and_ends_at_leave_one_run_out(independent):
     np.testing.assert_array_equal(curve.n_train_runs, [2, 4, 6, 7])
     np.testing.assert_array_equal(curve.n_splits, [8, 8, 8, 8])
     assert curve.accuracy[-1] > curve.accuracy[0] + 0.03
-    folds = cross_validate(GAMP, X, y, runs).error
+    folds = fold_errors(cross_validate(GAMP, X, y, runs), y)
     assert curve.accuracy[-1] == pytest.approx(1 - folds.mean(), abs=0.01)  # float32 batches of other widths
     assert curve.standard_error[-1] == pytest.approx(folds.std(ddof=1) / np.sqrt(8), abs=0.01)
 

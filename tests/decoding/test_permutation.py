@@ -5,14 +5,13 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, kstest
 
-from mvpa_gamp.decoding import cross_validate
-from mvpa_gamp.decoding.exchange import blocks_of_volumes, exchange_units
+from mvpa_gamp.decoding import cross_validate, fold_errors
+from mvpa_gamp.decoding.exchange import blocks_of_volumes, find_exchange, permuted_labels
 from mvpa_gamp.decoding.permutation import (
     PermutationTest,
     holm,
     null_statistics,
     permutation_test,
-    permuted_labels,
     plan_permutations,
 )
 from mvpa_gamp.methods import METHODS
@@ -44,17 +43,18 @@ class MeanDifference:
 
     def fit_folds(self, X, y, train, runs):
         decision = X @ (X.T @ np.where(train, y, 0))
-        return SimpleNamespace(decision=decision, inclusion=None, converged=np.ones(decision.shape[1]) > 0)
+        good = np.ones(decision.shape[1], dtype=bool)
+        return SimpleNamespace(decision=decision, proba=decision, inclusion=None, converged=good)
 
 
-def many_tests(method, unit, n_sets, n=19, rows=2, shared=1.0):
+def many_tests(method, exchange, n_sets, n=19, rows=2, shared=1.0):
     """P-values of as many noise data sets, as they are and with ties broken at random."""
     pvalues, uniform = np.empty(n_sets), np.empty(n_sets)
     for k in range(n_sets):
         rng = np.random.default_rng([3, k])
         X, y, runs, blocks = blocks_of_noise(rng, rows=rows, shared=shared)
-        given = blocks if unit == "block" else None
-        test = permutation_test(method, X, y, runs, n, seed=k, unit=unit, blocks=given)
+        given = blocks if exchange == "block" else None
+        test = permutation_test(method, X, y, runs, n, seed=k, exchange=exchange, blocks=given)
         pvalues[k], uniform[k] = test.pvalue, randomised(test, rng)
     return pvalues, uniform
 
@@ -76,10 +76,10 @@ def test_labels_stay_in_their_run_and_blocks_stay_whole():
 def test_blocks_are_found_from_labels_and_runs():
     y = np.array([1, 1, -1, -1, -1, 1, 1, 1, -1, 1])
     runs = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
-    units = exchange_units(y, runs, "block", None)
-    np.testing.assert_array_equal(units.of_row, [0, 0, 1, 1, 1, 2, 2, 2, 3, 4])
-    assert units.n_distinct == 2 * 3
-    assert exchange_units(y, runs, "sample", None).n_distinct == 10 * 5
+    found = find_exchange(y, runs)
+    np.testing.assert_array_equal(found.of_row, [0, 0, 1, 1, 1, 2, 2, 2, 3, 4])
+    assert found.n_distinct == 2 * 3
+    assert find_exchange(y, runs, "sample").n_distinct == 10 * 5
 
 
 def test_one_block_of_each_class_is_swapped_or_not():
@@ -93,8 +93,8 @@ def test_one_block_of_each_class_is_swapped_or_not():
 
 def test_the_same_block_name_in_two_runs_means_two_blocks():
     y, runs = np.tile([1, 1, -1, -1], 2), np.repeat([0, 1], 4)
-    units = exchange_units(y, runs, "block", np.tile([0, 0, 1, 1], 2))
-    assert units.labels.size == 4 and [at.size for at in units.of_run] == [2, 2]
+    found = find_exchange(y, runs, "block", np.tile([0, 0, 1, 1], 2))
+    assert found.labels.size == 4 and [at.size for at in found.of_run] == [2, 2]
 
 
 def test_a_permutation_depends_on_seed_and_number_only():
@@ -151,7 +151,7 @@ def test_the_score_is_the_accuracy_of_cross_validation(name):
     X, y, runs, _ = blocks_of_noise(np.random.default_rng(4), n_runs=4, n_features=8)
     X[:, 0] += y
     test = permutation_test(METHODS[name], X, y, runs, 2)
-    assert test.score == pytest.approx(1 - cross_validate(METHODS[name], X, y, runs).error.mean())
+    assert test.score == pytest.approx(1 - fold_errors(cross_validate(METHODS[name], X, y, runs), y).mean())
     assert test.method == name and test.null.shape == (2,) and test.max_inclusion is None
 
 
@@ -184,7 +184,7 @@ def test_a_clear_effect_has_the_smallest_p_value_and_its_voxel_survives_correcti
     X[:, 7] += 4 * y
     test = permutation_test(GAMP, X, y, runs, 39, blocks=blocks, max_inclusion=True)
     assert test.pvalue == 1 / 40 and test.score > 0.9 and abs(test.null.mean() - 0.5) < 0.1
-    inclusion = cross_validate(GAMP, X, y, runs).fits.inclusion.mean(axis=1)
+    inclusion = cross_validate(GAMP, X, y, runs).folds.inclusion.mean(axis=1)
     family_wise = test.family_wise(inclusion)
     assert family_wise.shape == (30,) and np.argmin(family_wise) == 7 and family_wise[7] <= 0.05
     assert np.median(family_wise) > 0.5
@@ -215,7 +215,7 @@ def test_p_values_of_gamp_are_uniform_on_noise():
 
 
 def test_exchanging_samples_of_correlated_blocks_is_anti_conservative():
-    """The check above can fail: here it does, and the default unit is the cure."""
+    """The check above can fail: here it does, and the default exchange is the cure."""
     pvalues, uniform = many_tests(MeanDifference(), "sample", 200, rows=6, shared=3.0)
     assert kstest(uniform, "uniform").pvalue < 1e-4
     assert binomtest(int((pvalues <= 0.05).sum()), 200, 0.05, "greater").pvalue < 1e-4
@@ -228,11 +228,11 @@ def test_few_distinct_permutations_are_said():
     y, runs = np.tile([1, 1, -1, -1], 4), np.repeat(np.arange(4), 4)
     plan = plan_permutations(y, runs, 10, 20)
     assert plan.n_distinct == 16
-    for words in ("Only 16 label vectors", "cannot fall below 0.125", "unit='sample'", "more runs"):
+    for words in ("Only 16 label vectors", "cannot fall below 0.125", "exchange='sample'", "more runs"):
         assert words in plan.caution
     y, runs = np.tile([1, 1, -1, -1], 6), np.repeat(np.arange(6), 4)
     assert plan_permutations(y, runs, 10, 20).caution == ""
-    assert "p-value is too small" in plan_permutations(y, runs, 10, 20, unit="sample").caution
+    assert "p-value is too small" in plan_permutations(y, runs, 10, 20, exchange="sample").caution
 
 
 def test_a_swap_of_both_classes_gives_the_same_accuracy():
@@ -241,7 +241,7 @@ def test_a_swap_of_both_classes_gives_the_same_accuracy():
     np.testing.assert_allclose(
         null_statistics(GAMP, X, labels, runs).score, null_statistics(GAMP, X, -labels, runs).score
     )
-    assert exchange_units(y, runs, "block", None).smallest_pvalue == 2 / 2**6
+    assert find_exchange(y, runs).smallest_pvalue == 2 / 2**6
 
 
 GOOD = {"y": np.tile([1, 1, -1, -1], 3), "runs": np.repeat([0, 1, 2], 4)}
@@ -251,10 +251,10 @@ GOOD = {"y": np.tile([1, 1, -1, -1], 3), "runs": np.repeat([0, 1, 2], 4)}
     ("change", "words"),
     [
         ({"y": np.repeat([1, -1, 1], 4)}, "every run holds one class"),
-        ({"y": np.zeros(12)}, r"y must be -1 or \+1"),
+        ({"y": np.full(12, 0.5)}, r"y must be -1 or \+1"),
         ({"y": np.ones((12, 2))}, "one comparison at a time"),
-        ({"unit": "volume"}, "unit must be 'block' or 'sample'"),
-        ({"unit": "sample", "blocks": np.arange(12)}, "leave blocks out"),
+        ({"exchange": "volume"}, "exchange must be 'block' or 'sample'"),
+        ({"exchange": "sample", "blocks": np.arange(12)}, "leave blocks out"),
         ({"blocks": np.arange(5)}, "block of each of the 12 rows"),
         ({"blocks": np.zeros(12)}, "must have one label"),
         ({"n": 0}, "at least 1 permutation"),

@@ -13,8 +13,8 @@ GROUPS = np.repeat([7, 3, 5, 9], 9)
 
 def test_groups_are_left_out_one_at_a_time_in_sorted_order():
     splits = make_splits(None, CODES, CLASSES, GROUPS)
-    assert splits.held_out.tolist() == [3, 5, 7, 9] and splits.leave_one_group_out
-    for (train, test), group in zip(splits.folds, splits.held_out, strict=True):
+    assert splits.folds.held_out.tolist() == [3, 5, 7, 9] and splits.leave_one_group_out
+    for (train, test), group in zip(splits.folds.rows(), splits.folds.held_out, strict=True):
         np.testing.assert_array_equal(test, np.flatnonzero(group == GROUPS))
         np.testing.assert_array_equal(train, np.flatnonzero(group != GROUPS))
     assert "one of 4 groups" in splits.sentence
@@ -30,33 +30,33 @@ def test_a_number_beside_groups_is_not_used_and_said_so():
 def test_without_groups_folds_are_stratified(cv, count):
     splits = make_splits(cv, CODES, CLASSES, None)
     expected = list(StratifiedKFold(count).split(CODES, CODES))
-    assert len(splits.folds) == count and not splits.leave_one_group_out
-    for (train, test), (a, b) in zip(splits.folds, expected, strict=True):
+    assert len(splits.folds.held_out) == count and not splits.leave_one_group_out
+    for (train, test), (a, b) in zip(splits.folds.rows(), expected, strict=True):
         np.testing.assert_array_equal(train, a)
         np.testing.assert_array_equal(test, b)
     assert "give groups" in splits.sentence
-    assert splits.held_out.tolist() == list(range(1, count + 1))
+    assert splits.folds.held_out.tolist() == list(range(1, count + 1))
 
 
 def test_few_images_get_fewer_folds():
-    assert len(make_splits(None, np.array([0, 0, 0, 1, 1, 1]), CLASSES[:2], None).folds) == 3
+    assert len(make_splits(None, np.array([0, 0, 0, 1, 1, 1]), CLASSES[:2], None).folds.held_out) == 3
 
 
 def test_splitters_and_iterables_are_taken_as_they_are():
     splits = make_splits(GroupKFold(2), CODES, CLASSES, GROUPS)
-    assert len(splits.folds) == 2 and not splits.leave_one_group_out
-    assert len(make_splits(ShuffleSplit(3, random_state=0), CODES, CLASSES, None).folds) == 3
+    assert len(splits.folds.held_out) == 2 and not splits.leave_one_group_out
+    assert len(make_splits(ShuffleSplit(3, random_state=0), CODES, CLASSES, None).folds.held_out) == 3
     given = iter([(np.arange(18), np.arange(18, 36))])
-    ((train, test),) = make_splits(given, CODES, CLASSES, None).folds
+    ((train, test),) = make_splits(given, CODES, CLASSES, None).folds.rows()
     assert train.tolist() == list(range(18)) and test.tolist() == list(range(18, 36))
     masks = [(np.arange(36) < 18, np.arange(36) >= 18)]
-    assert make_splits(masks, CODES, CLASSES, None).folds[0][1].tolist() == list(range(18, 36))
+    assert make_splits(masks, CODES, CLASSES, None).folds.rows()[0][1].tolist() == list(range(18, 36))
 
 
 def test_one_group_of_many_is_not_leave_one_group_out():
     only = [(np.flatnonzero(GROUPS != 3), np.flatnonzero(GROUPS == 3))]
     splits = make_splits(only, CODES, CLASSES, GROUPS)
-    assert splits.held_out.tolist() == [3] and not splits.leave_one_group_out
+    assert splits.folds.held_out.tolist() == [3] and not splits.leave_one_group_out
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from mvpa_gamp.imaging.brainmaps import (
     write_map,
 )
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.map_names import entity, statmap_name
+from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.samples import load_samples
+from mvpa_gamp.results.names import statmap_name
 
 SHEARED = np.array([[-3.0, 0.4, 0, 12], [0.2, 3.5, 0.6, -20], [0, -0.3, 4.0, 5], [0, 0, 0, 1]])
 FLIPPED = np.diag([-3.0, 3.5, -4.0, 1.0])

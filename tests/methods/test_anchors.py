@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mvpa_gamp.decoding import PAPER_PAIRS, cross_validate, make_tasks
+from mvpa_gamp.decoding import PAPER_PAIRS, cross_validate, fold_errors, make_tasks
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.stability import jaccard
 
@@ -13,10 +13,9 @@ def table(study, name, pairs):
     rows = []
     for task in make_tasks(study.conditions, pairs):
         result = cross_validate(METHODS[name], study.X[task.rows], task.y, study.runs[task.rows])
-        assert result.fits.converged.all() and result.refit.converged.all()
-        rows.append(
-            (result.error.mean(), result.fits.support.sum(axis=0).mean(), jaccard(result.fits.support))
-        )
+        assert result.converged.all()
+        support = result.folds.support
+        rows.append((fold_errors(result, task.y).mean(), support.sum(axis=0).mean(), jaccard(support)))
     return np.mean(rows, axis=0)
 
 

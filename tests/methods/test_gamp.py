@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from mvpa_gamp.decoding import PAPER_PAIRS, cross_validate, leave_one_run_out, make_tasks
+from mvpa_gamp.decoding import PAPER_PAIRS, cross_validate, fold_errors, leave_one_run_out, make_tasks
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.stability import jaccard
 
@@ -82,15 +82,14 @@ def test_imbalanced_classes_are_carried_by_the_intercept(problem):
 def study_table(name, study, pairs):
     """Mean over pairs of error, selected features and consistency."""
     tasks = make_tasks(study.conditions, pairs)
-    results = [
-        cross_validate(METHODS[name], study.X[task.rows], task.y, study.runs[task.rows]) for task in tasks
-    ]
-    for result in results:
-        for fits in (result.fits, result.refit):
-            for part in (fits.coef, fits.intercept, fits.decision, fits.proba):
-                assert np.isfinite(part).all()
-            assert len(fits.status) == fits.coef.shape[1] and all(fits.status)
-    rows = [(r.error.mean(), r.fits.support.sum(axis=0).mean(), jaccard(r.fits.support)) for r in results]
+    rows = []
+    for task in tasks:
+        fits = cross_validate(METHODS[name], study.X[task.rows], task.y, study.runs[task.rows])
+        for part in (fits.coef, fits.intercept, fits.decision, fits.proba):
+            assert np.isfinite(part).all()
+        assert len(fits.status) == fits.coef.shape[1] and all(fits.status)
+        support = fits.folds.support
+        rows.append((fold_errors(fits, task.y).mean(), support.sum(axis=0).mean(), jaccard(support)))
     return np.mean(rows, axis=0)
 
 

@@ -7,8 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from mvpa_gamp.report.files import number, read_tsv
-from mvpa_gamp.report.tables import MEASURES, selects, show
+from mvpa_gamp.report.printed import MEASURES, show
+from mvpa_gamp.results.files import number, read_tsv
+from mvpa_gamp.results.tables import selects
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_chromium = pytest.mark.skipif(

@@ -7,7 +7,7 @@ import pytest
 
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
-from mvpa_gamp.report.files import read_tsv
+from mvpa_gamp.results.files import read_tsv
 
 VERSIONS = "environment.json"  # of Python and packages: the same for any data
 

@@ -18,7 +18,7 @@ from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.report.files import number, read_tsv
+from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.study import inference_jobs
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +90,7 @@ def test_the_null_is_that_of_the_permutation_test(inferred, pair):
     assert row["p_value_holm"] == row["p_value"]  # one comparison
     assert number(row["accuracy_percent"]) == pytest.approx(100 * test.score, rel=1e-5)
     assert row["labellings"] == str(2**4) and row["exchanged"] == "block"
-    fits = cross_validate(METHODS["gamp-bg-lr"], X, y, runs).fits
+    fits = cross_validate(METHODS["gamp-bg-lr"], X, y, runs).folds
     p = test.family_wise(fits.inclusion.mean(axis=1))
     np.testing.assert_allclose(values(inferred, "_stat-logpfwe_statmap"), -np.log10(p), atol=1e-5)
 

@@ -1,0 +1,5 @@
+"""GAMPDecoder: images in, images out."""
+
+from .decoder import GAMPDecoder
+
+__all__ = ["GAMPDecoder"]

@@ -1,0 +1,425 @@
+"""GAMPDecoder: images in, images out, in the manner of nilearn's Decoder."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import InputTags, Tags
+from sklearn.utils.validation import check_is_fitted
+
+from mvpa_gamp.decoder.contrast_maps import ContrastMaps, contrast_key
+from mvpa_gamp.decoder.fit import Decoded, answers, decode_images, is_ignored, permute
+from mvpa_gamp.decoder.images import open_images, transform
+from mvpa_gamp.decoder.labels import check_groups, check_images_and_labels, class_numbers, groups_to_clean
+from mvpa_gamp.decoder.tables import (
+    class_scores,
+    confusion_table,
+    contrast_scores,
+    predictions_table,
+    stability_table,
+    status_table,
+)
+from mvpa_gamp.decoding.multiclass import Answers, classify
+from mvpa_gamp.decoding.permutation import PermutationTest
+from mvpa_gamp.decoding.scoring import mean_score, score_rows
+
+
+@dataclass
+class ImageInputTags(InputTags):
+    """scikit-learn's tags and nilearn's two: the decoder takes volumes, not surfaces."""
+
+    niimg_like: bool = True
+    surf_img: bool = False
+
+
+class GAMPDecoder(ClassifierMixin, BaseEstimator):
+    """Decode classes from images and find the voxels that matter, in the manner of nilearn's Decoder.
+
+    All pairs of classes, all folds and the refits on all images are columns of one solve, and nothing is
+    tuned by a grid. Maps and predictions come from the refits (nilearn averages the folds' models); scores
+    come from held-out images only. Three or more classes: the pairs' probabilities are coupled (Hastie &
+    Tibshirani, 1998) and the largest one is predicted.
+
+    Parameters
+    ----------
+    method : :obj:`str`, default="gamp-bg-lr"
+        A GAMP name of ``mvpa_gamp.methods.METHODS``: "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl"
+        or "gamp-l1-lr", which has no posterior and therefore no deviation and inclusion maps.
+
+    mask : filename, Nifti1Image, NiftiMasker or None, default=None
+        Where to decode. An image or file must be on the grid of the images: another shape or affine is
+        refused, where nilearn would resample the images to the mask. A masker, fitted or not, brings its own
+        cleaning and resampling, as in nilearn. None: nilearn computes a mask.
+
+    cv : :obj:`int`, splitter, iterable of (train, test) or None, default=None
+        With groups, None and numbers mean leave-one-group-out, as in nilearn. Without groups: stratified
+        folds, None means five.
+
+    scoring : :obj:`str`, callable or None, default="accuracy"
+        A scikit-learn scorer of classes, such as "accuracy", "balanced_accuracy" or, for two classes,
+        "roc_auc" (nilearn's default). A callable gets an estimator that knows its answers, row numbers as
+        X, and y.
+
+    smoothing_fwhm : :obj:`float` or None, default=None
+        Gaussian smoothing in mm.
+
+    standardize : "zscore_sample", "psc", True, False or None, default=True
+        As in nilearn, but each group by itself when groups are given, which decodes better and keeps test
+        runs apart from training runs. True is "zscore_sample".
+
+    detrend : :obj:`bool`, default=False
+        Remove a line from each voxel's series, each group by itself when groups are given. For volumes in
+        the order of the scan; give all volumes of a run, rest included, and name it in ``ignore``.
+
+    low_pass : :obj:`float` or None, default=None
+        Low-pass filter in Hz, each group by itself when groups are given.
+
+    high_pass : :obj:`float` or None, default=None
+        High-pass filter in Hz, each group by itself when groups are given.
+
+    t_r : :obj:`float` or None, default=None
+        Seconds between volumes, for filters.
+
+    ignore : :obj:`str`, iterable of classes or None, default=None
+        Classes of y, such as "rest", whose images help to clean their run and are then left out.
+
+    memory : None, :obj:`str`, :obj:`pathlib.Path` or joblib.Memory, default=None
+        Where to keep masked images and fits, so that an equal call is answered at once.
+
+    memory_level : :obj:`int`, default=0
+        Caching level of the masker.
+
+    n_jobs : :obj:`int`, default=1
+        Processes that share the columns. One is usually best: the solve uses all cores.
+
+    verbose : :obj:`int`, default=0
+        1 says what is done, 2 also what the masker does, 3 also how every fit ended.
+
+    random_state : :obj:`int`, RandomState or None, default=0
+        Of ``permutation_test``, None for other permutations each time; fits are deterministic.
+
+    Attributes
+    ----------
+    classes_ : ndarray of the K classes, sorted.
+
+    coef_ : ndarray of shape (n_pairs, n_elements)
+        Weights of the refits: ``X @ coef_.T + intercept_`` is positive for the second class of a pair.
+
+    coef_img_ : mapping of Nifti1Image
+        Weights by contrast: positive values of ``coef_img_["face-house"]`` speak for face. With two classes
+        also by class: ``coef_img_["face"]`` is positive where it speaks for face. (nilearn's two-class maps
+        have the opposite sign: they speak for the second class under the first one's name.)
+
+    coef_std_img_ : mapping of Nifti1Image, or None
+        Posterior standard deviations of the weights.
+
+    confusion_ : pandas.DataFrame
+        Counts of held-out images by true (rows) and predicted class.
+
+    contrast_scores_ : dict of lists, one score per fold
+        By contrast: the score of its own classifier on held-out images of its two classes.
+
+    contrasts_ : list of :obj:`str`
+        Keys of the pairs, in the order of ``coef_``.
+
+    converged_ : :obj:`bool`
+        Whether all fits met their stopping rule.
+
+    cv_ : list of (train, test)
+        Row numbers among the images that were not ignored.
+
+    cv_predictions_ : pandas.DataFrame
+        One row per held-out image: row (place in X), group, fold, true, predicted, probability_<class>.
+
+    cv_scores_ : dict of lists, one score per fold
+        By class, as in nilearn: with two classes the same list twice, with more the class against all others
+        (whose chance level is high: most images are others). Empty for three or more classes and a callable
+        ``scoring``. Of the whole: ``fold_scores_``; of pairs: ``contrast_scores_``.
+
+    fold_scores_ : ndarray of shape (n_folds,)
+        The score of all classes together, the one to report: chance of accuracy is 1 / n_classes for equally
+        frequent classes.
+
+    inclusion_img_ : mapping of Nifti1Image, or None
+        Posterior probabilities that a weight is not zero.
+
+    intercept_ : ndarray of shape (n_pairs,)
+        See ``coef_``.
+
+    mask_img_ : Nifti1Image
+        The voxels in use.
+
+    masker_ : NiftiMasker
+        Turns images into rows, and rows into images.
+
+    n_classes_ : :obj:`int`
+        K.
+
+    n_elements_ : :obj:`int`
+        Number of voxels.
+
+    notes_ : tuple of :obj:`str`
+        What a reader must know: dropped voxels, small groups.
+
+    pattern_img_ : mapping of Nifti1Image
+        Activation patterns (Haufe et al., 2014) of the refits: where the two classes differ.
+
+    selection_freq_img_ : mapping of Nifti1Image
+        Share of folds that selected a voxel.
+
+    stability_ : pandas.DataFrame
+        By contrast: mean number of selected voxels; mean Jaccard overlap of folds and what it would be by
+        chance; Nogueira's index with the low and high end of its 95 % interval.
+
+    status_ : pandas.DataFrame
+        One row per fit, "refit" the one on all images: converged, n_iter, voxels, parameters, status.
+
+    See Also
+    --------
+    nilearn.decoding.Decoder : the same for other classifiers.
+    mvpa_gamp.GAMPClassifier : two classes of any features, as a scikit-learn estimator.
+
+    Examples
+    --------
+    >>> from mvpa_gamp import GAMPDecoder
+    >>> from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
+    >>> spec = Phantom(shape=(12, 14, 10), n_runs=5, categories=("face", "house"), signal=2.5)
+    >>> bold, mask, _, _ = phantom_images(spec)
+    >>> labels = phantom_labels(spec)
+    >>> decoder = GAMPDecoder(mask=mask, ignore="rest").fit(bold, labels.conditions, groups=labels.runs)
+    >>> bool(decoder.fold_scores_.mean() > 0.8)
+    True
+    >>> decoder.coef_img_["face-house"].shape
+    (12, 14, 10)
+    """
+
+    def __init__(
+        self,
+        method: str = "gamp-bg-lr",
+        mask: Any = None,
+        cv: Any = None,
+        scoring: Any = "accuracy",
+        smoothing_fwhm: float | None = None,
+        standardize: Any = True,
+        detrend: bool = False,
+        low_pass: float | None = None,
+        high_pass: float | None = None,
+        t_r: float | None = None,
+        ignore: Any = None,
+        memory: Any = None,
+        memory_level: int = 0,
+        n_jobs: int = 1,
+        verbose: int = 0,
+        random_state: Any = 0,
+    ) -> None:
+        self.method = method
+        self.mask = mask
+        self.cv = cv
+        self.scoring = scoring
+        self.smoothing_fwhm = smoothing_fwhm
+        self.standardize = standardize
+        self.detrend = detrend
+        self.low_pass = low_pass
+        self.high_pass = high_pass
+        self.t_r = t_r
+        self.ignore = ignore
+        self.memory = memory
+        self.memory_level = memory_level
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    # --- fitting
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> "GAMPDecoder":
+        """Fit to images X (4-D, a list of 3-D ones, or paths), their classes y and, best, their runs.
+
+        ``groups`` names the run (or subject) of each image. With it every group is cleaned by itself and
+        held out once; without it neighbouring volumes reach both sides of a fold and scores are too good.
+        """
+        data = decode_images(self, X, y, groups, self._say)
+        self.classes_, self.n_classes_, self.notes_ = data.classes, len(data.classes), data.notes
+        self._keep_maps(data)
+        self._keep_scores(data)
+        self._data = data
+        self._tell_convergence()
+        return self
+
+    def _keep_maps(self, data: Decoded) -> None:
+        named = data.pairs
+        self.masker_, self.mask_img_ = data.masker, data.masker.mask_img_
+        self.n_elements_ = data.X.shape[1]
+        self.contrasts_ = [contrast_key(*pair) for pair in named]
+        self.coef_ = np.stack([-fits.coef[:, -1] for fits in data.fits])
+        self.intercept_ = np.array([-fits.intercept[-1] for fits in data.fits])
+
+        def maps(name: str, signed: bool) -> ContrastMaps | None:
+            vectors = [getattr(fits, name) for fits in data.fits]
+            if vectors[0] is None:
+                return None
+            last = np.stack([each[:, -1] for each in vectors], axis=1)
+            return ContrastMaps(last, named, self.mask_img_, signed)
+
+        self.coef_img_ = maps("coef", True)
+        self.coef_std_img_ = maps("coef_std", False)
+        self.inclusion_img_ = maps("inclusion", False)
+        self.pattern_img_ = maps("pattern", True)
+        frequency = np.stack([fits.frequency for fits in data.fits], axis=1)
+        self.selection_freq_img_ = ContrastMaps(frequency, named, self.mask_img_, signed=False)
+
+    def _keep_scores(self, data: Decoded) -> None:
+        scoring, classes, said = data.scoring, self.classes_, data.said
+        judged = classify(said.decision, said.proba, len(classes))
+        true = data.codes[said.rows]
+        self.cv_ = data.splits.folds.rows()
+        self.fold_scores_ = score_rows(scoring, classes, true, *judged, said.fold)
+        self.cv_scores_ = class_scores(scoring, said, judged, data.codes, classes, self.fold_scores_)
+        self.contrast_scores_ = contrast_scores(scoring, said, data.codes, classes)
+        groups = None if data.groups is None else data.groups[said.rows]
+        self.cv_predictions_ = predictions_table(
+            data.rows[said.rows], groups, said.fold, true, judged, classes
+        )
+        self.confusion_ = confusion_table(true, judged.predicted, classes)
+        self.stability_ = stability_table(data.fits, self.contrasts_)
+        self.status_ = status_table(data.fits, self.contrasts_)
+        self.converged_ = bool(self.status_["converged"].all())
+
+    def _tell_convergence(self) -> None:
+        undefined = np.isnan(self.fold_scores_)
+        if undefined.any():
+            warnings.warn(
+                f"The score is not defined in {undefined.sum()} of {undefined.size} folds, which do not test "
+                "every class: NaN in fold_scores_, left out of means. Use accuracy, or folds of all classes.",
+                stacklevel=3,
+            )
+        failed = ~self.status_["converged"].to_numpy(dtype=bool)
+        if failed.any():
+            warnings.warn(
+                f"{failed.sum()} of {failed.size} fits did not converge, see status_. "
+                f"The first one: {self.status_['status'][failed].iloc[0]}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self._say(
+            f"{(~failed).sum()} of {failed.size} fits ended as intended; "
+            f"mean held-out score {mean_score(self.fold_scores_):.3f}."
+        )
+        for row in self.status_.itertuples() if self.verbose > 2 else ():
+            self._say(f"{row.contrast}, fold {row.fold}: {row.status}")
+
+    # --- using
+
+    def predict(self, X: Any, groups: Any = None) -> NDArray:
+        """The class of each image.
+
+        X may also be an array of masked rows. Images on another grid are resampled to the mask's by nilearn,
+        which warns. ``groups`` cleans images of several runs run by run; without
+        it they are cleaned as one series, as in nilearn.
+        """
+        numbers = self._answers(X, groups).predicted
+        return self.classes_[numbers]
+
+    def decision_function(self, X: Any, groups: Any = None) -> NDArray:
+        """Two classes: the linear score (m,), positive for the second; more: log probabilities (m, K)."""
+        return self._answers(X, groups).decision
+
+    def predict_proba(self, X: Any, groups: Any = None) -> NDArray:
+        """Probabilities (m, K), averaged over the posterior of the weights, coupled over pairs."""
+        return self._answers(X, groups).proba
+
+    def score(self, X: Any, y: Any, groups: Any = None) -> float:
+        """The ``scoring`` of predictions for new images; for images of fit use ``fold_scores_``."""
+        found = self._answers(X, groups)
+        y = check_images_and_labels(len(found.predicted), y)
+        kept = ~is_ignored(y, self.ignore)
+        true = class_numbers(y[kept], self.classes_)
+        decision, proba, predicted = (part[kept] for part in found)
+        together = np.zeros(len(true), dtype=int)
+        scores = score_rows(self._data.scoring, self.classes_, true, decision, proba, predicted, together)
+        return float(scores[0])
+
+    def permutation_test(
+        self, n: int = 1000, *, exchange: str = "block", unit: str | None = None
+    ) -> PermutationTest:
+        """Compare the mean of ``fold_scores_`` with n permutations of the labels within groups.
+
+        The whole cross-validation is repeated for each. ``exchange="block"`` exchanges stretches of
+        successive images of one class and group as wholes, ``"sample"`` single images, for independent ones
+        such as trial-wise maps (``unit`` is its earlier name). The record has ``score``, ``null`` (n,),
+        ``pvalue`` and a ``caution``.
+        """
+        check_is_fitted(self)
+        return permute(self._data, n, unit or exchange, _seed(self.random_state), self.n_jobs)
+
+    def generate_report(
+        self,
+        title: str | None = None,
+        subject: str = "01",
+        max_contrasts: int = 6,
+        permutation: PermutationTest | None = None,
+        contrasts: Sequence[str] | None = None,
+    ) -> Any:
+        """A self-contained HTML page: scores, confusion, maps, stability, convergence, methods text.
+
+        The object has nilearn's ``save_as_html(path)`` and ``open_in_browser()``. Figures are drawn for the
+        ``contrasts`` named, such as ``["face-house"]``, or for the first ``max_contrasts``; tables hold all
+        of them. ``permutation`` is a ``permutation_test`` to show.
+        """
+        check_is_fitted(self)
+        from mvpa_gamp.decoder.report import chosen_contrasts, decoder_report
+
+        drawn = chosen_contrasts(self, contrasts, max_contrasts)
+        return decoder_report(self, title, subject, drawn, permutation)
+
+    def to_bids(self, folder: str | Path, subject: str = "01") -> Path:
+        """Write maps and tables under BIDS-derivative names, as the Haxby command does."""
+        check_is_fitted(self)
+        from mvpa_gamp.decoder.folder import write_folder
+
+        return write_folder(self, Path(folder), subject)
+
+    # --- inside
+
+    def _answers(self, X: Any, groups: Any) -> Answers:
+        check_is_fitted(self)
+        return answers(self._data, self._rows(X, groups))
+
+    def _rows(self, X: Any, groups: Any) -> NDArray:
+        """Masked rows (m, N) of images, or of an array that holds them already."""
+        if isinstance(X, np.ndarray) and X.ndim == 2:
+            if X.shape[1] != self.n_elements_:
+                raise ValueError(
+                    f"X has {X.shape[1]} features per sample; expecting {self.n_elements_}, the voxels of "
+                    "mask_img_. Give images, or rows from masker_.transform."
+                )
+            return np.asarray(X, dtype=np.float64)
+        series = open_images(X)
+        groups = check_groups(groups, series.shape[3])
+        rows = transform(self.masker_, series, groups_to_clean(groups, self.masker_)[0])
+        return np.asarray(rows, dtype=np.float64)
+
+    def _say(self, sentence: str) -> None:
+        if self.verbose:
+            print(f"[{type(self).__name__}.fit] {sentence}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_data")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = ImageInputTags()
+        return tags
+
+
+def _seed(random_state: Any) -> int:
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(random_state.randint(2**31 - 1))

@@ -1,0 +1,173 @@
+"""Inside a decoder: from images to rows, to the fits of all pairs, to answers about new rows."""
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from nilearn.maskers import NiftiMasker
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_memory
+
+from mvpa_gamp.decoder.images import CLEANING, build_masker, check_mask_grid, extract, open_images
+from mvpa_gamp.decoder.labels import (
+    check_classes,
+    check_groups,
+    check_images_and_labels,
+    gamp_method,
+    groups_to_clean,
+)
+from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
+from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.multiclass import Answers, class_pairs, classify
+from mvpa_gamp.decoding.pairwise import fit_pairs
+from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
+from mvpa_gamp.decoding.scoring import check_scoring_name, mean_score, score_rows
+from mvpa_gamp.decoding.splits import Splits, make_splits
+from mvpa_gamp.methods.fold_fits import FoldFits
+from mvpa_gamp.methods.gamp import GampMethod
+
+_NO_VARIANCE = 1e-12  # scores are of order one
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What fit worked on and found, for predictions, permutation tests, reports and files.
+
+    M images of K classes and N voxels, without the ignored ones. ``cleaned_by_group`` says whether every
+    group was cleaned by itself.
+    """
+
+    method: GampMethod
+    scoring: Any  # a name or a callable
+    classes: NDArray  # (K,)
+    X: NDArray  # (M, N) float32
+    codes: NDArray  # (M,) class numbers
+    groups: NDArray | None  # (M,)
+    rows: NDArray  # (M,) place among the images given to fit
+    splits: Splits
+    fits: tuple[FoldFits, ...]  # one per pair of classes, each with its folds and refit
+    center: NDArray  # (N,) mean of X
+    masker: NiftiMasker
+    mean_img: Any
+    cleaned_by_group: bool
+    notes: tuple[str, ...]
+
+    @property
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """The two classes of each pair, in the order of ``fits``."""
+        names = self.classes.tolist()
+        return [(names[i], names[j]) for i, j in class_pairs(len(names))]
+
+    @property
+    def said(self) -> HeldOut:
+        """What the pairs say about held-out images, fold after fold."""
+        return held_out_answers(self.fits)
+
+    @property
+    def n_folds(self) -> int:
+        """Folds, without the refit."""
+        return self.fits[0].n_folds
+
+
+def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str], None]) -> Decoded:
+    """Check the input of a decoder's fit, mask and clean the images, and fit all pairs, folds and refits."""
+    method = gamp_method(decoder.method)
+    masker = build_masker(decoder.mask, _masker_settings(decoder))
+    series = open_images(X)
+    check_mask_grid(decoder.mask, series)
+    y = check_images_and_labels(series.shape[3], y)
+    groups = check_groups(groups, len(y))
+    kept = ~is_ignored(y, decoder.ignore)
+    if decoder.ignore is not None and kept.all():
+        warnings.warn(f"ignore={decoder.ignore!r} names no label of y: nothing was left out.", stacklevel=3)
+    classes = check_classes(y[kept], decoder.ignore)
+    scoring = check_scoring_name(decoder.scoring, len(classes))
+    codes = np.searchsorted(classes, y[kept])
+    kept_groups = None if groups is None else groups[kept]
+    splits = make_splits(decoder.cv, codes, classes, kept_groups)
+    say(splits.sentence)
+    cleaned_by, notes = groups_to_clean(groups, masker)
+    found = extract(masker, series, cleaned_by, X)
+    notes += found.notes
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
+    rows = np.ascontiguousarray(found.X[kept])
+    n_pairs = len(classes) * (len(classes) - 1) // 2
+    say(
+        f"{len(rows)} images of {len(classes)} classes and {rows.shape[1]} voxels: "
+        f"{len(splits.folds.held_out) + 1} fits of "
+        f"{'each of ' * (n_pairs > 1)}{n_pairs} pair{'s' * (n_pairs > 1)}."
+    )
+    runs = np.zeros(len(rows)) if kept_groups is None else np.unique(kept_groups, return_inverse=True)[1]
+    solve = check_memory(_location(decoder.memory)).cache(fit_pairs, ignore=["n_jobs"])
+    return Decoded(
+        method=method,
+        scoring=scoring,
+        classes=classes,
+        X=rows,
+        codes=codes,
+        groups=kept_groups,
+        rows=np.flatnonzero(kept),
+        splits=splits,
+        fits=solve(method, rows, codes, runs, splits.folds, n_jobs=decoder.n_jobs),
+        center=rows.mean(axis=0, dtype=float).astype(rows.dtype),
+        masker=found.masker,
+        mean_img=found.mean_img,
+        cleaned_by_group=cleaned_by is not None,
+        notes=notes,
+    )
+
+
+def answers(data: Decoded, rows: NDArray) -> Answers:
+    """Decision, class probabilities and class numbers of new rows (m, N), by the refits.
+
+    The score of a pair has mean X w + b and, under the posterior, variance S tau_w with S the squares of X
+    around the mean of the training images, as in the fits.
+    """
+    refit = FoldFits.join([fits.refit for fits in data.fits])
+    z = rows @ refit.coef + refit.intercept
+    variance = np.zeros_like(z)
+    if refit.coef_std is not None:
+        variance = np.square(rows - data.center) @ np.square(refit.coef_std)
+    proba = data.method.likelihood.predict_proba(z, np.maximum(variance, _NO_VARIANCE))
+    return classify(z, proba, len(data.classes))
+
+
+def permute(data: Decoded, n: int, exchange: str, seed: int, n_jobs: int) -> PermutationTest:
+    """The permutation test of the mean score over folds."""
+    groups = np.zeros(len(data.codes)) if data.groups is None else data.groups
+    blocks = blocks_of_volumes(data.codes, groups, data.rows) if exchange == "block" else None
+
+    def judge(codes: NDArray, said: HeldOut) -> float:
+        judged = classify(said.decision, said.proba, len(data.classes))
+        return mean_score(score_rows(data.scoring, data.classes, codes[said.rows], *judged, said.fold))
+
+    return permutation_test(
+        data.method, data.X, data.codes, groups, n, seed=seed, exchange=exchange, blocks=blocks,
+        folds=data.splits.folds, score=None if data.scoring == "accuracy" else judge, n_jobs=n_jobs,
+    )  # fmt: skip
+
+
+def is_ignored(y: NDArray, ignore: Any) -> NDArray:
+    """Which labels (M,) are among those to leave out."""
+    if ignore is None:
+        return np.zeros(len(y), dtype=bool)
+    several = isinstance(ignore, Iterable) and not isinstance(ignore, str)
+    return np.isin(y, list(ignore) if several else [ignore])
+
+
+def _masker_settings(decoder: Any) -> dict[str, Any]:
+    """Settings of the decoder's masker; where there is a memory, nilearn asks for a level of at least 1."""
+    level = 0 if decoder.memory is None else max(1, decoder.memory_level)
+    return {name: getattr(decoder, name) for name in CLEANING} | {
+        "memory": decoder.memory,
+        "memory_level": level,
+        "verbose": max(int(decoder.verbose) - 1, 0),
+    }
+
+
+def _location(memory: Any) -> Any:
+    return str(memory) if isinstance(memory, Path) else memory

@@ -1,0 +1,93 @@
+"""A fitted decoder as a results folder, by the writer of the commands."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mvpa_gamp.decoding.permutation import PermutationTest
+from mvpa_gamp.decoding.tasks import Task, make_tasks
+from mvpa_gamp.imaging.brainmaps import space_name
+from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.samples import PHANTOM_BANNER
+from mvpa_gamp.results.cell_files import Cell, Subject, write_cell
+from mvpa_gamp.results.class_files import AllClasses, write_classes
+from mvpa_gamp.results.manifest import write_manifest
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.results.study_files import About, write_start, write_tables
+
+
+def write_folder(
+    decoder: Any, root: Path, subject: str = "01", permutation: PermutationTest | None = None
+) -> Path:
+    """Write everything a fitted decoder found; files of the same names are replaced, others left alone.
+
+    A comparison of two classes is a cell, with the files that the commands write; predictions and confusion
+    of all classes carry ``contrast-all``. ``permutation`` is a test of all classes together.
+    """
+    folder, data, tasks = ResultsFolder(Path(root)), decoder._data, decoder_tasks(decoder)
+    who = Subject(entity(subject), decoder.mask_img_, _banner(subject), data.groups, data.rows)
+    write_start(folder, who, data.mean_img)
+    records = [
+        write_cell(Cell(folder, who, task, data.method), fits.at(task.rows))
+        for task, fits in zip(tasks, data.fits, strict=True)
+    ]
+    classes = write_classes(folder, who, data.method, _all_classes(decoder, permutation))
+    write_tables(folder, who, tasks, [data.method], records, _about(decoder), {"classes": classes})
+    write_manifest(read_results(folder.root))
+    return folder.root
+
+
+def _banner(subject: str) -> str | None:
+    """The sentence on everything made from a phantom, which is always called "phantom"."""
+    return PHANTOM_BANNER if subject.lower() == "phantom" else None
+
+
+def decoder_tasks(decoder: Any) -> list[Task]:
+    """The pairs of classes as tasks, in the order of ``contrasts_``; names of files must differ."""
+    names = np.array([str(name) for name in decoder.classes_])
+    pairs = [(str(a), str(b)) for a, b in decoder._data.pairs]
+    return make_tasks(names[decoder._data.codes], pairs)
+
+
+def _all_classes(decoder: Any, permutation: PermutationTest | None) -> AllClasses:
+    scoring = decoder._data.scoring
+    return AllClasses(
+        names=tuple(str(name) for name in decoder.classes_),
+        scoring=scoring if isinstance(scoring, str) else "score",
+        held_out=decoder._data.splits.folds.held_out,
+        fold_scores=decoder.fold_scores_,
+        contrast_scores=decoder.contrast_scores_,
+        class_scores=decoder.cv_scores_ if decoder.n_classes_ > 2 else {},
+        confusion=decoder.confusion_.to_numpy(),
+        predictions=decoder.cv_predictions_.to_dict("records"),
+        permutation=permutation,
+    )
+
+
+def _about(decoder: Any) -> About:
+    """What was done, as in summary.json of the commands."""
+    data = decoder._data
+    counts = np.bincount(data.codes)
+    settings = {name: value for name, value in decoder.get_params(deep=False).items() if name != "mask"}
+    cleaning = ("smoothing_fwhm", "high_pass", "low_pass", "detrend", "standardize")
+    return About(
+        data={
+            "source": "images",
+            "description": f"{len(data.X)} images of {decoder.n_classes_} classes.",
+            "n_samples": len(data.X),
+            "n_voxels": decoder.n_elements_,
+            "n_runs": None if data.groups is None else len(np.unique(data.groups)),
+            "unit": "images",
+            "space": space_name(decoder.mask_img_),
+            "categories": {str(name): int(counts[k]) for k, name in enumerate(decoder.classes_)},
+            "notes": list(decoder.notes_),
+            "provenance": {},
+        },
+        processing={**{name: settings[name] for name in cleaning}, "by_run": data.cleaned_by_group},
+        seed=None,
+        cross_validation=data.splits.sentence,
+        held_out="group" if data.splits.leave_one_group_out else "fold",
+        settings={name: str(value) for name, value in settings.items()},
+    )

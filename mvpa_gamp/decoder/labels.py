@@ -1,0 +1,115 @@
+"""Labels, groups and the method's name at the decoder's door: settled once, refused with a sentence."""
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from mvpa_gamp.decoder.contrast_maps import contrast_key
+from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.processing import MIN_VOLUMES
+from mvpa_gamp.methods.gamp import GAMP_METHODS, GampMethod
+
+
+def gamp_method(name: Any) -> GampMethod:
+    """The method of that name."""
+    known = {method.name: method for method in GAMP_METHODS}
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(f"method: expected one of {', '.join(known)}, got {name!r}. Change method.")
+    return known[name]
+
+
+def check_images_and_labels(n_images: int, y: Any) -> NDArray:
+    """Labels (M,), one per image."""
+    if y is None:
+        raise ValueError(
+            "GAMPDecoder requires y to be passed, but the target y is None. Give one class per image."
+        )
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind in "fc":
+        assert_all_finite(y, input_name="y")
+    missing = [number for number, label in enumerate(y.tolist()) if label is None or label != label]
+    if missing:
+        raise ValueError(
+            f"y: expected a label for every image, but {len(missing)} are missing, the first for image "
+            f"{missing[0]} (counted from 0). Name these images 'rest', say, and give ignore='rest'."
+        )
+    if len(y) != n_images:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {n_images} images and {len(y)} "
+            "labels in y. Give exactly one label per image (volume)."
+        )
+    check_classification_targets(y)
+    return y
+
+
+def check_groups(groups: Any, n_images: int) -> NDArray | None:
+    """Groups (M,), one per image, or None."""
+    if groups is None:
+        return None
+    groups = column_or_1d(groups, warn=True)
+    if len(groups) != n_images:
+        raise ValueError(
+            f"groups: expected the group (run) of each of {n_images} images, got {len(groups)}. "
+            "Give one group per image."
+        )
+    if groups.dtype.kind == "f":
+        assert_all_finite(groups, input_name="groups")
+    return groups
+
+
+def check_classes(y: NDArray, ignore: Any) -> NDArray:
+    """The sorted classes of labels, at least two."""
+    classes = np.unique(y)
+    if len(classes) < 2:
+        left = f" besides the ignored {ignore!r}" if ignore is not None else ""
+        raise ValueError(
+            f"y: expected at least two classes{left}, got {len(classes)}: {classes.tolist()}. "
+            "Give images of another class too."
+        )
+    keys = [contrast_key(*pair) for pair in combinations(classes.tolist(), 2)]
+    names = [*keys, *map(str, classes)]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(
+            f"y: expected class names whose contrasts can be told apart, but {twice!r} would mean two "
+            "things. Rename classes that contain a hyphen."
+        )
+    return classes
+
+
+def class_numbers(y: NDArray, classes: NDArray) -> NDArray:
+    """The number of each label among the classes of fit."""
+    unknown = np.setdiff1d(y, classes)
+    if unknown.size:
+        raise ValueError(
+            f"y: expected classes seen in fit ({', '.join(map(str, classes))}), got "
+            f"{', '.join(map(repr, unknown.tolist()))}. Leave those images out."
+        )
+    return np.searchsorted(classes, y)
+
+
+def groups_to_clean(groups: NDArray | None, masker: Any) -> tuple[NDArray | None, tuple[str, ...]]:
+    """Group numbers (M,) for cleaning group by group; None, with a sentence, where groups are too small.
+
+    None also where the masker cleans nothing.
+    """
+    cleans = masker.standardize or masker.detrend or masker.low_pass or masker.high_pass
+    if groups is None or not cleans:
+        return None, ()
+    names, numbers, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    if counts.min() >= MIN_VOLUMES:
+        return numbers, ()
+    if len(numbers) < MIN_VOLUMES:
+        raise DataError(
+            f"images: cleaning needs at least {MIN_VOLUMES} images, got {len(numbers)}. Give more images."
+        )
+    note = (
+        f"Group {str(names[counts.argmin()])!r} has {counts.min()} images, too few to be cleaned by itself: "
+        "all images were cleaned as one series. Set standardize=None if they are comparable as they are."
+    )
+    return None, (note,)

@@ -1,0 +1,128 @@
+"""Accuracies of participants, the test of each one, and the row of the group that they make together."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .prevalence import bayesian_prevalence, minimum_statistic, run_test, smallest_run_p
+
+ACCURACY_COLUMNS = (
+    "subject", "contrast", "comparison", "method", "accuracy_percent", "chance_percent",
+    "runs", "runs_above_chance", "test", "p_value", "significant",
+)  # fmt: skip
+SUMMARY_COLUMNS = (
+    "contrast", "comparison", "method", "participants",
+    "accuracy_percent", "accuracy_se_percent", "lowest_percent", "highest_percent", "chance_percent",
+    "test", "tested", "significant",
+    "prevalence", "prevalence_low", "prevalence_high", "majority_probability",
+    "minimum_p_value", "minimum_bound",
+)  # fmt: skip
+
+_TIE = 1e-5  # tables have six digits, accuracies differ by a volume
+
+
+@dataclass(frozen=True)
+class Score:
+    """One participant on one comparison by one method; ``null`` are accuracies of permuted labels, if any."""
+
+    subject: str
+    contrast: str
+    comparison: str
+    method: str
+    accuracy: float  # mean over held-out runs, 0 to 1
+    chance: float  # of the more frequent category
+    by_run: tuple[float, ...]  # balanced accuracy of each held-out run
+    null: NDArray | None = None
+
+    @property
+    def runs(self) -> int:
+        """Held-out runs with both categories."""
+        return len(self.by_run)
+
+    @property
+    def p_value(self) -> float:
+        """Of the permutation test where there is one, else of the binomial test over runs."""
+        if self.null is None:
+            return run_test(self.by_run)
+        return float(1 + np.count_nonzero(self.null >= self.accuracy - _TIE)) / (1 + self.null.size)
+
+    @property
+    def smallest_p(self) -> float:
+        """What the test could reach at best."""
+        return smallest_run_p(self.runs) if self.null is None else 1 / (1 + self.null.size)
+
+    def testable(self, alpha: float) -> bool:
+        """Whether the test can reach alpha at all."""
+        return self.smallest_p <= alpha
+
+
+def accuracy_row(score: Score, alpha: float) -> dict[str, Any]:
+    """A line of the table of participants."""
+    return {
+        "subject": score.subject,
+        "contrast": score.contrast,
+        "comparison": score.comparison,
+        "method": score.method,
+        "accuracy_percent": 100 * score.accuracy,
+        "chance_percent": 100 * score.chance,
+        "runs": score.runs,
+        "runs_above_chance": sum(value > 0.5 + 1e-9 for value in score.by_run),
+        "test": name_of_test([score]),
+        "p_value": score.p_value,
+        "significant": score.p_value <= alpha if score.testable(alpha) else None,
+    }
+
+
+def group_row(scores: Sequence[Score], alpha: float) -> dict[str, Any]:
+    """A line of the group's table: mean and standard error over participants, and the prevalence."""
+    values = np.array([score.accuracy for score in scores])
+    tested = [score for score in scores if score.testable(alpha)]
+    significant = sum(score.p_value <= alpha for score in tested)
+    row = {
+        "contrast": scores[0].contrast,
+        "comparison": scores[0].comparison,
+        "method": scores[0].method,
+        "participants": len(scores),
+        "accuracy_percent": 100 * values.mean(),
+        "accuracy_se_percent": _standard_error(100 * values),
+        "lowest_percent": 100 * values.min(),
+        "highest_percent": 100 * values.max(),
+        "chance_percent": 100 * float(np.mean([score.chance for score in scores])),
+        "test": name_of_test(scores),
+        "tested": len(tested),
+        "significant": significant,
+    }
+    return {**row, **_prevalence(tested, significant, alpha)}
+
+
+def _prevalence(tested: Sequence[Score], significant: int, alpha: float) -> dict[str, Any]:
+    """The posterior, and where every participant has a permutation null the minimum statistic as well."""
+    out: dict[str, Any] = dict.fromkeys(SUMMARY_COLUMNS[-6:])
+    if tested:
+        found = bayesian_prevalence(significant, len(tested), alpha)
+        out |= {
+            "prevalence": found.mode,
+            "prevalence_low": found.low,
+            "prevalence_high": found.high,
+            "majority_probability": found.majority,
+        }
+    nulls = [score.null for score in tested if score.null is not None]
+    if tested and len(nulls) == len(tested):
+        smallest = minimum_statistic([score.accuracy for score in tested], nulls, alpha)
+        out |= {"minimum_p_value": smallest.pvalue, "minimum_bound": smallest.bound}
+    return out
+
+
+def name_of_test(scores: Sequence[Score]) -> str:
+    """The test, or the tests, by which these scores are judged."""
+    kinds = {"binomial test over runs" if score.null is None else "permutation" for score in scores}
+    return " and ".join(sorted(kinds))
+
+
+def _standard_error(values: NDArray) -> float:
+    """Over participants; NaN of a single one."""
+    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan

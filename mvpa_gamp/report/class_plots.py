@@ -1,0 +1,93 @@
+"""Figures of all classes together: scores by fold, confusion, the permutation null."""
+
+import math
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from mvpa_gamp.report.inference_plots import draw_null
+from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour, look, svg
+from mvpa_gamp.results.files import number, read_tsv
+from mvpa_gamp.results.names import ALL_CLASSES
+from mvpa_gamp.results.reader import Results
+
+_FEW_CLASSES = 12  # counts are written into the cells up to this many classes
+
+
+def score_figure(results: Results) -> bytes:
+    """Score of every fold, their mean, and chance."""
+    classes, scores = results.classes, _fold_scores(results)
+    with look():
+        figure = Figure(figsize=(max(4.6, 0.38 * len(scores) + 2.2), 2.7), layout="constrained")
+        ax = figure.subplots()
+        places = np.arange(len(scores))
+        ax.bar(places, scores, color=colour(0), width=0.66)
+        ax.axhline(mean_score(results), color=INK, lw=1.1, label="mean")
+        if classes["chance"] is not None:
+            ax.axhline(classes["chance"], color=QUIET, lw=0.9, ls=(0, (4, 3)), label="chance")
+        ax.set_xticks(places, classes["held_out"], rotation=90 if len(scores) > 14 else 0)
+        ax.set_xlabel(f"held-out {results.fold_word}")
+        ax.set_ylabel(classes["scoring"])
+        ax.set_ylim(min([0.0, *scores[scores < 0]]), None)
+        ax.grid(axis="y", color=RULE, lw=0.5)
+        ax.set_axisbelow(True)
+        figure.legend(loc="outside upper right", ncols=2)
+        return svg(figure, results.banner)
+
+
+def mean_score(results: Results) -> float:
+    """The mean over folds in which the score is defined."""
+    return float(np.nanmean(_fold_scores(results)))
+
+
+def _fold_scores(results: Results) -> NDArray:
+    return np.array([math.nan if value is None else value for value in results.classes["fold_scores"]])
+
+
+def confusion_figure(results: Results) -> bytes:
+    """Shares of held-out images of each true class (rows) by predicted class, counts in the cells."""
+    names = list(results.classes["names"])
+    counts = np.array([row["count"] for row in results.classes["confusion"]]).reshape(len(names), -1)
+    with look():
+        size = 1.9 + 0.52 * len(names)
+        figure = Figure(figsize=(size + 0.9, size), layout="constrained")
+        ax = figure.subplots()
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        image = ax.imshow(shares, vmin=0, vmax=1, cmap=OVERLAP, interpolation="nearest")
+        places = np.arange(len(names))
+        ax.set_xticks(places, names, rotation=90)
+        ax.set_yticks(places, names)
+        ax.set_xlabel("predicted")
+        ax.set_ylabel("true")
+        ax.spines[:].set_visible(False)
+        if len(names) <= _FEW_CLASSES:
+            _write_counts(ax, counts, shares)
+        bar = figure.colorbar(image, ax=ax, shrink=0.7, pad=0.02)
+        bar.set_label("share of the true class")
+        bar.outline.set_visible(False)
+        return svg(figure, results.banner)
+
+
+def _write_counts(ax: Axes, counts: NDArray, shares: NDArray) -> None:
+    for (row, column), count in np.ndenumerate(counts):
+        pale = "white" if shares[row, column] > 0.5 else INK
+        ax.text(column, row, str(count), ha="center", va="center", fontsize=8, color=pale)
+
+
+def null_figure(results: Results) -> bytes:
+    """Scores of permuted labels, and the observed one."""
+    classes, test = results.classes, results.classes["permutation"]
+    path = results.folder.cell_table(results.subjects[0], ALL_CLASSES, classes["method"], "permutations")
+    null = np.array([number(row["accuracy"]) for row in read_tsv(path)])
+    with look():
+        figure = Figure(figsize=(5.2, 2.7), layout="constrained")
+        ax = figure.subplots()
+        draw_null(ax, null, test["score"], colour(0))
+        ax.set_xlabel(f"{classes['scoring']} with permuted labels")
+        ax.set_ylabel("permutations")
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.set_title(f"observed {test['score']:.3g}, p = {test['pvalue']:.3g}", loc="left")
+        return svg(figure, results.banner)

@@ -1,0 +1,1 @@
+"""A results folder: its names, one writer, one reader, its manifest."""

@@ -1,0 +1,158 @@
+"""From inference about cells to files: null accuracies, family-wise map, selection, curve, a table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.decoding.discoveries import PlantedCheck, PlantedEffect, select_at_fdr
+from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve
+from mvpa_gamp.decoding.permutation import PermutationTest, holm
+from mvpa_gamp.imaging.brainmaps import write_map
+from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.methods.fold_fits import FoldFits
+from mvpa_gamp.results.cell_files import Cell
+from mvpa_gamp.results.files import write_tsv
+from mvpa_gamp.results.names import ResultsFolder
+
+_COLUMNS = (
+    "contrast", "comparison", "method",
+    "permutations", "accuracy_percent", "null_mean_percent", "p_value", "p_value_holm",
+    "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels", "fdr_holds", "fdr_verdict",
+    "curve", "caution", "status",
+)  # fmt: skip
+_CURVE = (
+    "n_train_runs", "accuracy", "standard_error", "splits", "predicted", "predicted_low", "predicted_high",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CellInference:
+    """What was asked for about one cell; None what was not, or what ``trouble`` kept from being there."""
+
+    permutation: PermutationTest | None = None
+    planted: PlantedCheck | None = None
+    curve: LearningCurve | None = None
+    farther: tuple[Extrapolation, ...] = ()
+    trouble: str = ""
+
+
+def write_inference(
+    folder: ResultsFolder, asked: Mapping[str, Any], found: Sequence[tuple[Cell, FoldFits, CellInference]]
+) -> dict[str, Any]:
+    """Write all files of one subject; returns what summary.json says about them.
+
+    ``asked`` are permutations, max_inclusion, fdr and learning_curve.
+    """
+    files, rows = {}, []
+    for cell, fits, each in found:
+        written, row = _write_cell(cell, fits, each)
+        keys = cell.keys
+        files[f"sub-{keys['subject']}/{keys['contrast']}/{keys['method']}"] = written
+        rows.append({**keys, **row})
+    for subject in dict.fromkeys(cell.subject.name for cell, *_ in found):
+        write_tsv(folder.inference(subject), _COLUMNS, _corrected(rows))
+    return {**asked, "units": files}
+
+
+def _corrected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with p-values corrected for the comparisons tested with the same method."""
+    for method in {row["method"] for row in rows}:
+        tested = [row for row in rows if row["method"] == method and "p_value" in row]
+        for row, p in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
+            row["p_value_holm"] = float(p)
+    return rows
+
+
+def _write_cell(cell: Cell, fits: FoldFits, each: CellInference) -> tuple[list[str], dict[str, Any]]:
+    """The files of one cell: what was written, and its row."""
+    if each.trouble:
+        return [], {"status": "failed: " + " ".join(each.trouble.split())}
+    written: list[str] = []
+    row: dict[str, Any] = {"status": "ok"}
+    if each.permutation is not None:
+        row |= _write_null(cell, fits, each.permutation)
+        written += ["permutations", *(["logpfwe"] if each.permutation.max_inclusion is not None else [])]
+    if each.planted is not None:
+        row |= _write_selection(cell, fits, each.planted)
+        written.append("planted")
+    if each.curve is not None:
+        row |= _write_curve(cell, each.curve, each.farther)
+        written.append("learningcurve")
+    return written, row
+
+
+def null_rows(test: PermutationTest) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
+    """Columns and rows of permutations.tsv."""
+    largest = test.max_inclusion
+    columns = ("permutation", "accuracy", *(() if largest is None else ("max_inclusion",)))
+    rows = [
+        {"permutation": i + 1, "accuracy": score, "max_inclusion": None if largest is None else largest[i]}
+        for i, score in enumerate(test.null)
+    ]
+    return columns, rows
+
+
+def _write_null(cell: Cell, fits: FoldFits, test: PermutationTest) -> dict[str, Any]:
+    """permutations.tsv, and the map of family-wise p-values where the null of the maximum was kept."""
+    write_tsv(cell.table("permutations"), *null_rows(test))
+    if test.max_inclusion is not None:
+        _write_family_wise(cell, fits, test)
+    return {
+        "permutations": test.null.size,
+        "accuracy_percent": 100 * test.score,
+        "null_mean_percent": 100 * float(test.null.mean()),
+        "p_value": test.pvalue,
+        "exchanged": test.exchange,
+        "labellings": test.n_distinct,
+        "fits_not_converged": test.n_failed,
+        "caution": test.caution or None,
+    }
+
+
+def _write_family_wise(cell: Cell, fits: FoldFits, test: PermutationTest) -> None:
+    assert fits.inclusion is not None
+    p = test.family_wise(fits.inclusion[:, : fits.n_folds].mean(axis=1, dtype=float))
+    about = (
+        "-log10 of the p-value of each voxel's mean inclusion probability over folds, corrected for all "
+        f"voxels by the largest one in each of {test.null.size} permutations. 1.301 is p = 0.05."
+    )
+    path = cell.folder.statmap(cell.subject.name, cell.task.name, entity(cell.method.name), "logpfwe")
+    write_map(path, -np.log10(p), cell.subject.mask_img, _sidecar(cell, about))
+
+
+def _write_selection(cell: Cell, fits: FoldFits, check: PlantedCheck) -> dict[str, Any]:
+    """The voxels selected at the rate, and the check of that rate in the user's own X."""
+    assert fits.inclusion is not None
+    selected: NDArray = select_at_fdr(fits.inclusion[:, -1], check.fdr)
+    about = (
+        f"Voxels selected at an expected false-discovery rate of {check.fdr:g} from the inclusion "
+        f"probabilities of the refit on all runs. {check.verdict}"
+    )
+    path = cell.folder.fdr_mask(cell.subject.name, cell.task.name, cell.method.name)
+    write_map(path, selected, cell.subject.mask_img, {**_sidecar(cell, about), "Type": "ROI"})
+    rows = [{"nominal_rate": check.fdr, **effect._asdict()} for effect in check.effects]
+    write_tsv(cell.table("planted"), ("nominal_rate", *PlantedEffect._fields), rows)
+    return {
+        "fdr_percent": 100 * check.fdr,
+        "fdr_voxels": int(np.count_nonzero(selected)),
+        "fdr_holds": check.holds,
+        "fdr_verdict": check.verdict,
+    }
+
+
+def _write_curve(cell: Cell, curve: LearningCurve, farther: Sequence[Extrapolation]) -> dict[str, Any]:
+    """learningcurve.tsv: measured sizes, then those that theory is trusted for."""
+    parts = (curve.n_train_runs, curve.accuracy, curve.standard_error, curve.n_splits, curve.predicted)
+    rows = [dict(zip(_CURVE, values, strict=False)) for values in zip(*parts, strict=True)]
+    ahead = ("n_train_runs", "predicted", "predicted_low", "predicted_high")
+    rows += [dict(zip(ahead, point, strict=True)) for point in farther]
+    write_tsv(cell.table("learningcurve"), _CURVE, rows)
+    return {"curve": curve.refusal or "Measured and predicted accuracy agree; the curve is extrapolated."}
+
+
+def _sidecar(cell: Cell, about: str) -> dict[str, Any]:
+    contrast = f"{cell.task.positive} versus {cell.task.negative}"
+    return cell.subject.sidecar({"Description": about, "Contrast": contrast, "Method": cell.method.name})

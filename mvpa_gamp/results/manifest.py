@@ -1,0 +1,87 @@
+"""What a finished folder promises, whether it is there, and the digest of every table and map."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from mvpa_gamp.imaging.brainmaps import sidecar_path
+from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.results.files import write_tsv
+from mvpa_gamp.results.names import ALL_CLASSES, CELL_TABLES, SUBJECT_TABLES
+from mvpa_gamp.results.reader import Results
+
+MANIFEST_COLUMNS = ("path", "sha256")
+
+
+def result_files(results: Results) -> Iterator[Path]:
+    """Tables and maps, which two equal runs write byte for byte alike (not run times, not the page)."""
+    folder = results.folder
+    yield from (folder.description, folder.summary, folder.study)
+    if not results.study.get("settings"):  # of a fitted decoder, in summary.json
+        yield folder.config
+    for sub in results.subjects:
+        yield from (folder.subject_table(sub, name) for name in SUBJECT_TABLES)
+        images = [folder.mask(sub), folder.background(sub)]
+        if results.has_truth:
+            images += [folder.truth(sub, task["contrast"]) for task in results.tasks]
+        for image in images:
+            yield from (image, sidecar_path(image))
+        if results.inference:
+            yield folder.inference(sub)
+        yield from (folder.cell_table(sub, ALL_CLASSES, *file) for file in results.classes.get("files", ()))
+    for cell in results.cells():
+        overlap = results.row(*cell)["folds"] > 1  # of a single fold there is none
+        tables = (name for name in CELL_TABLES if overlap or name != "jaccard")
+        yield from (folder.cell_table(*cell, name) for name in tables)
+        yield folder.cell_table(*cell, "predictions").with_suffix(".json")
+        for image in _maps(results, *cell):
+            yield from (image, sidecar_path(image))
+        yield from _inference(results, *cell)
+
+
+def _inference(results: Results, subject: str, contrast: str, method: str) -> Iterator[Path]:
+    """Tables and maps of a cell that go beyond the table."""
+    folder = results.folder
+    found = results.inferred(subject, contrast, method)
+    yield from (folder.cell_table(subject, contrast, method, name) for name in found if name != "logpfwe")
+    images = []
+    if "planted" in found:
+        images.append(folder.fdr_mask(subject, contrast, method))
+    if "logpfwe" in found:
+        images.append(folder.statmap(subject, contrast, entity(method), "logpfwe"))
+    for image in images:
+        yield from (image, sidecar_path(image))
+
+
+def _maps(results: Results, subject: str, contrast: str, method: str) -> Iterator[Path]:
+    """Every map of a cell: the refit, the mean over folds, and the folds if they were asked for."""
+    desc = entity(method)
+    stats = results.stats(subject, contrast, method)
+    for stat in stats:
+        yield results.folder.statmap(subject, contrast, desc, stat)
+        if stat != "selfreq":
+            yield results.folder.statmap(subject, contrast, f"{desc}FoldMean", stat)
+    if results.study["fold_maps"]:
+        for k in range(len(results.folds(subject, contrast, method))):
+            for stat in stats:
+                if stat not in ("selfreq", "pattern"):
+                    yield results.folder.statmap(subject, contrast, f"{desc}Fold{k + 1:02d}", stat)
+
+
+def write_manifest(results: Results) -> None:
+    """Write the digests; two folders hold equal results exactly when their manifests are equal."""
+    root = results.folder.root
+    rows = [
+        {"path": path.relative_to(root).as_posix(), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+        for path in result_files(results)
+    ]
+    write_tsv(results.folder.manifest, MANIFEST_COLUMNS, rows)
+
+
+def missing_files(results: Results) -> list[Path]:
+    """Promised files that are not there or are empty."""
+    folder = results.folder
+    others = [folder.page, folder.timings, folder.environment, folder.manifest]
+    return [
+        path for path in (*result_files(results), *others) if not path.is_file() or path.stat().st_size == 0
+    ]

@@ -1,0 +1,102 @@
+"""The measures of a cell, a method on a comparison: error, sparsity, consistency of the folds' selections."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.decoding.crossval import held_out_answers
+from mvpa_gamp.methods.fold_fits import FoldFits
+from mvpa_gamp.stability import jaccard, jaccard_chance, jaccard_matrix, kuncheva, nogueira
+
+CONSISTENCY_COLUMNS = (
+    "contrast", "comparison", "method", "folds", "folds_selecting", "voxels", "sparsity_percent",
+    "consistency_percent", "chance_consistency_percent", "kuncheva",
+    "nogueira", "nogueira_variance", "nogueira_low", "nogueira_high",
+    "voxels_in_every_fold", "voxels_in_any_fold",
+)  # fmt: skip
+
+
+def consistency(support: NDArray) -> dict[str, Any]:
+    """All measures of a boolean (N, B) support matrix, one column per fold (the refit left out), B >= 2.
+
+    ``consistency_percent`` is the paper's: the mean Jaccard index over ordered pairs of folds, where two
+    empty selections count as equal. ``folds_selecting`` counts the folds that selected something, but not
+    every voxel: without most of them consistency says nothing.
+    """
+    stability = nogueira(support)
+    times, sizes = support.sum(axis=1), support.sum(axis=0)
+    return {
+        "folds": support.shape[1],
+        "folds_selecting": int(((sizes > 0) & (sizes < len(support))).sum()),
+        "voxels": float(sizes.mean()),
+        "sparsity_percent": 100 * float(support.mean()),
+        "consistency_percent": 100 * jaccard(support),
+        "chance_consistency_percent": 100 * jaccard_chance(support),
+        "kuncheva": kuncheva(support),
+        "nogueira": stability.estimate,
+        "nogueira_variance": stability.variance,
+        "nogueira_low": stability.low,
+        "nogueira_high": stability.high,
+        "voxels_in_every_fold": int((times == support.shape[1]).sum()),
+        "voxels_in_any_fold": int((times > 0).sum()),
+    }
+
+
+def overlap_rows(support: NDArray, held_out: NDArray) -> tuple[list[str], list[dict[str, Any]]]:
+    """Columns and rows of the Jaccard matrix; rows and columns are named by the run held out."""
+    names = [f"run_{run}" for run in held_out]
+    matrix = np.asarray(jaccard_matrix(support))
+    rows = [
+        {"held_out_run": run, **dict(zip(names, line, strict=True))}
+        for run, line in zip(held_out, matrix, strict=True)
+    ]
+    return ["held_out_run", *names], rows
+
+
+def error_summary(wrong: NDArray, fold: NDArray, y: NDArray) -> dict[str, float]:
+    """Error rate over held-out rows with two standard errors, in percent.
+
+    ``wrong`` (T,) bool; ``fold`` (T,) what held each row out; ``y`` (T,) in -1/+1. ``error_se_percent`` is
+    the standard deviation of the fold-wise errors over sqrt(folds): it respects that rows of one block are
+    correlated. ``error_binomial_se_percent`` treats all T rows as independent and is usually too small.
+    Folds share training rows, so neither is exact.
+    """
+    rates = np.array([wrong[fold == number].mean() for number in np.unique(fold)])
+    error = float(rates.mean())
+    spread = float(rates.std(ddof=1) / math.sqrt(len(rates))) if len(rates) > 1 else math.nan
+    majority = max(float((y > 0).mean()), float((y < 0).mean()))
+    return {
+        "error_percent": 100 * error,
+        "error_se_percent": 100 * spread,
+        "error_binomial_se_percent": 100 * math.sqrt(error * (1 - error) / len(wrong)),
+        "chance_error_percent": 100 * (1 - majority),
+    }
+
+
+def planted_ranking(truth: NDArray, refit: FoldFits) -> dict[str, float]:
+    """Area under the precision-recall curve of the planted voxels (N,) bool, for a phantom.
+
+    Voxels are ranked by the refit's inclusion probability where a method has it, else by |weight|.
+    """
+    from sklearn.metrics import average_precision_score
+
+    scores = np.abs(refit.coef[:, 0]) if refit.inclusion is None else refit.inclusion[:, 0]
+    return {
+        "average_precision": float(average_precision_score(truth, scores)),
+        "chance_average_precision": float(np.mean(truth)),
+    }
+
+
+def measures_of(fits: FoldFits, y: NDArray, truth: NDArray | None = None) -> dict[str, Any]:
+    """All measures of a cell, the fits of a method on a comparison with labels y (M,) in -1/+1."""
+    said = held_out_answers([fits])
+    wrong = (said.decision[:, 0] > 0) != (y[said.rows] > 0)
+    support = fits.folds.support
+    return {
+        **(consistency(support) if fits.n_folds > 1 else {"folds": fits.n_folds}),
+        **error_summary(wrong, said.fold, y[said.rows]),
+        **({} if truth is None or not truth.any() else planted_ranking(truth, fits.refit)),
+        "folds_converged": int(fits.folds.converged.sum()),
+    }

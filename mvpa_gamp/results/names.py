@@ -1,0 +1,167 @@
+"""Where everything in a results folder lives: one place that knows the names."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.map_names import entity
+
+CELL_TABLES = ("folds", "predictions", "jaccard")
+SUBJECT_TABLES = ("consistency", "confusion", "clusters")
+_OWN = ("dataset_description.json", "index.html", "summary.tsv", "summary.json", "timings.tsv", "config.toml")
+_OWN_FOLDERS = ("figures", "logs", "work")
+
+
+STATS = ("weight", "weightsd", "pip", "selfreq", "pattern", "truth", "logpfwe")
+ALL_CLASSES = "all"  # the contrast name of tables about all classes together
+
+
+def statmap_name(subject: str, contrast: str, desc: str, stat: str) -> str:
+    """``sub-<subject>_contrast-<contrast>_desc-<desc>_stat-<stat>_statmap.nii.gz``, all parts sanitised."""
+    return f"sub-{entity(subject)}_{group_map_name(contrast, desc, stat)}"
+
+
+def group_map_name(contrast: str, desc: str, stat: str) -> str:
+    """The name of a map that is not of one subject: the same without ``sub-``."""
+    if stat not in STATS:
+        raise DataError(f"stat: expected one of {', '.join(STATS)}, got {stat!r}. Change it.")
+    return f"contrast-{entity(contrast)}_desc-{entity(desc)}_stat-{stat}_statmap.nii.gz"
+
+
+@dataclass(frozen=True)
+class ResultsFolder:
+    """The paths of a results folder; it creates nothing.
+
+    Names follow BIDS derivatives and nilearn's ``contrast-``/``stat-`` form. ``desc-<method>`` is the
+    refit on all runs, ``desc-<method>FoldMean`` the mean over folds, ``desc-<method>Fold<k>`` one fold.
+    A folder that is itself called ``sub-<id>``, one of a study of several subjects, holds that subject's
+    files without a further folder of that name.
+    """
+
+    root: Path
+
+    @property
+    def description(self) -> Path:
+        """BIDS's ``dataset_description.json``."""
+        return self.root / "dataset_description.json"
+
+    @property
+    def page(self) -> Path:
+        """The one self-contained page."""
+        return self.root / "index.html"
+
+    @property
+    def summary(self) -> Path:
+        """The headline table, without run times, so that equal runs give equal bytes."""
+        return self.root / "summary.tsv"
+
+    @property
+    def study(self) -> Path:
+        """What was done, and the headline table once more, for programs."""
+        return self.root / "summary.json"
+
+    @property
+    def timings(self) -> Path:
+        """Run times, the only numbers that differ between two equal runs."""
+        return self.root / "timings.tsv"
+
+    @property
+    def config(self) -> Path:
+        """The settings, ready for ``--config``."""
+        return self.root / "config.toml"
+
+    @property
+    def environment(self) -> Path:
+        """Versions of Python and packages, and the machine."""
+        return self.root / "logs" / "environment.json"
+
+    @property
+    def manifest(self) -> Path:
+        """Digest of every table and map."""
+        return self.root / "logs" / "manifest.tsv"
+
+    @property
+    def log(self) -> Path:
+        """What happened when, appended to by each start."""
+        return self.root / "logs" / "run.log"
+
+    def skipped(self, subject: str) -> Path:
+        """Why a participant of a study of several has no results."""
+        return self.root / "logs" / f"sub-{subject}_skipped.json"
+
+    def figure(self, name: str) -> Path:
+        """A figure; ``name`` includes its ending."""
+        return self.root / "figures" / name
+
+    def fits(self, subject: str, contrast: str, method: str) -> Path:
+        """The stored fits of one (method, task), from which ``--resume`` goes on."""
+        return self.root / "work" / f"sub-{subject}_contrast-{contrast}_desc-{entity(method)}_fits.npz"
+
+    def subject_file(self, subject: str, ending: str) -> Path:
+        """``sub-<id>/sub-<id>_<ending>``."""
+        return self._home(subject) / f"sub-{subject}_{ending}"
+
+    def subject_table(self, subject: str, name: str) -> Path:
+        """One of ``SUBJECT_TABLES``."""
+        return self.subject_file(subject, f"{name}.tsv")
+
+    def cell_table(self, subject: str, contrast: str, method: str, name: str) -> Path:
+        """One of ``CELL_TABLES`` of a method on a task."""
+        return self.subject_file(subject, f"contrast-{contrast}_desc-{entity(method)}_{name}.tsv")
+
+    def statmap(self, subject: str, contrast: str, desc: str, stat: str) -> Path:
+        """A brain map; its sidecar has the same name with ``.json``."""
+        return self._home(subject) / statmap_name(subject, contrast, desc, stat)
+
+    def fdr_mask(self, subject: str, contrast: str, method: str) -> Path:
+        """The voxels selected at an expected false-discovery rate."""
+        return self.subject_file(subject, f"contrast-{contrast}_desc-{entity(method)}Fdr_mask.nii.gz")
+
+    def inference(self, subject: str) -> Path:
+        """P-values, selections at a false-discovery rate and learning curves, a row per cell."""
+        return self.subject_table(subject, "inference")
+
+    def _home(self, subject: str) -> Path:
+        """The folder of a subject's maps and tables."""
+        name = f"sub-{subject}"
+        return self.root if self.root.name == name else self.root / name
+
+    def mask(self, subject: str) -> Path:
+        """The voxels that were analysed."""
+        return self.subject_file(subject, "desc-analysed_mask.nii.gz")
+
+    def background(self, subject: str) -> Path:
+        """The mean volume, on which maps are drawn."""
+        return self.subject_file(subject, "desc-mean_boldref.nii.gz")
+
+    def truth(self, subject: str, contrast: str) -> Path:
+        """The planted voxels of a phantom."""
+        return self.subject_file(subject, f"contrast-{contrast}_desc-plantedTruth_mask.nii.gz")
+
+    def group_table(self, name: str) -> Path:
+        """A table over the participants of a study of several: ``summary`` or ``accuracy``."""
+        return self.root / f"group_{name}.tsv"
+
+    @property
+    def group(self) -> Path:
+        """What was brought together at the group level, for programs and for the page."""
+        return self.root / "group_summary.json"
+
+    def group_map(self, contrast: str, desc: str, stat: str) -> Path:
+        """The mean of a map over participants."""
+        return self.root / "group" / group_map_name(contrast, desc, stat)
+
+    @property
+    def group_mask(self) -> Path:
+        """The voxels that all participants have in common."""
+        return self.root / "group" / "desc-common_mask.nii.gz"
+
+    @property
+    def group_background(self) -> Path:
+        """The mean of the participants' mean volumes."""
+        return self.root / "group" / "desc-mean_boldref.nii.gz"
+
+    def own_entries(self) -> list[Path]:
+        """What stands in the folder and was written by this package (by name)."""
+        names = [self.root / name for name in (*_OWN, *_OWN_FOLDERS)]
+        return [path for path in (*names, *sorted(self.root.glob("sub-*"))) if path.exists()]

@@ -1,0 +1,144 @@
+"""What a study writes about itself: description, versions, volumes to draw on, tables of all cells."""
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from mvpa_gamp._version import __version__
+from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.brainmaps import write_image, write_map
+from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.results.cell_files import CONFUSION_COLUMNS, CellRecord, Subject
+from mvpa_gamp.results.clusters import CLUSTER_COLUMNS
+from mvpa_gamp.results.files import write_json, write_tsv
+from mvpa_gamp.results.measures import CONSISTENCY_COLUMNS
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.tables import SUMMARY_COLUMNS, TIMING_COLUMNS, average_rows, timing_averages
+
+CITATION = (
+    "Ziniel J, Schniter P, Sederberg P (2015). Binary linear classification and feature selection via "
+    "generalized approximate message passing. IEEE Transactions on Signal Processing 63(8), 2020–2032. "
+    "doi:10.1109/TSP.2015.2407311"
+)
+_PACKAGES = (
+    "numpy", "scipy", "scikit-learn", "nibabel", "nilearn", "matplotlib", "numba", "joblib", "threadpoolctl",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class About:
+    """What a study says about itself in summary.json, besides its cells.
+
+    ``data`` has source, description, n_samples, n_voxels, n_runs, unit, space, categories, notes and
+    provenance; ``processing`` the steps from volumes to samples.
+    """
+
+    data: Mapping[str, Any]
+    processing: Mapping[str, Any]
+    seed: int | None
+    fold_maps: bool = False
+    cross_validation: str = "Cross-validation leaves one run out at a time."
+    held_out: str = "run"  # what a fold holds out: a run, a group, or just a fold
+    settings: Mapping[str, str] = field(default_factory=dict)  # where there is no config.toml
+
+
+def write_start(folder: ResultsFolder, subject: Subject, background_img: Any) -> None:
+    """What is known before the first fit: description, versions, the volumes maps are drawn on."""
+    write_json(folder.description, description(subject.banner))
+    write_json(folder.environment, _environment())
+    mask = subject.sidecar({"Description": "Voxels that entered the analysis.", "Type": "ROI"})
+    inside = np.ones(int(subject.mask.sum()), dtype=np.uint8)
+    write_map(folder.mask(subject.name), inside, subject.mask_img, mask)
+    mean = subject.sidecar({"Description": "Mean volume, the background of the figures."})
+    write_image(folder.background(subject.name), background_img, mean)
+    about = "Planted voxels: those whose signal differs between the two categories."
+    for contrast, truth in subject.truth.items():
+        planted = subject.sidecar({"Description": about})
+        write_map(folder.truth(subject.name, contrast), truth.astype(np.uint8), subject.mask_img, planted)
+
+
+def description(banner: str | None) -> dict[str, Any]:
+    """BIDS's dataset_description.json of a derivative; ``banner`` is the phantom's."""
+    name = "mvpa_gamp decoding results"
+    out: dict[str, Any] = {
+        "Name": f"PHANTOM (simulated): {name}" if banner else name,
+        "BIDSVersion": "1.9.0",
+        "DatasetType": "derivative",
+        "GeneratedBy": [{"Name": "mvpa_gamp", "Version": __version__}],
+        "HowToAcknowledge": CITATION,
+    }
+    return {"Phantom": banner, **out} if banner else out
+
+
+def _environment() -> dict[str, str]:
+    """Versions of Python and packages, and the kind of machine."""
+    out = {"mvpa_gamp": __version__, "python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            out[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return {**out, "system": platform.system(), "machine": platform.machine()}
+
+
+def write_tables(
+    folder: ResultsFolder, subject: Subject, tasks: Sequence[Task], methods: Sequence[Method],
+    records: Sequence[CellRecord], about: About, extra: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Tables of the subject and of the study; summary.json last, because it says that all is there.
+
+    ``extra`` are further parts of summary.json, such as ``inference`` and ``classes``; the confusion of all
+    classes, if any, joins that of the comparisons.
+    """
+    consistent = [record.consistency for record in records if record.consistency is not None]
+    write_tsv(folder.subject_table(subject.name, "consistency"), CONSISTENCY_COLUMNS, consistent)
+    confusion = [row for record in records for row in record.confusion]
+    confusion += extra.get("classes", {}).get("confusion", [])
+    write_tsv(folder.subject_table(subject.name, "confusion"), CONFUSION_COLUMNS, confusion)
+    clusters = [row for record in records for row in record.clusters]
+    write_tsv(folder.subject_table(subject.name, "clusters"), CLUSTER_COLUMNS, clusters)
+    rows = [record.summary for record in records]
+    rows += average_rows(rows)
+    columns = [c for c in SUMMARY_COLUMNS if subject.truth or "average_precision" not in c]
+    write_tsv(folder.summary, columns, rows)
+    timings = [record.timing for record in records]
+    write_tsv(folder.timings, TIMING_COLUMNS, timings + timing_averages(timings))
+    study = {
+        "package": "mvpa_gamp",
+        "version": __version__,
+        "phantom": subject.banner is not None,
+        "banner": subject.banner,
+        "subjects": [subject.name],
+        **asdict(about),
+        "tasks": [_task(task) for task in tasks],
+        "methods": [_method(method) for method in methods],
+        "maps": {_name(record): list(record.stats) for record in records if record.stats},
+        **extra,
+        "summary": [{c: row.get(c) for c in columns} for row in rows],
+    }
+    write_json(folder.study, study)
+
+
+def _name(record: CellRecord) -> str:
+    """The key of a cell in summary.json."""
+    row = record.summary
+    return f"sub-{row['subject']}/{row['contrast']}/{row['method']}"
+
+
+def _task(task: Task) -> dict[str, Any]:
+    return {"contrast": task.name, "label": task.label, "positive": task.positive, "negative": task.negative,
+            "volumes": len(task.y), "positive_volumes": int((task.y > 0).sum()),
+            "negative_volumes": int((task.y < 0).sum())}  # fmt: skip
+
+
+def _method(method: Method) -> dict[str, Any]:
+    return {
+        "name": method.name,
+        "label": method.label,
+        "description": method.description,
+        "settings": repr(method),
+    }

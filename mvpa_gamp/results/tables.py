@@ -1,0 +1,101 @@
+"""The headline table: one row per comparison and method, and their averages over comparisons."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+AVERAGE = "average"  # the contrast name of the rows that average over comparisons
+
+SUMMARY_COLUMNS = (
+    "subject", "contrast", "comparison", "method",
+    "error_percent", "error_se_percent", "error_binomial_se_percent", "chance_error_percent",
+    "voxels", "sparsity_percent",
+    "consistency_percent", "chance_consistency_percent", "kuncheva",
+    "nogueira", "nogueira_low", "nogueira_high",
+    "average_precision", "chance_average_precision",
+    "folds", "folds_selecting", "folds_converged", "status",
+)  # fmt: skip
+TIMING_COLUMNS = ("subject", "contrast", "comparison", "method", "seconds")
+_KEYS = ("subject", "contrast", "comparison", "method")
+_NOT_AVERAGED = (
+    *_KEYS,
+    "status",
+    "nogueira_low",
+    "nogueira_high",
+    "folds",
+    "folds_selecting",
+    "folds_converged",
+)
+OF_SELECTIONS = ("consistency_percent", "chance_consistency_percent")
+
+Row = Mapping[str, Any]
+
+
+def selects(row: Row) -> bool:
+    """Whether a row's method chose voxels in at least half of its folds, neither none nor all of them.
+
+    Otherwise its consistency says nothing: two empty selections are as equal as two complete ones.
+    """
+    if row["contrast"] == AVERAGE:
+        return not math.isnan(_number(row, "consistency_percent"))
+    chose, folds = _number(row, "folds_selecting"), _number(row, "folds")
+    return not 2 * chose < folds  # a table without the count is taken at its word
+
+
+def _number(row: Row, column: str) -> float:
+    """A cell as a number, NaN where there is none."""
+    value = row.get(column)
+    return math.nan if value is None else float(value)
+
+
+def average_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """One row per subject and method: the mean of every number over its comparisons, as in the paper.
+
+    Comparisons that failed are left out of the mean and counted in ``status``; fold counts are summed.
+    Consistency is averaged over the comparisons where the method :func:`selects`.
+    """
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["subject"], row["method"]), []).append(row)
+    return [_average(subject, method, group) for (subject, method), group in groups.items()]
+
+
+def _average(subject: str, method: str, rows: Sequence[Row]) -> dict[str, Any]:
+    """The average row of one method."""
+    good = [row for row in rows if row["status"] == "ok"]
+    out: dict[str, Any] = {"subject": subject, "contrast": AVERAGE, "comparison": AVERAGE, "method": method}
+    for column in SUMMARY_COLUMNS:
+        if column not in _NOT_AVERAGED:
+            used = [row for row in good if selects(row)] if column in OF_SELECTIONS else good
+            values = [float(row[column]) for row in used if row.get(column) is not None]
+            out[column] = float(np.mean(values)) if values else math.nan
+    for column in ("folds", "folds_selecting", "folds_converged"):
+        out[column] = sum(int(row.get(column, 0)) for row in good)
+    out["status"] = "ok" if len(good) == len(rows) else f"{len(rows) - len(good)} of {len(rows)} failed"
+    return out
+
+
+def join_timings(summary: Iterable[Row], timings: Iterable[Row]) -> list[dict[str, Any]]:
+    """Summary rows with their ``seconds``."""
+    seconds = {tuple(row[key] for key in _KEYS): row["seconds"] for row in timings}
+    return [{**row, "seconds": seconds.get(tuple(row[key] for key in _KEYS))} for row in summary]
+
+
+def timing_averages(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """One row per subject and method: its mean seconds per comparison."""
+    groups: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        if row["seconds"] is not None:
+            groups.setdefault((row["subject"], row["method"]), []).append(float(row["seconds"]))
+    return [
+        {
+            "subject": subject,
+            "contrast": AVERAGE,
+            "comparison": AVERAGE,
+            "method": method,
+            "seconds": np.mean(s),
+        }
+        for (subject, method), s in groups.items()
+    ]
