@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..threads import block_threads
 from .blocks import Block, DenseBlock, OwnMeanBlock, Scratch, row_groups
 from .moments import Array
 from .sparse_blocks import CenteredSparseBlock, SparseBlock
-from .threads import block_threads
 
 # Bytes of X per block: about a second-level cache, so that a block is read from memory once.
 _BLOCK_BYTES = 1 << 20

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..threads import BlockMap
 from .blocks import Block, Scratch
 from .design import Design
 from .moments import Array
 from .result import GampResult
 from .settings import SolverSettings
-from .threads import BlockMap
 from .training_elements import TrainingElements, loss_slope, max_sum_step, sum_product_step
 from .weights_step import StepFunction, Weights
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..threads import each_block
 from .blocks import Block
 from .design import Design
 from .moments import Array
 from .result import GampResult
 from .settings import SolverSettings
 from .solve import Progress, checked_labels, run
-from .threads import each_block
 
 _SMALLEST_SET = 400  # below this many features a smaller problem is not faster
 _MAX_ROUNDS = 20

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..threads import BlockMap, block_threads
 from . import objective
 from .batch import Batch, Models
 from .blocks import Scratch
@@ -20,7 +21,6 @@ from .moments import Array
 from .parameters import expand, parameters
 from .result import GampResult
 from .settings import SolverSettings
-from .threads import BlockMap, block_threads
 from .weights_step import step_function
 
 _NOTHING = 1e-3  # share of its pseudo-noise that is nothing for a weight

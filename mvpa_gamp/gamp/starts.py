@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..threads import block_threads
 from .design import Design
 from .moments import Array
 from .priors import PRIORS, Bernoulli, Laplace
 from .solve import checked_labels
-from .threads import block_threads
 
 # Prior variance of a score. Measured on fMRI and on synthetic data with N >> M: 5 to 50 decode equally
 # well; below, the first iterations are too timid to leave zero; above, selection is too eager.

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..threads import block_threads
 from .moments import Array
 from .parameters import take
-from .threads import block_threads
 
 _ELEMENTS_AT_ONCE = 1 << 13  # the scalar steps make about twenty arrays of this size: they fit a cache
 

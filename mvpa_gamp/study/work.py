@@ -5,9 +5,9 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
-from mvpa_gamp.gamp.threads import block_threads
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.study.fits import UnitFits, fit_unit
+from mvpa_gamp.threads import block_threads
 
 
 class Work(Protocol):
