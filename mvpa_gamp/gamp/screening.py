@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from ..threads import each_block
 from .blocks import Block
 from .design import Design
-from .moments import Array
+from .moments import Array, floored
 from .result import GampResult
 from .settings import SolverSettings
 from .solve import Progress, checked_labels, run
+from .starts import slopes_at_zero
 
 _SMALLEST_SET = 400  # below this many features a smaller problem is not faster
 _MAX_ROUNDS = 20
@@ -62,12 +63,11 @@ def solve_screened(
 
 def _first_guess(design: Design, y: Array, likelihood: Any, warm: GampResult | None) -> NDArray:
     """Features with a weight in the warm start, filled up with those whose slope at zero is largest."""
-    zeros = np.zeros_like(y)
-    slopes = design.balanced(np.where(design.train, likelihood.prox_score(y, zeros, zeros + 1e-12).s, 0.0))
+    slopes = design.balanced(slopes_at_zero(design, y, likelihood)).astype(design.dtype)
     size = np.empty(design.shape[1])
 
     def visit(block: Block) -> None:
-        size[block.features] = np.abs(block.adjoint(slopes.astype(design.dtype))).max(axis=1)
+        size[block.features] = np.abs(block.adjoint(slopes)).max(axis=1)
 
     each_block(design, visit)
     if warm is not None:
@@ -80,8 +80,7 @@ def _everywhere(
     design: Design, small: Design, part: GampResult, y: Array, likelihood: Any, prior: Any, features: NDArray
 ) -> GampResult:
     """The restricted result with r, tau_r and the proximal step of all the other features filled in."""
-    tau_p = np.maximum(part.tau_p, 1e-12)
-    s, tau_s = likelihood.prox_score(y, part.p, tau_p)
+    s, tau_s = likelihood.prox_score(y, part.p, floored(part.tau_p))
     s, tau_s = (np.where(design.train, value, 0.0) for value in (s, tau_s))
     s, tau_s = design.balanced(s).astype(design.dtype), tau_s.astype(design.dtype)
     shape = (design.shape[1], design.shape[2])
