@@ -68,6 +68,12 @@ def write_tiny(
     return TinyData(folder / "bold.nii.gz", folder / "labels.tsv", folder / "mask.nii.gz")
 
 
+def pytest_configure(config):
+    """Compiled loops are kept between test processes, beside what pytest keeps of its last run."""
+    if hasattr(config, "cache"):
+        os.environ.setdefault("NUMBA_CACHE_DIR", str(config.cache.mkdir("numba")))
+
+
 @pytest.fixture(autouse=True)
 def _no_outside_data(monkeypatch, tmp_path_factory):
     """No test finds real data, a cache or settings of the machine it runs on."""

@@ -220,7 +220,7 @@ def _learnt_model(
 
 def _no_theory(method: Method, X: Any) -> str:
     """Why state evolution says nothing about this method, or nothing."""
-    if not isinstance(method, GampMethod) or method.settings.mode != "sum-product":
+    if not (method.is_batched and method.has_posterior):
         return (
             f"No extrapolation: state evolution predicts sum-product GAMP, not {method.name!r}. "
             "Use 'gamp-bg-lr', for example."

@@ -1,7 +1,6 @@
 """The columns of a solve that are still running, and everything about them."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,29 +8,11 @@ from numpy.typing import NDArray
 from .damping import Damping
 from .design import Design
 from .iteration import State, resume, start
+from .models import Models
 from .moments import Array
-from .parameters import put, take
 from .result import GampResult
-from .settings import SolverSettings
+from .settings import ResolvedSettings
 from .weights_step import Weights, is_worth_compiling
-
-
-class Models(NamedTuple):
-    """Likelihood and prior of the columns at hand, every parameter one value per column."""
-
-    likelihood: Any
-    prior: Any
-
-    def take(self, columns: NDArray) -> "Models":
-        """Some of the columns."""
-        return Models(take(self.likelihood, columns), take(self.prior, columns))
-
-    def replaced(self, columns: NDArray, other: "Models", others: NDArray) -> "Models":
-        """A copy in which ``columns`` come from the columns ``others`` of ``other``."""
-        if not columns.size:
-            return self
-        part = other.take(others)
-        return Models(put(self.likelihood, columns, part.likelihood), put(self.prior, columns, part.prior))
 
 
 @dataclass
@@ -50,7 +31,7 @@ class Batch:
 
     @classmethod
     def begin(
-        cls, design: Design, y: Array, models: Models, settings: SolverSettings, warm: GampResult | None
+        cls, design: Design, y: Array, models: Models, settings: ResolvedSettings, warm: GampResult | None
     ) -> "Batch":
         """Every column at its start, or where an earlier result left it."""
         n_columns = design.shape[2]
@@ -58,7 +39,7 @@ class Batch:
             state = start(design, y, models.likelihood, models.prior, settings)
         else:
             state = resume(design, y, models.likelihood, warm, settings)
-        damping = Damping.begin(settings.damping or 1.0, n_columns)
+        damping = Damping.begin(settings.damping, n_columns)
         spare = state.weights  # in place: only a broken move is taken back, and what is to be kept was copied
         if settings.stop == "fixed-point":
             spare = Weights(*(np.empty_like(part) for part in state.weights))

@@ -1,7 +1,7 @@
 """Numba, where it is installed, loaded when a large problem first asks for it.
 
-A loop is compiled at its first call, which takes two or three seconds, and kept on disk for later runs. Every
-compiled loop has a NumPy twin that gives the same answers to rounding.
+A loop is compiled at its first call, which takes two or three seconds, and kept in the user's cache folder
+(``compiled_cache.py``). Every compiled loop has a NumPy twin that gives the same answers to rounding.
 """
 
 import logging
@@ -26,6 +26,9 @@ def compiler(*fast_math: str) -> Callable[[Callable[..., None]], Callable[..., N
     """
     from numba import njit
 
+    from mvpa_gamp.gamp.compiled_cache import keep_on_disk
+
     _log.info("Compiling inner loops: a few seconds at their first use, then kept on disk.")
     options: dict[str, Any] = {"fastmath": set(fast_math)} if fast_math else {}
-    return njit(nogil=True, cache=True, error_model="numpy", **options)
+    build = njit(nogil=True, error_model="numpy", **options)
+    return lambda loop: keep_on_disk(build(loop))

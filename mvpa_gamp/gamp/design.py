@@ -5,16 +5,17 @@ and the forward products while it is in cache, and the squared matrix is never s
 """
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..threads import block_threads
 from .blocks import Block, DenseBlock, OwnMeanBlock, Scratch, row_groups
 from .moments import Array
 from .sparse_blocks import CenteredSparseBlock, SparseBlock
-from .threads import block_threads
 
 # Bytes of X per block: about a second-level cache, so that a block is read from memory once.
 _BLOCK_BYTES = 1 << 20
@@ -54,7 +55,8 @@ class Design:
     """
 
     def __init__(self, X: Any, train: Any = None, center: Any = None) -> None:
-        self.X = _checked_matrix(X)
+        X = checked_matrix(X)
+        self.X = X if sparse.issparse(X) else np.ascontiguousarray(X)
         self.train = _checked_train(train, self.X.shape[0])
         self._balances = isinstance(center, str)
         if isinstance(center, str):
@@ -86,22 +88,18 @@ class Design:
 
     def take(self, columns: NDArray) -> "Design":
         """The same X with some of the columns of ``train``."""
-        part = object.__new__(Design)
-        part.X, part._sparse, part.center = self.X, self._sparse, self.center
+        part = copy(self)
         part.train = self.train[:, columns]
         part._energy = self._energy if self._energy.shape[1] == 1 else self._energy[:, columns]
-        part._balances = self._balances
         part._groups = None if self._groups is None else row_groups(part.train)
         return part
 
     def restrict(self, features: NDArray, dtype: Any) -> "Design":
         """A smaller X of some features in the given precision, with the same training rows."""
-        part = object.__new__(Design)
-        part.X, part.train = self.X[:, features].astype(dtype), self.train
+        part = copy(self)
+        part.X = self.X[:, features].astype(dtype)
         part.center = None if self.center is None else self.center[features].astype(dtype)
-        part._balances = self._balances
         part._sparse = SparseBlock(part.X) if self.is_sparse else None
-        part._groups = self._groups
         part._energy = part._row_energy()
         return part
 
@@ -211,26 +209,33 @@ def _checked_center(center: Any, X: Any) -> Array:
     return center
 
 
-def _checked_matrix(X: Any) -> Any:
-    if sparse.issparse(X):
-        X = _canonical(X.tocsr() if X.format not in ("csr", "csc") else X)
-        values = X.data
-    else:
-        X = values = np.ascontiguousarray(X)
+def checked_matrix(X: Any) -> Any:
+    """X (M, N) in float32 or float64 and finite, or a ValueError that says what to change.
+
+    Sparse X is CSR or CSC with every entry given once.
+    """
+    X = X if sparse.issparse(X) else np.asarray(X)
     if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(f"X must be a non-empty matrix of samples x features, got shape {X.shape}.")
-    if X.dtype not in (np.float32, np.float64):
-        if (not np.issubdtype(X.dtype, np.number) and X.dtype != bool) or np.iscomplexobj(values):
-            raise ValueError(f"X must hold real numbers, got dtype {X.dtype}. Convert it to float first.")
-        X = X.astype(np.float64)
-    if not np.isfinite(values).all():
-        bad = int(np.size(values) - np.count_nonzero(np.isfinite(values)))
-        raise ValueError(f"X must be finite, got {bad} NaN or infinite entries. Impute or drop them first.")
+        raise ValueError(
+            "X must be a matrix with one row per sample and one column per feature, "
+            f"got shape {X.shape}. Pass samples x features."
+        )
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"X must hold real numbers, got type {X.dtype}. Convert it to float first.")
+    X = _canonical(X) if sparse.issparse(X) else X
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    finite = np.isfinite(X.data if sparse.issparse(X) else X)
+    if not finite.all():
+        raise ValueError(
+            f"X must be finite, got {finite.size - np.count_nonzero(finite)} NaN or infinite values. "
+            "Drop or repair those features (constant voxels turn into NaN when they are z-scored)."
+        )
     return X
 
 
 def _canonical(X: Any) -> Any:
-    """X with every entry given once: an entry given in two parts is squared as their sum."""
+    """X as CSR or CSC with every entry given once: one given in two parts is squared as their sum."""
+    X = X if X.format in ("csr", "csc") else X.tocsr()
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

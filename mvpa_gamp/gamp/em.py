@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .batch import Models
+from .batch import Batch
 from .design import Design
 from .iteration import Output
+from .models import Models
 from .moments import Array
-from .parameters import expand, parameters, put, take, with_parameters
+from .parameters import expand, learnt_names, parameters, put, take, with_parameters
 from .result import EmResult, GampResult
 from .screening import solve_screened
 from .settings import SolverSettings
@@ -56,82 +57,73 @@ def fit_em(
     >>> np.flatnonzero(tuned.inclusion()[:, 0] > 0.5), bool(tuned.prior.rate[0] < 0.1)
     (array([3, 7]), True)
     """
-    settings = (settings or SolverSettings()).resolved()
-    prior_names = _names(prior, learn_prior)
-    likelihood_names = _names(likelihood, learn_likelihood)
-    history = _History(design.shape[2])
+    settings = settings or SolverSettings()
+    learn = Models(learnt_names(likelihood, learn_likelihood), learnt_names(prior, learn_prior))
     if settings.mode == "max-sum":
-        if likelihood_names:
-            raise ValueError(
-                f"Max-sum tuning learns prior parameters only, got learn_likelihood={likelihood_names}. "
-                "Use mode='sum-product' to learn the likelihood."
-            )
-        if likelihood.kinks and prior_names:
-            raise ValueError(
-                f"Max-sum tuning needs a loss with curvature, got {type(likelihood).__name__}, which is "
-                "piecewise linear. Use mode='sum-product', or keep the prior (em=False or learn_prior=())."
-            )
-        return _fit_max_sum(
-            design, y, likelihood, prior, settings, prior_names, max_em_iter, history, callback
-        )
+        _check_max_sum(likelihood, learn)
+        models = Models(likelihood, prior)
+        return _fit_max_sum(design, y, models, settings, learn.prior, max_em_iter, callback)
+    history = _History(design.shape[2])
 
-    def tune(
-        iteration: int,
-        columns: NDArray,
-        models: Models,
-        out: Output,
-        statistics: dict[str, Array],
-        train: NDArray,
-        labels: Array,
-    ) -> Models:
-        new_prior = models.prior.maximize(statistics, prior_names) if prior_names else models.prior
-        new_likelihood = models.likelihood
-        if likelihood_names:
-            new_likelihood = models.likelihood.em_update(
-                labels, out.p, out.tau_p, learn=likelihood_names, weights=train.astype(float)
-            )
-        tuned = Models(new_likelihood, new_prior)
-        history.add(columns, tuned)
+    def tune(batch: Batch, out: Output, statistics: dict[str, Array]) -> Models:
+        likelihood, prior = batch.models
+        if learn.prior:
+            prior = prior.maximize(statistics, learn.prior)
+        if learn.likelihood:
+            used = batch.design.train.astype(float)
+            likelihood = likelihood.em_update(batch.y, out.p, out.tau_p, learn.likelihood, weights=used)
+        tuned = Models(likelihood, prior)
+        history.add(batch.columns, tuned)
         return tuned
 
     result, models = run(design, y, likelihood, prior, settings, tuner=tune, callback=callback)
     return EmResult(result, *models, history.arrays())
 
 
+def _check_max_sum(likelihood: Any, learn: Models) -> None:
+    if learn.likelihood:
+        raise ValueError(
+            f"Max-sum tuning learns prior parameters only, got learn_likelihood={learn.likelihood}. "
+            "Use mode='sum-product' to learn the likelihood."
+        )
+    if likelihood.kinks and learn.prior:
+        raise ValueError(
+            f"Max-sum tuning needs a loss with curvature, got {type(likelihood).__name__}, which is "
+            "piecewise linear. Use mode='sum-product', or keep the prior (em=False or learn_prior=())."
+        )
+
+
 def _fit_max_sum(
     design: Design,
     y: Any,
-    likelihood: Any,
-    prior: Any,
+    models: Models,
     settings: SolverSettings,
     names: tuple[str, ...],
     max_em_iter: int,
-    history: "_History",
     callback: Callable[[Progress], None] | None,
 ) -> EmResult:
     """Alternate warm-started solves and updates at the posterior of (r, tau_r); then solve to ``tol``."""
-    n_columns = design.shape[2]
-    likelihood, prior = expand(likelihood, n_columns), expand(prior, n_columns)
-    y = np.broadcast_to(np.asarray(y, dtype=float).reshape(design.shape[0], -1), (design.shape[0], n_columns))
-    rough = replace(settings, tol=max(settings.tol or 0.0, _TUNING_TOL), max_iter=_TUNING_ITERATIONS)
+    n_rows, _, n_columns = design.shape
+    history = _History(n_columns)
+    likelihood, prior = (expand(model, n_columns) for model in models)
+    y = np.broadcast_to(np.asarray(y, dtype=float).reshape(n_rows, -1), (n_rows, n_columns))
+    rough = replace(settings, tol=max(settings.resolved().tol, _TUNING_TOL), max_iter=_TUNING_ITERATIONS)
     active, result = np.arange(n_columns), None
     last: tuple[Any, Any] | None = None  # (prior, its update) of the update before
     for _ in range(max_em_iter if names else 0):
-        part, of_part = design.take(active), take(prior, active)
+        part, given = design.take(active), Models(likelihood, prior).take(active)
         warm = None if result is None else _columns(result, active)
-        now = solve_screened(
-            part, y[:, active], take(likelihood, active), of_part, rough, warm=warm, callback=callback
-        )
+        now = solve_screened(part, y[:, active], *given, rough, warm=warm, callback=callback)
         result = now if result is None else _joined(result, active, now)
-        updated = of_part.em_update(now.r.astype(float), now.tau_r.astype(float), names)
-        history.add(active, Models(take(likelihood, active), updated))
-        going_on = np.flatnonzero(_relative_change(of_part, updated) > _PARAMETER_TOL)
-        new = updated if last is None else _extrapolated(*last, of_part, updated)
-        prior = put(prior, active[going_on], take(new, going_on)) if going_on.size else prior
-        last = (take(of_part, going_on), take(updated, going_on)) if going_on.size else None
-        active = active[going_on]
-        if not active.size:
+        updated = given.prior.em_update(now.r.astype(float), now.tau_r.astype(float), names)
+        history.add(active, Models(given.likelihood, updated))
+        going_on = np.flatnonzero(_relative_change(given.prior, updated) > _PARAMETER_TOL)
+        if not going_on.size:
             break
+        new = updated if last is None else _extrapolated(*last, given.prior, updated)
+        prior = put(prior, active[going_on], take(new, going_on))
+        last = (take(given.prior, going_on), take(updated, going_on))
+        active = active[going_on]
     final = solve_screened(design, y, likelihood, prior, settings, warm=result, callback=callback)
     n_iter = final.n_iter if result is None else final.n_iter + result.n_iter
     return EmResult(replace(final, n_iter=n_iter), likelihood, prior, history.arrays())
@@ -155,19 +147,6 @@ def _extrapolated(before: Any, before_updated: Any, now: Any, now_updated: Any) 
         step = np.clip(gain * (log_new_to - log_new), -_LARGEST_STEP, _LARGEST_STEP)
         changes[name] = np.where(positive, new[name] * np.exp(step), value)
     return with_parameters(now_updated, changes)
-
-
-def _names(model: Any, learn: Iterable[str] | None) -> tuple[str, ...]:
-    if learn is None:
-        return tuple(model.default_learn)
-    names = (learn,) if isinstance(learn, str) else tuple(learn)
-    unknown = [name for name in names if name not in model.learnable]
-    if unknown:
-        raise ValueError(
-            f"{type(model).__name__} cannot learn {', '.join(map(repr, unknown))}; "
-            f"it can learn {', '.join(map(repr, model.learnable)) or 'nothing'}."
-        )
-    return names
 
 
 def _columns(result: GampResult, at: NDArray) -> GampResult:

@@ -1,29 +1,30 @@
-"""One GAMP iteration (the paper's Algorithm 1) as pure functions: state in, state out.
+"""One GAMP iteration (the paper's Algorithm 1): state in, state out.
 
 Symbols are the paper's: w, tau_w weights; z = X w scores; p, tau_p their leave-one-out (cavity)
 predictions; s, tau_s slopes of the output side; r, tau_r pseudo-data of the weights. Arrays with N
-rows have the precision of X, everything with M rows is float64.
+rows have the precision of X, everything with M rows is float64. Arrays with N rows are large, so two
+functions write to memory that they are given: ``input_step`` puts the next weights into ``spare``, and
+``State.take`` moves columns within the arrays of its weights.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..threads import BlockMap
 from .blocks import Block, Scratch
 from .design import Design
-from .moments import Array
+from .moments import Array, floored
 from .result import GampResult
-from .settings import SolverSettings
-from .threads import BlockMap
+from .settings import ResolvedSettings
 from .training_elements import TrainingElements, loss_slope, max_sum_step, sum_product_step
 from .weights_step import StepFunction, Weights
 
-_TAU_P_FLOOR = 1e-12  # an all-zero iterate has tau_p = 0; scores are of order one, so this is "nothing"
 _FLAT = 1e20  # pseudo-variance of a weight about which the data say nothing yet
-_KINKED_CURVATURE = 0.1  # of a loss without curvature, such as hinge: about that of a logistic nearby
 _LEAST_CURVATURE = 0.1  # of the intercept, as a share of the summed squared slopes
-_CURVATURE_FLOOR = 1e-12  # smallest S' tau_s relative to its mean: caps tau_r of constant features
+_CURVATURE_FLOOR = 1e-12  # relative to the mean of S' tau_s
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class State:
     intercept: Array  # (B,)
 
     def take(self, columns: Any) -> "State":
-        """Some of the columns, in ascending order; those of the weights move up within their arrays."""
+        """Some of the columns, in ascending order; writes them to the front of the arrays of the weights."""
         return replace(
             self.rows(columns), weights=Weights(*(_packed(part, columns) for part in self.weights))
         )
@@ -74,7 +75,7 @@ class Output(NamedTuple):
     shift: Array  # (B,) step of the intercept
 
 
-def start(design: Design, y: Array, likelihood: Any, prior: Any, settings: SolverSettings) -> State:
+def start(design: Design, y: Array, likelihood: Any, prior: Any, settings: ResolvedSettings) -> State:
     """Begin at the prior: its mean and variance for every weight.
 
     The slopes s begin at 0 and grow by damped steps, while their precisions tau_s begin at their
@@ -95,7 +96,7 @@ def start(design: Design, y: Array, likelihood: Any, prior: Any, settings: Solve
     return replace(state, tau_s=tau_s)
 
 
-def resume(design: Design, y: Array, likelihood: Any, warm: GampResult, settings: SolverSettings) -> State:
+def resume(design: Design, y: Array, likelihood: Any, warm: GampResult, settings: ResolvedSettings) -> State:
     """Begin where an earlier result ended: its weights, and the slopes at its cavity predictions p."""
     parts = (warm.coef, warm.coef, warm.r, warm.tau_r)
     weights = Weights(*(np.array(part, dtype=design.dtype, order="F") for part in parts))
@@ -112,19 +113,17 @@ def _filled(row: Array, n_features: int, dtype: Any) -> Array:
     return out
 
 
-def forward(design: Design, w: Array, tau_w: Array, settings: SolverSettings) -> tuple[Array, Array]:
+def forward(design: Design, w: Array, tau_w: Array, settings: ResolvedSettings) -> tuple[Array, Array]:
     """Scores X w and their variances S tau_w (lines 2 and 3 of Algorithm 1)."""
     z, tau_z = _zeros(design, settings)
     for block in design.blocks():
         if settings.variance == "full":
             design.center_squares(block)
-            part, tau_part = block.forward_pair(w[block.features], tau_w[block.features])
-            z += part
-            tau_z += tau_part
-        else:
-            z += block.forward(w[block.features])
+        part, tau_part = _forward(block, w[block.features], tau_w[block.features], settings)
+        z += part
+        tau_z += tau_part
     if settings.variance == "uniform":
-        tau_z += _uniform_tau_z(design, tau_w.sum(axis=0, dtype=float))
+        tau_z = _uniform_tau_z(design, tau_z[0])
     return design.around_training_mean(z), tau_z
 
 
@@ -133,17 +132,15 @@ def output_step(state: State, y: Array, train: Array, likelihood: Any, step: Arr
 
     A held-out row has a flat likelihood: its slopes and its log-partition are 0.
     """
-    tau_p = np.maximum(step * state.tau_z + (1 - step) * state.tau_p, _TAU_P_FLOOR)
+    tau_p = floored(step * state.tau_z + (1 - step) * state.tau_p)
     p = state.z + state.intercept - state.s * tau_p
     elements = TrainingElements(train, likelihood)
-    given = tuple(elements.pick(values) for values in (y, p, tau_p))
+    given = [elements.pick(values) for values in (y, p, tau_p)]
+    log_partition: Array = np.zeros_like(p)
     if mode == "sum-product":
         s, tau_s, log_partition = map(elements.put, elements.step(sum_product_step, *given))
     else:
-        some_s, some_tau_s = elements.step(max_sum_step, *given)
-        if likelihood.kinks:  # tau_s only sets the length of max-sum steps, it moves no fixed point
-            some_tau_s = np.maximum(some_tau_s, _KINKED_CURVATURE / (1 + _KINKED_CURVATURE * given[2]))
-        s, tau_s, log_partition = elements.put(some_s), elements.put(some_tau_s), np.zeros_like(p)
+        s, tau_s = map(elements.put, elements.step(max_sum_step, *given))
     tau_s = np.maximum(tau_s, 0.0)  # robust likelihoods are not log-concave: such a row has no precision
     shift = _shift(s, tau_s)
     if mode == "max-sum" and not likelihood.kinks:
@@ -159,37 +156,26 @@ def input_step(
     design: Design,
     weights_step: StepFunction,
     step: Array,
-    settings: SolverSettings,
+    settings: ResolvedSettings,
     spare: Weights,
     over_blocks: BlockMap = map,
     scratch: Scratch | None = None,
 ) -> tuple[State, dict[str, Array], Array]:
     """Lines 13 to 20 and, on the same pass over X, the next iteration's products (lines 2 and 3).
 
-    The next weights are written to ``spare``, which may be the present ones. Returns the next state, the
-    summed EM statistics of the prior (none in max-sum mode) and how far the weights moved (``BlockStep``).
+    Writes the next weights to ``spare``, which may be the present ones and is part of the state returned.
+    Returns the next state, the summed EM statistics of the prior (none in max-sum mode) and how far the
+    weights moved (``BlockStep``).
     """
     s = step * out.s + (1 - step) * state.s
     tau_s = step * out.tau_s + (1 - step) * state.tau_s
-    narrow_s, narrow_tau_s, mix = (part.astype(design.dtype) for part in (design.balanced(s), tau_s, step))
-    floor = _curvature_floor(design, tau_s)
-    uniform = settings.variance == "uniform"
-    precision = _uniform_precision(design, tau_s) if uniform else None
+    mix = step.astype(design.dtype)
+    adjoint_step = _adjoint_step(design, s, tau_s, settings)
 
     def visit(block: Block) -> tuple[Array, Array, dict[str, Array], Array]:
         at = block.features
-        if precision is not None:
-            adjoint = block.adjoint(narrow_s)
-            curvature = np.asfortranarray(np.broadcast_to(precision, adjoint.shape))
-        else:
-            adjoint, curvature = block.adjoint_pair(narrow_s, narrow_tau_s)
-            np.maximum(curvature, floor, out=curvature)  # line 13: 1 / tau_r
-        done = weights_step(state.weights, spare, at, adjoint, curvature, mix)
-        del adjoint, curvature  # used up: the way forward needs their memory
-        if precision is not None:
-            z_part, tau_part = block.forward(spare.w[at]), done.tau_w.sum(axis=0, dtype=float)[None]
-        else:
-            z_part, tau_part = block.forward_pair(spare.w[at], done.tau_w)
+        done = weights_step(state.weights, spare, at, *adjoint_step(block), mix)
+        z_part, tau_part = _forward(block, spare.w[at], done.tau_w, settings)
         return z_part, tau_part, done.sums, done.moved
 
     z, tau_z = _zeros(design, settings)
@@ -201,11 +187,36 @@ def input_step(
         moved += moved_part
         for name, value in sums.items():
             statistics[name] = statistics[name] + value if name in statistics else value
-    if uniform:
+    if settings.variance == "uniform":
         tau_z = _uniform_tau_z(design, tau_z[0])
     z = design.around_training_mean(z)
     intercept = state.intercept + step * out.shift if settings.intercept else state.intercept
     return State(spare, z, tau_z, out.tau_p, s, tau_s, intercept), statistics, moved
+
+
+def _adjoint_step(
+    design: Design, s: Array, tau_s: Array, settings: ResolvedSettings
+) -> Callable[[Block], tuple[Array, Array]]:
+    """X' s and the precisions 1 / tau_r (line 13) of a block, both (n, B)."""
+    narrow_s, narrow_tau_s = design.balanced(s).astype(design.dtype), tau_s.astype(design.dtype)
+    floor = curvature_floor(design, tau_s)
+    precision = _uniform_precision(design, tau_s) if settings.variance == "uniform" else None
+
+    def products(block: Block) -> tuple[Array, Array]:
+        if precision is not None:
+            adjoint = block.adjoint(narrow_s)
+            return adjoint, np.asfortranarray(np.broadcast_to(precision, adjoint.shape))
+        adjoint, curvature = block.adjoint_pair(narrow_s, narrow_tau_s)
+        return adjoint, np.maximum(curvature, floor, out=curvature)
+
+    return products
+
+
+def _forward(block: Block, w: Array, tau_w: Array, settings: ResolvedSettings) -> tuple[Array, Array]:
+    """What a block adds to X w and to S tau_w, or to the sum of tau_w where variances are uniform."""
+    if settings.variance == "uniform":
+        return block.forward(w), tau_w.sum(axis=0, dtype=float)[None]
+    return block.forward_pair(w, tau_w)
 
 
 def _shift(s: Array, tau_s: Array) -> Array:
@@ -218,13 +229,14 @@ def _shift(s: Array, tau_s: Array) -> Array:
     return s.sum(axis=0) / np.maximum(curvature, np.finfo(float).tiny)
 
 
-def _zeros(design: Design, settings: SolverSettings) -> tuple[Array, Array]:
+def _zeros(design: Design, settings: ResolvedSettings) -> tuple[Array, Array]:
     n_rows, _, n_columns = design.shape
     z = np.zeros((n_rows, n_columns))
     return z, (np.zeros_like(z) if settings.variance == "full" else np.zeros((1, n_columns)))
 
 
-def _curvature_floor(design: Design, tau_s: Array) -> Array:
+def curvature_floor(design: Design, tau_s: Array) -> Array:
+    """Smallest S' tau_s that counts, one per column (B,); it caps tau_r of features that do not vary."""
     mean = (design.row_energy() * tau_s).sum(axis=0) / design.shape[1]
     tiny = np.finfo(design.dtype).tiny * 1e4
     return np.maximum(_CURVATURE_FLOOR * mean, tiny).astype(design.dtype)

@@ -1,4 +1,4 @@
-"""The two little records that scalar steps return."""
+"""The two records that scalar steps return, and the smallest variance that they are given."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
+
+# Of a score. An all-zero iterate has none at all; scores are of order one, so this is nothing.
+LEAST_VARIANCE = 1e-12
+
+
+def floored(tau: Array) -> Array:
+    """Variances of scores, none below ``LEAST_VARIANCE``."""
+    return np.maximum(tau, LEAST_VARIANCE)
 
 
 class Moments(NamedTuple):

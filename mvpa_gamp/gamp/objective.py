@@ -6,7 +6,7 @@ import numpy as np
 
 from .design import Design
 from .iteration import Output, State
-from .moments import Array
+from .moments import Array, floored
 
 
 def cavity_score(out: Output, train: Array) -> Array:
@@ -30,7 +30,7 @@ def bethe_free_energy(state: State, y: Array, design: Design, likelihood: Any, p
     F = sum_n KL(q(w_n) || p(w_n)) - sum_m [log C(p_m, tau_p) + (z_m - p_m)^2 / (2 tau_p)], where q is the
     posterior at (r, tau_r) and p_m is chosen so that the posterior mean at p_m is z_m = x_m' w.
     """
-    tau_p = np.maximum(state.tau_z, 1e-12)
+    tau_p = floored(state.tau_z)
     z = state.z + state.intercept
     p = z - state.s * tau_p
     for _ in range(_NEWTON_STEPS):

@@ -1,11 +1,11 @@
-"""Parameters of likelihoods and priors as columns: name, expand, select and merge them.
+"""Parameters of likelihoods and priors as columns: check, name, expand, select and merge them.
 
 A model is a frozen dataclass whose fields are numbers, arrays with one value per column, other
 models (the slab of a Bernoulli prior, the base of a robust likelihood) or settings (strings, ints).
 A field declared with ``vector()`` holds one value per mixture component, (L,) or (L, B).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import Field, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -18,6 +18,39 @@ _VECTOR = {"parameter_ndim": 1}
 def vector() -> Any:
     """Declare a dataclass field that holds one value per mixture component."""
     return field(metadata=_VECTOR)
+
+
+def check_parameter(
+    model: Any, name: str, valid: Callable[[np.ndarray], Any], expected: str, ndim: int = 0
+) -> None:
+    """Store a field as a float or an array of ``ndim`` or ``ndim`` + 1 axes, or say what is wrong."""
+    given = getattr(model, name)
+    try:
+        value = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        value = np.array(np.nan)
+    shaped = ndim <= value.ndim <= ndim + 1 and value.size > 0
+    if not shaped or not np.all(np.isfinite(value) & valid(value)):
+        shape = "one value per component" if ndim else "one number"
+        raise ValueError(
+            f"{type(model).__name__}: {name} must be {expected}, got {given!r}. "
+            f"Give {shape}, or {'(components, columns)' if ndim else 'one value per column'}."
+        )
+    object.__setattr__(model, name, value if value.ndim else float(value))
+
+
+def learnt_names(model: Any, learn: Iterable[str] | None) -> tuple[str, ...]:
+    """The names of the parameters to learn, checked; None means the model's default."""
+    if learn is None:
+        return tuple(model.default_learn)
+    names = (learn,) if isinstance(learn, str) else tuple(learn)
+    unknown = [name for name in names if name not in model.learnable]
+    if unknown:
+        raise ValueError(
+            f"{type(model).__name__} cannot learn {', '.join(map(repr, unknown))}; "
+            f"it can learn {', '.join(map(repr, model.learnable)) or 'nothing'}."
+        )
+    return names
 
 
 def parameters(model: Any, prefix: str = "") -> dict[str, Any]:

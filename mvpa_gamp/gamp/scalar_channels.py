@@ -10,25 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from .moments import Array, Moments
+from .models import Models
+from .moments import LEAST_VARIANCE, Array, Moments
 from .parameters import parameters
 from .quadrature import gaussian_mean_and_slope, graded_edges, integrate
+from .training_elements import kinked_curvature
 
 _REACH = 9.0  # standard deviations of p; beyond lie 1e-19 of the mass
 _FLAT = 1e20  # pseudo-variance at which a posterior is the prior
-_FLOOR = 1e-12  # of tau_p, as in the solver: an all-zero iterate has none
 _LEAST = 1e-14  # residual variance relative to the mse, where the estimate is a multiple of the weights
 # Where a loss is linear (hinge) tau_s vanishes and only r / tau_r matters: this share of E s^2 stands for 0.
 _LINEAR = 1e-8
-_KINKED_CURVATURE = 0.1  # of a kinked loss at the first max-sum step, as in the solver
 _TAIL = 45.0  # log-density, times r^2, below its peak at which the tails of r end
-
-
-class Models(NamedTuple):
-    """A likelihood and a prior: those of the algorithm, or those of the data."""
-
-    likelihood: Any
-    prior: Any
 
 
 class Estimate(NamedTuple):
@@ -91,7 +84,7 @@ def output_channel(
     probability C = P(y | p), tau_r = 1 / E tau_s, gain = tau_r E sum_y s dC/d(c p), noise = tau_r^2 E s^2;
     a new score x' w_hat is distributed as p, so eq. err_rate_expression is E sum_y C [y != sgn p].
     """
-    tau_p = max(estimate.tau_w / ratio, _FLOOR)
+    tau_p = max(estimate.tau_w / ratio, LEAST_VARIANCE)
     spread = estimate.power / ratio
     v = max(estimate.residual, _LEAST * estimate.mse) / ratio
     step = given.likelihood.score if mode == "sum-product" else given.likelihood.prox_score
@@ -104,7 +97,7 @@ def output_channel(
     if spread < np.finfo(float).tiny:  # no score yet: p = 0, and a coin decides
         tau_s, slope, square, error = (*expectations(np.zeros(1))[:3, 0], 0.5)
         if mode == "max-sum" and given.likelihood.kinks:  # w_hat = 0: any tau_s is a step on the same way
-            tau_s = max(tau_s, _KINKED_CURVATURE / (1 + _KINKED_CURVATURE * tau_p))
+            tau_s = max(tau_s, kinked_curvature(tau_p))
     else:
         edges = _score_edges(given.likelihood, np.sqrt(spread), tau_p)
         tau_s, slope, square, error = integrate(lambda p: _normal(p, spread) * expectations(p), edges)
@@ -137,18 +130,13 @@ def _score_edges(likelihood: Any, sd: float, tau_p: float) -> Array:
 
 def _label(likelihood: Any, mean: Array, var: float) -> tuple[Array, Array]:
     """P(y = +1) for z ~ N(mean, var), and its slope in the mean; the two labels are made to sum to one."""
-    if _sums_to_one(likelihood):
+    if likelihood.is_normalised:
         slopes, log_c = likelihood.evaluate(1.0, mean, var)
         return np.exp(log_c), np.exp(log_c) * slopes.s
     kinks = {sign * kink for kink in likelihood.kinks for sign in (-1.0, 1.0)}
     return gaussian_mean_and_slope(
         lambda z: np.asarray(expit(likelihood.loss(-1.0, z) - likelihood.loss(1.0, z))), mean, var, kinks
     )
-
-
-def _sums_to_one(likelihood: Any) -> bool:
-    z = np.array([0.0, 0.3, 1.5])
-    return bool(np.allclose(np.exp(-likelihood.loss(1.0, z)) + np.exp(-likelihood.loss(-1.0, z)), 1.0))
 
 
 def _reach(prior: Any, var: float) -> float:

@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..threads import each_block
 from .blocks import Block
 from .design import Design
-from .moments import Array
+from .iteration import curvature_floor
+from .models import Models
+from .moments import Array, floored
 from .result import GampResult
 from .settings import SolverSettings
 from .solve import Progress, checked_labels, run
-from .threads import each_block
+from .starts import slopes_at_zero
 
 _SMALLEST_SET = 400  # below this many features a smaller problem is not faster
 _MAX_ROUNDS = 20
@@ -41,17 +44,10 @@ def solve_screened(
     features = _first_guess(design, labels, likelihood, warm)
     for _ in range(_MAX_ROUNDS):
         small = design.restrict(features, np.float64)  # small enough for full precision
-        part, models = run(
-            small,
-            labels,
-            likelihood,
-            prior,
-            settings,
-            warm=None if warm is None else _on(warm, features),
-            callback=callback,
-        )
+        begin = None if warm is None else _on(warm, features)
+        part, models = run(small, labels, likelihood, prior, settings, warm=begin, callback=callback)
         n_iter = n_iter + part.n_iter
-        warm = _everywhere(design, small, part, labels, models.likelihood, models.prior, features)
+        warm = _everywhere(design, part, labels, models, features)
         missed = _most_missed(warm, features)
         if not missed.size:
             break
@@ -62,12 +58,11 @@ def solve_screened(
 
 def _first_guess(design: Design, y: Array, likelihood: Any, warm: GampResult | None) -> NDArray:
     """Features with a weight in the warm start, filled up with those whose slope at zero is largest."""
-    zeros = np.zeros_like(y)
-    slopes = design.balanced(np.where(design.train, likelihood.prox_score(y, zeros, zeros + 1e-12).s, 0.0))
+    slopes = design.balanced(slopes_at_zero(design, y, likelihood)).astype(design.dtype)
     size = np.empty(design.shape[1])
 
     def visit(block: Block) -> None:
-        size[block.features] = np.abs(block.adjoint(slopes.astype(design.dtype))).max(axis=1)
+        size[block.features] = np.abs(block.adjoint(slopes)).max(axis=1)
 
     each_block(design, visit)
     if warm is not None:
@@ -76,24 +71,21 @@ def _first_guess(design: Design, y: Array, likelihood: Any, warm: GampResult | N
     return np.sort(np.argsort(-size, kind="stable")[:wanted])
 
 
-def _everywhere(
-    design: Design, small: Design, part: GampResult, y: Array, likelihood: Any, prior: Any, features: NDArray
-) -> GampResult:
+def _everywhere(design: Design, part: GampResult, y: Array, models: Models, features: NDArray) -> GampResult:
     """The restricted result with r, tau_r and the proximal step of all the other features filled in."""
-    tau_p = np.maximum(part.tau_p, 1e-12)
-    s, tau_s = likelihood.prox_score(y, part.p, tau_p)
+    s, tau_s = models.likelihood.prox_score(y, part.p, floored(part.tau_p))
     s, tau_s = (np.where(design.train, value, 0.0) for value in (s, tau_s))
+    floor = curvature_floor(design, tau_s)
     s, tau_s = design.balanced(s).astype(design.dtype), tau_s.astype(design.dtype)
     shape = (design.shape[1], design.shape[2])
     coef, coef_var, r, tau_r = (np.zeros(shape, dtype=design.dtype, order="F") for _ in range(4))
-    floor = 1e-12 * float(np.abs(tau_s).max()) + np.finfo(design.dtype).tiny * 1e4
 
     def visit(block: Block) -> None:
         at = block.features
         adjoint, curvature = block.adjoint_pair(s, tau_s)
         tau_r[at] = 1 / np.maximum(curvature, floor)
         r[at] = tau_r[at] * adjoint
-        coef[at], coef_var[at] = prior.prox(r[at], tau_r[at])
+        coef[at], coef_var[at] = models.prior.prox(r[at], tau_r[at])
 
     each_block(design, visit)
     inside = (part.coef, part.coef_var, part.r, part.tau_r)

@@ -1,6 +1,6 @@
 """How the solver runs: mode, stopping rule, damping, variances."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 MODES = ("sum-product", "max-sum")
 STOPS = ("cavity", "fixed-point")
@@ -63,18 +63,36 @@ class SolverSettings:
         if self.tol is not None and not self.tol > 0:
             raise ValueError(f"tol must be positive, got {self.tol}.")
 
-    def resolved(self) -> "SolverSettings":
-        """The same settings with every None replaced by its default."""
+    def resolved(self) -> "ResolvedSettings":
+        """What a solve runs with: every None replaced by its default."""
         stop = self.stop or ("cavity" if self.mode == "sum-product" else "fixed-point")
         damping = self.damping or (0.1 if stop == "cavity" else 0.5)
-        return replace(
-            self,
+        return ResolvedSettings(
+            mode=self.mode,
             stop=stop,
-            damping=damping,
-            tol=self.tol or (1e-5 if self.mode == "sum-product" else 1e-7),
             max_iter=self.max_iter or (500 if stop == "cavity" else 2000),
+            tol=self.tol or (1e-5 if self.mode == "sum-product" else 1e-7),
+            damping=damping,
+            adaptive=self.adaptive and stop == "fixed-point",
             patience=self.patience or max(3, round(1 / damping)),
+            variance=self.variance,
+            intercept=self.intercept,
         )
+
+
+@dataclass(frozen=True)
+class ResolvedSettings:
+    """The settings of ``SolverSettings`` with nothing left open; ``adaptive`` only with a fixed point."""
+
+    mode: str
+    stop: str
+    max_iter: int
+    tol: float
+    damping: float
+    adaptive: bool
+    patience: int
+    variance: str
+    intercept: bool
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

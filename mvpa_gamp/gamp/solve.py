@@ -10,17 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..threads import BlockMap, block_threads
 from . import objective
-from .batch import Batch, Models
+from .batch import Batch
+from .best import Best
 from .blocks import Scratch
 from .design import Design
 from .iteration import Output, State, input_step, output_step
-from .kept import Kept
+from .models import Models
 from .moments import Array
 from .parameters import expand, parameters
 from .result import GampResult
-from .settings import SolverSettings
-from .threads import BlockMap, block_threads
+from .settings import ResolvedSettings, SolverSettings
+from .stopping import Stopping
 from .weights_step import step_function
 
 _NOTHING = 1e-3  # share of its pseudo-noise that is nothing for a weight
@@ -36,8 +38,27 @@ class Progress(NamedTuple):
     max_iter: int
 
 
-# (iteration, active column numbers, models in use, output, prior statistics, training rows, labels) -> models
-Tuner = Callable[[int, NDArray, Models, Output, dict[str, Array], NDArray, Array], Models]
+# (running columns, their output, the prior's statistics) -> models for the next iteration
+Tuner = Callable[[Batch, Output, dict[str, Array]], Models]
+
+
+class Tools(NamedTuple):
+    """What every iteration of a solve uses and none changes."""
+
+    settings: ResolvedSettings
+    tuner: Tuner | None
+    over_blocks: BlockMap
+    scratch: Scratch
+
+
+class Move(NamedTuple):
+    """A step of the running columns, and what is known of it."""
+
+    state: State
+    statistics: dict[str, Array]  # of the prior
+    residual: Array  # (B,) how far it went
+    finite: NDArray  # (B,)
+    accepted: NDArray  # (B,) of the finite ones, those that the damping agrees with
 
 
 def solve(
@@ -78,34 +99,47 @@ def run(
     callback: Callable[[Progress], None] | None = None,
 ) -> tuple[GampResult, Models]:
     """Solve, letting ``tuner`` change the models after each iteration; also returns the models kept."""
-    settings = (settings or SolverSettings()).resolved()
-    tol = max(settings.tol or 0.0, 50 * float(np.finfo(design.dtype).eps))
-    settings = replace(settings, tol=tol)
     labels = checked_labels(y, design)
     n_columns = design.shape[2]
     models = Models(expand(likelihood, n_columns), expand(prior, n_columns))
-    if settings.mode == "max-sum":
-        prior.prox(np.zeros(1), np.ones(1))  # a prior without a max-sum step says so here
+    resolved = (settings or SolverSettings()).resolved()
+    prior.require_mode(resolved.mode)
+    resolved = replace(resolved, tol=max(resolved.tol, 50 * float(np.finfo(design.dtype).eps)))
     with block_threads(design.n_blocks) as over_blocks:
-        batch: Batch | None = Batch.begin(design, labels, models, settings, warm)
+        tools = Tools(resolved, tuner, over_blocks, Scratch())
+        batch: Batch | None = Batch.begin(design, labels, models, resolved, warm)
         assert batch is not None
-        kept, scratch = Kept(batch, settings), Scratch()
-        iteration = 0
+        best, stopping, iteration = Best.begin(batch), Stopping(resolved, n_columns), 0
         while batch is not None:
             iteration += 1
-            batch = _iterate(batch, kept, settings, iteration, tuner, over_blocks, scratch)
+            batch = _iterate(batch, best, stopping, tools, iteration)
             if callback is not None:
                 running = 0 if batch is None else batch.columns.size
-                callback(Progress(iteration, running, n_columns, settings.max_iter or 0))
-    return _predicted(kept.result(), design), kept.models
+                callback(Progress(iteration, running, n_columns, resolved.max_iter))
+    return _result(best, stopping, design), best.models
 
 
-def _predicted(result: GampResult, design: Design) -> GampResult:
-    """The result with the scores of all rows, held-out ones included, which the loop need not visit."""
-    z, tau_z, shift = design.scores(result.coef, result.coef_var)
-    z = z + result.intercept
-    p, tau_p = np.where(design.train, result.p, z), np.where(design.train, result.tau_p, tau_z)
-    return replace(result, plain_intercept=result.intercept + shift, z=z, tau_z=tau_z, p=p, tau_p=tau_p)
+def _result(best: Best, stopping: Stopping, design: Design) -> GampResult:
+    """All columns, with the scores of all rows: held-out ones, which the loop need not visit, included."""
+    coef, coef_var = best.weights(stopping.settings.mode)
+    z, tau_z, shift = design.scores(coef, coef_var)
+    z = z + best.intercept
+    return GampResult(
+        coef=coef,
+        coef_var=coef_var,
+        intercept=best.intercept,
+        plain_intercept=best.intercept + shift,
+        z=z,
+        tau_z=tau_z,
+        p=np.where(design.train, best.p, z),
+        tau_p=np.where(design.train, best.tau_p, tau_z),
+        r=best.r,
+        tau_r=best.tau_r,
+        n_iter=stopping.n_iter,
+        kept_iter=best.iteration,
+        status=stopping.status.astype(str),
+        cavity_score=np.where(np.isneginf(best.score), np.nan, best.score),
+    )
 
 
 def checked_labels(y: Any, design: Design) -> Array:
@@ -134,48 +168,79 @@ def checked_labels(y: Any, design: Design) -> Array:
     return y
 
 
-def _iterate(
-    batch: Batch,
-    kept: Kept,
-    settings: SolverSettings,
-    iteration: int,
-    tuner: Tuner | None,
-    over_blocks: BlockMap,
-    scratch: Scratch,
-) -> Batch | None:
-    """One iteration of all running columns; returns those that go on, None when all have ended."""
-    old, models, train, damping = batch.state, batch.models, batch.design.train, batch.damping
-    adaptive = settings.stop == "fixed-point" and settings.adaptive
-    out = output_step(old, batch.y, train, models.likelihood, damping.step, settings.mode)
-    if settings.stop == "cavity":
-        kept.store_better(batch, objective.cavity_score(out, train), iteration - 1)
-    step = step_function(models.prior, settings.mode, batch.compiled)
+def _iterate(batch: Batch, best: Best, stopping: Stopping, tools: Tools, iteration: int) -> Batch | None:
+    """One iteration of all running columns; returns those that go on, None when all have ended.
+
+    Updates the batch, the best states and the memory of the stopping rule.
+    """
+    train, models = batch.design.train, batch.models
+    mode, tol = tools.settings.mode, tools.settings.tol
+    out = output_step(batch.state, batch.y, train, models.likelihood, batch.damping.step, mode)
+    if tools.settings.stop == "cavity":
+        score = objective.cavity_score(out, train)
+        stopping.note_score(batch.columns, score, iteration - 1)
+        if stopping.counts(iteration - 1):
+            best.store_better(batch, score, iteration - 1)
+    move = _move(batch, out, tools)
+    still = move.accepted & (move.residual <= tol)
+    tuned = models
+    if tools.tuner is not None:
+        tuned = tools.tuner(batch, out, move.statistics)
+        still &= _same_parameters(models, tuned, tol)
+    _adopt(batch, move, tuned, tools.settings.adaptive)
+    return _retire(batch, best, stopping, still, iteration)
+
+
+def _move(batch: Batch, out: Output, tools: Tools) -> Move:
+    """The input side of an iteration, written to ``batch.spare``, and whether each column may keep it."""
+    old, settings, damping = batch.state, tools.settings, batch.damping
+    step = step_function(batch.models.prior, settings.mode, batch.compiled)
     new, statistics, moved_by = input_step(
-        old, out, batch.design, step, damping.step, settings, batch.spare, over_blocks, scratch
+        old, out, batch.design, step, damping.step, settings, batch.spare, tools.over_blocks, tools.scratch
     )
     finite = np.asarray(np.isfinite(new.z).all(axis=0) & np.isfinite(new.tau_z).all(axis=0))
-    accepted = finite.copy()
     residual = _residual(old, out, moved_by, batch.design.shape[1])
-    if adaptive:
+    accepted = finite
+    if settings.adaptive:
         new = _merged(old, new, np.flatnonzero(finite))  # a broken column has no objective
         eps = float(np.finfo(batch.design.dtype).eps)
-        accepted &= damping.judge(_objective(batch, new, settings), residual, eps)
-    still = accepted & (residual <= (settings.tol or 0.0))
-    tuned = models
-    if tuner is not None:
-        tuned = tuner(iteration, batch.columns, models, out, statistics, train, batch.y)
-        still &= _same_parameters(models, tuned, settings.tol or 0.0)
-    moved = np.flatnonzero(accepted)
-    batch.state, batch.spare = _merged(old, new, moved), old.weights
+        accepted = finite & damping.judge(_objective(batch, new, settings.mode), residual, eps)
+    return Move(new, statistics, residual, finite, accepted)
+
+
+def _adopt(batch: Batch, move: Move, tuned: Models, adaptive: bool) -> None:
+    """Let the batch go where its move leads, with tuned models, in the columns that may."""
+    old, models, moved = batch.state, batch.models, np.flatnonzero(move.accepted)
+    batch.state, batch.spare = _merged(old, move.state, moved), old.weights
     batch.models = models.replaced(moved, tuned, moved)
     batch.made_with = batch.made_with.replaced(moved, models, moved)
-    damping.adapt(accepted, finite, adaptive)
-    return kept.retire(batch, still, iteration)
+    batch.damping.adapt(move.accepted, move.finite, adaptive)
 
 
-def _objective(batch: Batch, state: State, settings: SolverSettings) -> Array:
+def _retire(batch: Batch, best: Best, stopping: Stopping, still: NDArray, iteration: int) -> Batch | None:
+    """The columns that go on; of those that end, the last state is stored where it is the one to return."""
+    failures, settings = batch.damping.failures, stopping.settings
+    ended = stopping.ended(batch.columns, still, failures, iteration)
+    if not ended.any():
+        return batch
+    unseen = (best.iteration[batch.columns] == 0) & (failures == 0)
+    last = np.flatnonzero(ended & (unseen | (settings.stop == "fixed-point")))
+    best.store(batch, last, _final_score(batch, last, settings.mode), iteration)
+    return None if ended.all() else batch.take(np.flatnonzero(~ended))
+
+
+def _final_score(batch: Batch, local: NDArray, mode: str) -> Array:
+    """Cavity score of the present state of some columns; NaN in max-sum mode."""
+    if mode == "max-sum" or not local.size:
+        return np.full(local.size, np.nan)
+    train, likelihood = batch.design.train[:, local], batch.made_with.take(local).likelihood
+    rows, y = batch.state.rows(local), batch.y[:, local]
+    return objective.cavity_score(output_step(rows, y, train, likelihood, np.ones(local.size), mode), train)
+
+
+def _objective(batch: Batch, state: State, mode: str) -> Array:
     likelihood, prior = batch.models
-    if settings.mode == "max-sum":
+    if mode == "max-sum":
         return objective.map_cost(state, batch.y, batch.design.train, likelihood, prior)
     return objective.bethe_free_energy(state, batch.y, batch.design, likelihood, prior)
 
@@ -202,16 +267,14 @@ def _same_parameters(old: Models, new: Models, tol: float) -> NDArray:
 
 
 def _merged(old: State, new: State, moved: NDArray) -> State:
-    """``new`` with the columns that did not move taken from ``old``."""
+    """``new`` with the columns that did not move written over by those of ``old``."""
     n_columns = new.intercept.size
     if moved.size == n_columns:
         return new
     stuck = np.setdiff1d(np.arange(n_columns), moved)
     for name in (item.name for item in fields(State) if item.name != "weights"):
         getattr(new, name)[..., stuck] = getattr(old, name)[..., stuck]
-    if (
-        new.weights is old.weights
-    ):  # written over: the damped weights, a mean of earlier ones, are what is left
+    if new.weights is old.weights:  # the old ones are gone, but for their damped mean
         new.weights.w[:, stuck] = new.weights.w_damped[:, stuck]
         return new
     for to, was in zip(new.weights, old.weights, strict=True):

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..threads import block_threads
 from .moments import Array
 from .sparse_kernels import compiled_kernels, unsigned
-from .threads import block_threads
 
 # Entries from which compiled products pay for the wait when they are built for the first time (about 2 s).
 _WORTH_COMPILING = 1_000_000

@@ -4,16 +4,16 @@ Every start gives the scores the same prior variance, so multiplying X by a numb
 by it and changes nothing else.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..threads import block_threads
 from .design import Design
-from .moments import Array
-from .priors import PRIORS, Bernoulli, Laplace
+from .moments import Array, floored
+from .parameters import with_parameters
+from .priors import PRIORS, Laplace
 from .solve import checked_labels
-from .threads import block_threads
 
 # Prior variance of a score. Measured on fMRI and on synthetic data with N >> M: 5 to 50 decode equally
 # well; below, the first iterations are too timid to leave zero; above, selection is too eager.
@@ -27,23 +27,37 @@ FEATURES_PER_ROW = 0.5
 SHARE_OF_LARGEST_RATE = 0.5
 
 
+def start(name: str, design: Design, y: Any, likelihood: Any, mode: str) -> Any:
+    """A named prior with its start, one value per column; labels tell how large an l1 penalty may be."""
+    named_prior(name).require_mode(mode)
+    prior = start_prior(name, design)
+    if mode == "max-sum" and prior.l1_name:
+        return with_parameters(prior, {prior.l1_name: start_laplace(design, y, likelihood).rate})
+    return prior
+
+
 def start_prior(name: str, design: Design) -> Any:
-    """A named prior with its start, one value per column, for sum-product GAMP."""
+    """The start for sum-product GAMP, and of what is not an l1 penalty."""
     prior = named_prior(name)
     n_features, n_train = design.shape[1], design.train.sum(axis=0)
     energy = (design.row_energy() * design.train).sum(axis=0) / n_train  # mean squared norm of a row
     share: Array | float = 1.0
-    if isinstance(prior, Bernoulli):
+    if prior.has_atom:
         share = np.minimum(LARGEST_RATE, FEATURES_PER_ROW * n_train / n_features)
-        prior = replace(prior, rate=share)
+        prior = with_parameters(prior, {"rate": share})
     return prior.scaled(np.sqrt(SCORE_VARIANCE / np.maximum(share * energy, _NO_ENERGY)))
+
+
+def slopes_at_zero(design: Design, labels: Array, likelihood: Any) -> Array:
+    """s of the training rows where all weights are zero, 0 elsewhere, (M, B)."""
+    zeros = np.zeros_like(labels)
+    return np.where(design.train, likelihood.prox_score(labels, zeros, floored(zeros)).s, 0.0)
 
 
 def start_laplace(design: Design, y: Any, likelihood: Any) -> Laplace:
     """A Laplace prior for max-sum GAMP: a share of the rate that would keep all weights at zero."""
     labels = checked_labels(y, design)
-    zeros = np.zeros_like(labels)
-    slopes = np.where(design.train, likelihood.prox_score(labels, zeros, zeros + 1e-12).s, 0.0)
+    slopes = slopes_at_zero(design, labels, likelihood)
     slopes = slopes - design.train * (slopes.sum(axis=0) / design.train.sum(axis=0))  # a free intercept
     largest = np.zeros(labels.shape[1])
     with block_threads(design.n_blocks) as over_blocks:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from .models import Models
 from .moments import Array
 from .parameters import parameters
 from .scalar_channels import (
     Channel,
     Estimate,
-    Models,
     first_estimate,
     input_channel,
     output_channel,
@@ -90,7 +90,10 @@ def state_evolution(
     truth = Models(true_likelihood or likelihood, true_prior or prior)
     _check_settings(ratio, mode, max_iter, tol, damping)
     for model in (*given, *truth):
-        _check_model(model)
+        _check_parameters(model)
+    for used in (given.likelihood, truth.likelihood):
+        _check_exact(used)
+    given.prior.require_mode(mode)
     mean, var = prior_moments(truth.prior)
     energy = mean**2 + var
     estimate, channel = first_estimate(given.prior, truth.prior), None
@@ -140,14 +143,17 @@ def _check_settings(ratio: float, mode: str, max_iter: int, tol: float, damping:
         raise ValueError(f"max_iter must be at least 1 and tol positive, got {max_iter} and {tol}.")
 
 
-def _check_model(model: Any) -> None:
+def _check_parameters(model: Any) -> None:
     for name, value in parameters(model).items():
         if np.ndim(value) > (name.split(".")[-1] in _PER_COMPONENT):
             raise ValueError(
                 f"{type(model).__name__}: {name} must be one number here, got shape {np.shape(value)}. "
                 "Call state_evolution once per column."
             )
-    if "variational" in (getattr(model, "moments", ""), getattr(getattr(model, "base", None), "moments", "")):
+
+
+def _check_exact(likelihood: Any) -> None:
+    if not likelihood.is_exact:
         raise ValueError(
             "State evolution needs exact moments, got moments='variational', whose tau_s is not the slope of "
             "its s. Use Logistic(moments='exact')."

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..threads import block_threads
 from .moments import Array
 from .parameters import take
-from .threads import block_threads
 
 _ELEMENTS_AT_ONCE = 1 << 13  # the scalar steps make about twenty arrays of this size: they fit a cache
+_KINKED_CURVATURE = 0.1  # of a loss without curvature, such as hinge: about that of a logistic nearby
 
 
 class TrainingElements:
@@ -80,8 +81,18 @@ def sum_product_step(likelihood: Any, y: Array, p: Array, tau_p: Array) -> tuple
 
 
 def max_sum_step(likelihood: Any, y: Array, p: Array, tau_p: Array) -> tuple[Array, Array]:
-    """Slope s and its precision tau_s at the proximal point."""
-    return likelihood.prox_score(y, p, tau_p)
+    """Slope s and its precision tau_s at the proximal point.
+
+    A piecewise linear loss has none. It only sets the length of max-sum steps and moves no fixed point, so
+    such a loss is given some.
+    """
+    s, tau_s = likelihood.prox_score(y, p, tau_p)
+    return s, np.maximum(tau_s, kinked_curvature(tau_p)) if likelihood.kinks else tau_s
+
+
+def kinked_curvature(tau_p: Any) -> Any:
+    """The least tau_s of a loss with kinks."""
+    return _KINKED_CURVATURE / (1 + _KINKED_CURVATURE * tau_p)
 
 
 def loss_slope(likelihood: Any, y: Array, z: Array) -> tuple[Array]:

@@ -1,7 +1,8 @@
 """The input side of one block of features: pseudo-data, damping, posterior (lines 13 to 20 of Algorithm 1).
 
 ``Weights`` are (N, B) arrays in Fortran order, so that a column lies together in memory; a step reads the
-weights of the last iteration and writes those of the next, both at the features of one block.
+weights of the last iteration and writes those of the next, both at the features of one block. A prior may
+offer a step of its own (``fused_step``); the one here works for all.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,6 @@ import numpy as np
 
 from . import compiled
 from .moments import Array, Moments
-from .priors import Bernoulli, Gaussian
 
 
 class Weights(NamedTuple):
@@ -45,13 +45,12 @@ def is_worth_compiling(dtype: Any, n_weights: int) -> bool:
 
 
 def step_function(prior: Any, mode: str, fused: bool = False) -> StepFunction:
-    """The step for this prior; ``fused`` asks for the compiled one where there is one."""
-    has_fused = isinstance(prior, Bernoulli) and isinstance(prior.slab, Gaussian)
-    if fused and has_fused and mode == "sum-product":
-        from .fused import bernoulli_gaussian_step  # loads the compiler, which takes half a second
+    """The step for this prior, which writes to the next weights; ``fused`` asks for a compiled one first."""
+    offered = prior.fused_step() if fused and mode == "sum-product" else None
+    return offered or _plain_step(prior, mode)
 
-        return bernoulli_gaussian_step(prior)
 
+def _plain_step(prior: Any, mode: str) -> StepFunction:
     def step(
         last: Weights, new: Weights, at: slice, adjoint: Array, precision: Array, mix: Array
     ) -> BlockStep:

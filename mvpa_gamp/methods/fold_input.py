@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..gamp.design import checked_matrix
+
 
 class FoldInput(NamedTuple):
     """Checked input of ``fit_folds``: M rows, N features, B columns."""
@@ -29,35 +31,12 @@ def check_fold_input(X: Any, y: Any, train: Any, runs: Any) -> FoldInput:
     >>> check_fold_input(np.ones((4, 2)), y, train, runs=[1, 1, 2, 2]).Y[:, 0]
     array([ 1., -1.,  1.,  0.])
     """
-    matrix = _check_matrix(X)
+    matrix = checked_matrix(X)
+    matrix = sparse.csr_array(matrix) if sparse.issparse(matrix) else matrix
     n_rows = matrix.shape[0]
     train = _check_train(train, n_rows)
     Y = _check_labels(y, train)
     return FoldInput(matrix, Y, train, _check_runs(runs, n_rows))
-
-
-def _check_matrix(X: Any) -> Any:
-    if sparse.issparse(X):
-        matrix = sparse.csr_array(X)
-        values = matrix.data
-    else:
-        matrix = values = np.asarray(X)
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(
-            "X must be a matrix with one row per sample and one column per feature, "
-            f"got shape {matrix.shape}. Pass samples x voxels."
-        )
-    if values.dtype.kind not in "fiub":
-        raise ValueError(f"X must hold real numbers, got type {values.dtype}. Convert it to float first.")
-    if values.dtype not in (np.float32, np.float64):
-        matrix = matrix.astype(np.float64)
-        values = matrix.data if sparse.issparse(matrix) else matrix
-    if not np.isfinite(values).all():
-        raise ValueError(
-            f"X must be finite, got {np.count_nonzero(~np.isfinite(values))} NaN or infinite values. "
-            "Drop or repair those features (constant voxels turn into NaN when they are z-scored)."
-        )
-    return matrix
 
 
 def _check_train(train: Any, n_rows: int) -> NDArray:

@@ -2,16 +2,18 @@
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..gamp import Design, EmResult, Hinge, Logistic, Probit, SolverSettings, fit_em
-from ..gamp.parameters import parameters
-from ..gamp.starts import start_laplace, start_prior
+from ..gamp.moments import floored
+from ..gamp.parameters import learnt_names, parameters
+from ..gamp.starts import named_prior, start
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input
+from .references import ZINIEL_2015
 
 # A probit of this variance is the closest to a logistic of scale 1 (Bishop 2006, sec. 4.5: 8 / pi is the
 # slope match; 2.9 matches the curve), so both share one start of the prior.
@@ -23,7 +25,8 @@ class GampMethod:
     """One likelihood and one prior, tuned by expectation maximisation on each fold's training rows.
 
     A feature counts as selected when its posterior inclusion probability exceeds one half (Bernoulli
-    priors, as in the paper) or when its weight is not zero (max-sum).
+    priors, as in the paper) or when its weight is not zero (max-sum). ``learn_likelihood`` names parameters
+    of the likelihood to learn too; None means its default.
 
     >>> import numpy as np
     >>> from mvpa_gamp.gamp import Logistic, Robust
@@ -33,8 +36,8 @@ class GampMethod:
     >>> robust = Robust(Logistic(), flip=0.05)
     >>> method = GampMethod("gamp-bg-rlr", "GAMP, wrong labels", "", robust, "bernoulli-gaussian")
     >>> fits = method.fit_folds(X, y, runs[:, None] != np.unique(runs), runs)
-    >>> fits.support.shape, bool(fits.support[5].all())
-    ((20, 6), True)
+    >>> fits.support.shape, bool(fits.support[5].all()), fits.parameters["likelihood.flip"].shape
+    ((20, 6), True, (6,))
     """
 
     name: str
@@ -43,25 +46,42 @@ class GampMethod:
     likelihood: Any
     prior: str
     settings: SolverSettings = field(default_factory=lambda: SolverSettings(intercept=True))
+    learn_likelihood: tuple[str, ...] | None = None
 
-    def fit_folds(self, X: Any, y: NDArray, train: NDArray, runs: NDArray) -> FoldFits:
+    reference: ClassVar[str] = ZINIEL_2015
+    short_reference: ClassVar[str] = "Ziniel et al., 2015"
+    is_batched: ClassVar[bool] = True
+    uses_connectivity: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        named_prior(self.prior).require_mode(self.settings.mode)
+        learnt_names(self.likelihood, self.learn_likelihood)
+
+    @property
+    def has_posterior(self) -> bool:
+        """In sum-product mode."""
+        return self.settings.mode == "sum-product"
+
+    @property
+    def intercept(self) -> str:
+        """Not penalised, where there is one."""
+        return "free" if self.settings.intercept else "none"
+
+    def fit_folds(
+        self, X: Any, y: NDArray, train: NDArray, runs: NDArray, connectivity: Any = None
+    ) -> FoldFits:
         """Fit one classifier per column of ``train``; see ``FoldFits`` for the contract."""
         began = time.perf_counter()
         X, Y, train, _ = check_fold_input(X, y, train, runs)
         design = Design(X, train, center="train")
-        if self.settings.mode == "max-sum":
-            prior = start_laplace(design, Y, self.likelihood)
-        else:
-            prior = start_prior(self.prior, design)
-        tuned = fit_em(design, Y, self.likelihood, prior, self.settings)
+        prior = start(self.prior, design, Y, self.likelihood, self.settings.mode)
+        learn = self.learn_likelihood
+        tuned = fit_em(design, Y, self.likelihood, prior, self.settings, learn_likelihood=learn)
         return self._fold_fits(tuned, time.perf_counter() - began)
 
     def _fold_fits(self, tuned: EmResult, seconds: float) -> FoldFits:
         result = tuned.result
-        proba = tuned.likelihood.predict_proba(result.z, np.maximum(result.tau_z, 1e-12))
-        bernoulli = self.settings.mode == "sum-product"
-        inclusion = tuned.inclusion() if bernoulli else None
-        learnt = {f"prior.{name}": np.asarray(value) for name, value in parameters(tuned.prior).items()}
+        inclusion = tuned.inclusion() if self.has_posterior else None
         return FoldFits(
             coef=result.coef,
             intercept=result.plain_intercept,
@@ -70,12 +90,20 @@ class GampMethod:
             converged=result.converged,
             n_iter=result.n_iter,
             seconds=seconds,
-            parameters={name: value for name, value in learnt.items() if value.ndim == 1},
+            parameters=self._parameters(tuned),
             decision=result.z,
-            proba=proba,
-            coef_std=np.sqrt(result.coef_var) if bernoulli else None,
+            proba=tuned.likelihood.predict_proba(result.z, floored(result.tau_z)),
+            coef_std=np.sqrt(result.coef_var) if self.has_posterior else None,
             inclusion=inclusion,
         )
+
+    def _parameters(self, tuned: EmResult) -> dict[str, NDArray]:
+        """The prior's, and those of the likelihood that were learnt, where there is one per column."""
+        of_likelihood = parameters(tuned.likelihood)
+        learnt = learnt_names(self.likelihood, self.learn_likelihood)
+        named = {f"prior.{name}": np.asarray(value) for name, value in parameters(tuned.prior).items()}
+        named |= {f"likelihood.{name}": np.asarray(of_likelihood[name]) for name in learnt}
+        return {name: value for name, value in named.items() if value.ndim == 1}
 
 
 _TUNED = (

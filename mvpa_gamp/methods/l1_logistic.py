@@ -13,6 +13,7 @@ from .fold_input import check_fold_input
 from .l1_path import join, solve, solve_path
 from .l1_working_set import Fits, Settings
 from .nested import Choice, NestedPlan, choose, nested_plan
+from .references import BECKER_2011
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,11 @@ class L1LogisticCV:
 
     name: ClassVar[str] = "l1-lr-cv"
     label: ClassVar[str] = "L1-LR (CV)"
-    description: ClassVar[str] = (
-        "L1-penalised logistic regression was solved by accelerated proximal gradient with backtracking to a "
-        "certified duality gap; its penalty was chosen from 10 log-spaced values by nested leave-one-run-out "
-        "cross-validation."
-    )
+    reference: ClassVar[str] = BECKER_2011
+    short_reference: ClassVar[str] = "Becker et al., 2011"
+    has_posterior: ClassVar[bool] = False
+    is_batched: ClassVar[bool] = False
+    uses_connectivity: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not (0 < self.bottom <= self.top and self.n_lambdas >= 1 and self.tol > 0 and self.tuning_tol > 0):
@@ -59,7 +60,23 @@ class L1LogisticCV:
                 f"got {self}. Change those."
             )
 
-    def fit_folds(self, X: Any, y: NDArray, train: NDArray, runs: NDArray) -> FoldFits:
+    @property
+    def description(self) -> str:
+        """A sentence for the methods text."""
+        return (
+            "L1-penalised logistic regression was solved by accelerated proximal gradient with backtracking "
+            f"to a certified duality gap; its penalty was chosen from {self.n_lambdas} log-spaced values by "
+            "nested leave-one-run-out cross-validation."
+        )
+
+    @property
+    def intercept(self) -> str:
+        """None, as in the paper's model, unless asked for."""
+        return "free" if self.fit_intercept else "none"
+
+    def fit_folds(
+        self, X: Any, y: NDArray, train: NDArray, runs: NDArray, connectivity: Any = None
+    ) -> FoldFits:
         """Fit one classifier per column of ``train``; see ``Method.fit_folds``."""
         start = perf_counter()
         data = check_fold_input(X, y, train, runs)

@@ -1,19 +1,13 @@
-"""L1 logistic regression along a path of penalties, blocks of fits side by side.
+"""L1 logistic regression along a path of penalties, blocks of fits side by side on the cores."""
 
-A block's matrices are small, where a threaded BLAS gains little and can lose much to waiting; so BLAS gets
-one thread and the blocks share the cores.
-"""
-
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from threadpoolctl import threadpool_info, threadpool_limits
 
+from ..threads import block_threads
 from .l1_working_set import Fits, Settings, null_fits, solve_block
 
 _FITS_PER_BLOCK = 40  # fixed, so that results do not depend on the number of cores
@@ -52,9 +46,7 @@ def join(parts: Sequence[Fits]) -> Fits:
 
 
 def _over_blocks(work: Callable[[slice], Result], n_fits: int) -> list[Result]:
-    """Call ``work`` on slices of the fits, in threads: as many as BLAS was allowed to use."""
+    """Call ``work`` on slices of the fits, side by side."""
     blocks = [slice(start, start + _FITS_PER_BLOCK) for start in range(0, n_fits, _FITS_PER_BLOCK)]
-    allowed = [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
-    workers = min(len(blocks), max(allowed, default=os.cpu_count() or 1))
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(work, blocks))
+    with block_threads(len(blocks), per_thread=1) as over_blocks:
+        return list(over_blocks(work, blocks))

@@ -13,6 +13,7 @@ from scipy.special import expit
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input
 from .nested import choose, nested_plan
+from .references import FAN_2008
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,26 @@ class _Liblinear(ABC):
 
     name: ClassVar[str]
     label: ClassVar[str]
-    description: ClassVar[str]
+    solves: ClassVar[str]
     l1: ClassVar[bool]
+    reference: ClassVar[str] = FAN_2008
+    short_reference: ClassVar[str] = "Fan et al., 2008"
+    intercept: ClassVar[str] = "penalised"
+    has_posterior: ClassVar[bool] = False
+    is_batched: ClassVar[bool] = False
+    uses_connectivity: ClassVar[bool] = False
 
-    def fit_folds(self, X: Any, y: NDArray, train: NDArray, runs: NDArray) -> FoldFits:
+    @property
+    def description(self) -> str:
+        """A sentence for the methods text."""
+        return (
+            f"{self.label} is LIBLINEAR's {self.solves} logistic regression; C was chosen from "
+            f"{self.n_values} log-spaced values by nested leave-one-run-out cross-validation."
+        )
+
+    def fit_folds(
+        self, X: Any, y: NDArray, train: NDArray, runs: NDArray, connectivity: Any = None
+    ) -> FoldFits:
         """Fit one classifier per column of ``train``; see ``Method.fit_folds``."""
         start = perf_counter()
         data = check_fold_input(X, y, train, runs)
@@ -110,10 +127,7 @@ class CDN(_Liblinear):
 
     name: ClassVar[str] = "cdn"
     label: ClassVar[str] = "CDN"
-    description: ClassVar[str] = (
-        "CDN is LIBLINEAR's coordinate descent for L1-penalised logistic regression; C was chosen from 10 "
-        "log-spaced values by nested leave-one-run-out cross-validation."
-    )
+    solves: ClassVar[str] = "coordinate descent for L1-penalised"
     l1: ClassVar[bool] = True
 
     def candidates(self, X: Any, labels: NDArray) -> NDArray:
@@ -143,10 +157,7 @@ class TRON(_Liblinear):
 
     name: ClassVar[str] = "tron"
     label: ClassVar[str] = "TRON"
-    description: ClassVar[str] = (
-        "TRON is LIBLINEAR's trust-region Newton method for L2-penalised logistic regression; C was chosen "
-        "from 10 log-spaced values by nested leave-one-run-out cross-validation."
-    )
+    solves: ClassVar[str] = "trust-region Newton method for L2-penalised"
     l1: ClassVar[bool] = False
 
     def candidates(self, X: Any, labels: NDArray) -> NDArray:

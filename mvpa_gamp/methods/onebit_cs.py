@@ -11,6 +11,7 @@ from scipy import sparse
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input
 from .nested import choose, nested_plan
+from .references import PLAN_2013
 
 _ROWS_AT_ONCE = 1024  # rows scored together: a dense part of X with 15 % of the features stays small
 
@@ -38,10 +39,12 @@ class OneBitCS:
 
     name: ClassVar[str] = "onebit-cs"
     label: ClassVar[str] = "OneBitCS"
-    description: ClassVar[str] = (
-        "OneBitCS keeps the K voxels with the largest |X'y| as weights; K was chosen from 50 log-spaced "
-        "fractions between 0.1 % and 15 % of the voxels by nested leave-one-run-out cross-validation."
-    )
+    reference: ClassVar[str] = PLAN_2013
+    short_reference: ClassVar[str] = "Plan and Vershynin, 2013"
+    intercept: ClassVar[str] = "none"
+    has_posterior: ClassVar[bool] = False
+    is_batched: ClassVar[bool] = False
+    uses_connectivity: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not (0 < self.lowest_rate <= self.highest_rate <= 1 and self.n_rates >= 1):
@@ -50,7 +53,18 @@ class OneBitCS:
                 "Change those."
             )
 
-    def fit_folds(self, X: Any, y: NDArray, train: NDArray, runs: NDArray) -> FoldFits:
+    @property
+    def description(self) -> str:
+        """A sentence for the methods text."""
+        return (
+            "OneBitCS keeps the K voxels with the largest |X'y| as weights; K was chosen from "
+            f"{self.n_rates} log-spaced fractions between {100 * self.lowest_rate:g} % and "
+            f"{100 * self.highest_rate:g} % of the voxels by nested leave-one-run-out cross-validation."
+        )
+
+    def fit_folds(
+        self, X: Any, y: NDArray, train: NDArray, runs: NDArray, connectivity: Any = None
+    ) -> FoldFits:
         """Fit one classifier per column of ``train``; see ``Method.fit_folds``."""
         start = perf_counter()
         data = check_fold_input(X, y, train, runs)

@@ -37,7 +37,7 @@ def inference_section(results: Results) -> str:
     for what, show in (("permutations", _tests), ("fdr", _selections), ("learning_curve", _curves)):
         if results.inference.get(what):
             parts += show(results, rows)
-    left_out = [label for name, label in results.labels.items() if not name.startswith("gamp-")]
+    left_out = [method["label"] for method in results.methods if not method["is_batched"]]
     if left_out:
         parts.append(
             paragraph(

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mvpa_gamp.methods.references import ZINIEL_2015
 from mvpa_gamp.results.reader import Results
-from mvpa_gamp.results.study_files import CITATION
 
 _HAXBY = (
     "Haxby JV, Gobbini MI, Furey ML, Ishai A, Schouten JL, Pietrini P (2001). Distributed and overlapping "
@@ -37,22 +37,6 @@ SELECTED = (
     "probability above one half; sum-product GAMP predicts from the posterior means of all voxels, "
     "selected or not."
 )
-_SHORT = {
-    "l1-lr-cv": "Becker et al., 2011",
-    "onebit-cs": "Plan and Vershynin, 2013",
-    "cdn": "Fan et al., 2008",
-    "tron": "Fan et al., 2008",
-}
-_METHOD_REFERENCES = {
-    "l1-lr-cv": "Becker SR, Candès EJ, Grant MC (2011). Templates for convex cone problems with "
-    "applications to sparse signal recovery. Mathematical Programming Computation 3, 165–218. "
-    "doi:10.1007/s12532-011-0029-5",
-    "onebit-cs": "Plan Y, Vershynin R (2013). Robust 1-bit compressed sensing and sparse logistic "
-    "regression: a convex programming approach. IEEE Transactions on Information Theory 59(1), 482–494. "
-    "doi:10.1109/TIT.2012.2207945",
-    "cdn": "Fan RE, Chang KW, Hsieh CJ, Wang XR, Lin CJ (2008). LIBLINEAR: a library for large linear "
-    "classification. Journal of Machine Learning Research 9, 1871–1874.",
-}
 
 
 def methods_paragraphs(results: Results) -> list[str]:
@@ -62,7 +46,7 @@ def methods_paragraphs(results: Results) -> list[str]:
         _data(study),
         _processing(study["processing"], study["data"].get("unit", "volumes")),
         _validation(results),
-        " ".join(_method(method) for method in results.methods) + _intercepts(results.labels),
+        " ".join(_method(method) for method in results.methods) + _intercepts(results.methods),
         _measures(),
         *_inference(results.inference, results.exchanged),
         f"Analyses used mvpa_gamp {study['version']}"
@@ -72,15 +56,12 @@ def methods_paragraphs(results: Results) -> list[str]:
 
 def references(results: Results) -> list[str]:
     """The works that the paragraphs lean on."""
-    extra = []
-    for method in results.labels:
-        source = _METHOD_REFERENCES.get("cdn" if method == "tron" else method)
-        if source is not None and source not in extra:
-            extra.append(source)
     data = [_HAXBY] if study_is_haxby(results.study) or results.phantom else []
     tests = [_PHIPSON] if results.inference.get("permutations") else []
     rates = [_NEWTON] if results.inference.get("fdr") else []
-    return [CITATION, *data, *extra, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates]
+    described = [method["reference"] for method in results.methods]
+    works = [ZINIEL_2015, *data, *described, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates]
+    return list(dict.fromkeys(works))
 
 
 def study_is_haxby(study: Mapping[str, Any]) -> bool:
@@ -155,25 +136,17 @@ def _validation(results: Results) -> str:
 
 def _method(method: Mapping[str, Any]) -> str:
     """What a method does, and who described it."""
-    return f"{method['label']} ({_SHORT.get(method['name'], 'Ziniel et al., 2015')}): " + _sentence(
-        method["description"]
-    )
+    return f"{method['label']} ({method['short_reference']}): {_sentence(method['description'])}"
 
 
-def _intercepts(labels: Mapping[str, str]) -> str:
+def _intercepts(methods: Sequence[Mapping[str, Any]]) -> str:
     """Which classifiers have an intercept: it matters where the two categories are not equally frequent."""
-    without = [label for name, label in labels.items() if name in ("l1-lr-cv", "onebit-cs")]
-    penalised = [label for name, label in labels.items() if name in ("cdn", "tron")]
-    free = [label for name, label in labels.items() if name.startswith("gamp-")]
-    said = [
-        f"{' and '.join(some)} {'has' if len(some) == 1 else 'have'} {what}"
-        for some, what in (
-            (free, "an intercept"),
-            (penalised, "an intercept that is penalised like a weight"),
-            (without, "no intercept"),
-        )
-        if some
-    ]
+    kinds = {"free": "an intercept", "penalised": "an intercept that is penalised like a weight"}
+    said = []
+    for kind, what in {**kinds, "none": "no intercept"}.items():
+        some = [method["label"] for method in methods if method["intercept"] == kind]
+        if some:
+            said.append(f"{' and '.join(some)} {'has' if len(some) == 1 else 'have'} {what}")
     return f" Intercepts: {'; '.join(said)}."
 
 

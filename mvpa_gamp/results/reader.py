@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mvpa_gamp.methods import METHODS, Method
 from mvpa_gamp.results.files import number, read_json, read_tsv
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.tables import AVERAGE, join_timings
 
+_FACTS = ("name", "label", "description", "reference", "short_reference", "intercept", "is_batched")
 _TEXT = ("subject", "contrast", "comparison", "method", "status")
 
 
@@ -53,8 +55,9 @@ class Results:
 
     @property
     def methods(self) -> list[Mapping[str, Any]]:
-        """Name, label, description and settings of each method, in the order asked for."""
-        return list(self.study["methods"])
+        """Name, label, description, facts and settings of each method, in the order asked for."""
+        known = {name: method_facts(method) for name, method in METHODS.items()}  # for folders without facts
+        return [{**known.get(method["name"], {}), **method} for method in self.study["methods"]]
 
     @property
     def labels(self) -> dict[str, str]:
@@ -149,6 +152,11 @@ class Results:
     def stats(self, subject: str, contrast: str, method: str) -> list[str]:
         """The kinds of map a cell has."""
         return list(self.study["maps"][f"sub-{subject}/{contrast}/{method}"])
+
+
+def method_facts(method: Method) -> dict[str, Any]:
+    """What summary.json says about a method, besides its settings."""
+    return {name: getattr(method, name) for name in _FACTS}
 
 
 def read_results(root: Path) -> Results:

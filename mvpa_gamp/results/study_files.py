@@ -12,18 +12,15 @@ from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import write_image, write_map
 from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.methods.references import ZINIEL_2015
 from mvpa_gamp.results.cell_files import CONFUSION_COLUMNS, CellRecord, Subject
 from mvpa_gamp.results.clusters import CLUSTER_COLUMNS
 from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.measures import CONSISTENCY_COLUMNS
 from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.reader import method_facts
 from mvpa_gamp.results.tables import SUMMARY_COLUMNS, TIMING_COLUMNS, average_rows, timing_averages
 
-CITATION = (
-    "Ziniel J, Schniter P, Sederberg P (2015). Binary linear classification and feature selection via "
-    "generalized approximate message passing. IEEE Transactions on Signal Processing 63(8), 2020–2032. "
-    "doi:10.1109/TSP.2015.2407311"
-)
 _PACKAGES = (
     "numpy", "scipy", "scikit-learn", "nibabel", "nilearn", "matplotlib", "numba", "joblib", "threadpoolctl",
 )  # fmt: skip
@@ -69,7 +66,7 @@ def description(banner: str | None) -> dict[str, Any]:
         "BIDSVersion": "1.9.0",
         "DatasetType": "derivative",
         "GeneratedBy": [{"Name": "mvpa_gamp", "Version": __version__}],
-        "HowToAcknowledge": CITATION,
+        "HowToAcknowledge": ZINIEL_2015,
     }
     return {"Phantom": banner, **out} if banner else out
 
@@ -115,7 +112,7 @@ def write_tables(
         "subjects": [subject.name],
         **asdict(about),
         "tasks": [_task(task) for task in tasks],
-        "methods": [_method(method) for method in methods],
+        "methods": [{**method_facts(method), "settings": repr(method)} for method in methods],
         "maps": {_name(record): list(record.stats) for record in records if record.stats},
         **extra,
         "summary": [{c: row.get(c) for c in columns} for row in rows],
@@ -133,12 +130,3 @@ def _task(task: Task) -> dict[str, Any]:
     return {"contrast": task.name, "label": task.label, "positive": task.positive, "negative": task.negative,
             "volumes": len(task.y), "positive_volumes": int((task.y > 0).sum()),
             "negative_volumes": int((task.y < 0).sum())}  # fmt: skip
-
-
-def _method(method: Method) -> dict[str, Any]:
-    return {
-        "name": method.name,
-        "label": method.label,
-        "description": method.description,
-        "settings": repr(method),
-    }

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.permutation import NullStatistics, PermutationPlan, plan_permutations
 from mvpa_gamp.imaging.samples import Samples
-from mvpa_gamp.methods import GampMethod
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.results.files import write_npz
 from mvpa_gamp.results.inference_files import CellInference
@@ -41,25 +40,15 @@ def check_inference(settings: StudySettings, methods: Sequence[Method]) -> None:
     if settings.fdr is not None and not 0 < settings.fdr < 1:
         raise StudyError(f"--fdr: expected a rate between 0 and 1, got {settings.fdr:g}. 0.05 is usual.")
     of_inclusion = "GAMP methods with inclusion probabilities"
-    for option, wanted, fits, kind in (
-        ("--permutations", settings.permutations, is_batched, "GAMP methods"),
-        ("--max-inclusion", settings.max_inclusion, has_inclusion, of_inclusion),
-        ("--fdr", settings.fdr, has_inclusion, of_inclusion),
-        ("--learning-curve", settings.learning_curve, is_batched, "GAMP methods"),
+    for option, wanted, fact, kind in (
+        ("--permutations", settings.permutations, "is_batched", "GAMP methods"),
+        ("--max-inclusion", settings.max_inclusion, "has_posterior", of_inclusion),
+        ("--fdr", settings.fdr, "has_posterior", of_inclusion),
+        ("--learning-curve", settings.learning_curve, "is_batched", "GAMP methods"),
     ):
-        if wanted and not any(map(fits, methods)):
+        if wanted and not any(getattr(method, fact) for method in methods):
             names = ", ".join(method.name for method in methods)
             raise StudyError(f"{option} is for {kind}, got {names}. Add gamp-bg-lr to --methods.")
-
-
-def is_batched(method: Method) -> bool:
-    """Whether permutations are affordable: columns of one solve, without a nested search each."""
-    return isinstance(method, GampMethod)
-
-
-def has_inclusion(method: Method) -> bool:
-    """Whether a method has inclusion probabilities."""
-    return isinstance(method, GampMethod) and method.settings.mode == "sum-product"
 
 
 @dataclass(frozen=True)
@@ -90,7 +79,7 @@ def plan_inference(
     if settings.learning_curve and n_runs < _FEWEST_RUNS:
         raise StudyError(f"--learning-curve needs {_FEWEST_RUNS} runs or more, got {n_runs}. Leave it out.")
     blocks = _blocks(samples)
-    plans = [_cell_plan(settings, samples, cell, blocks) for cell in cells if is_batched(cell.method)]
+    plans = [_cell_plan(settings, samples, cell, blocks) for cell in cells if cell.method.is_batched]
     return [plan for plan in plans if plan.jobs]
 
 
@@ -113,13 +102,13 @@ def _cell_plan(
         plan = plan_permutations(
             y, samples.runs[rows], samples.X.shape[1], settings.permutations, seed=seed, blocks=blocks[rows]
         )
-        keep = settings.max_inclusion and has_inclusion(method)
+        keep = settings.max_inclusion and method.has_posterior
         for number, chunk in enumerate(plan.chunks, start=1):
             name = f"permutations {number} of {len(plan.chunks)}"
             key = f"{settings.permutations} {seed} {keep}"
             work = NullChunk(method, rows, plan.labels[:, chunk], keep)
             jobs.append(_job(cell, name, work, f"permutations-{number:04d}", key))
-    if settings.fdr is not None and has_inclusion(method):
+    if settings.fdr is not None and method.has_posterior:
         planting = Planting(method, rows, y, blocks[rows], settings.fdr, seed)
         jobs.append(_job(cell, "planted effects", planting, "planted", f"{settings.fdr} {seed}"))
     if settings.learning_curve:

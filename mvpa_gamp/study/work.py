@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Protocol
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.crossval import cross_validate
-from mvpa_gamp.gamp.threads import block_threads
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
+from mvpa_gamp.threads import block_threads
 
 
 class Work(Protocol):

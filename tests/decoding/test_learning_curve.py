@@ -47,7 +47,7 @@ def test_training_runs_are_never_tested_and_test_labels_never_read():
     seen = []
 
     class Spy:
-        name = "spy"
+        name, is_batched, has_posterior = "spy", False, False
 
         def fit_folds(self, X, y, train, runs):
             seen.append(train)

@@ -47,7 +47,7 @@ def refused(call, *parts):
 def test_x_that_is_not_finite(value, form):
     X, _ = problem()
     X[3, 2] = X[4, 4] = value
-    refused(lambda: Design(form(X)), "must be finite", "got 2", "Impute or drop")
+    refused(lambda: Design(form(X)), "must be finite", "got 2", "Drop or repair")
 
 
 @pytest.mark.parametrize("shape", [(5,), (0, 3), (3, 0), (2, 3, 4), ()])
@@ -57,7 +57,7 @@ def test_x_that_is_no_matrix(shape):
 
 @pytest.mark.parametrize("X", [np.full((3, 2), "a"), np.ones((3, 2), dtype=complex), np.full((3, 2), None)])
 def test_x_that_holds_no_real_numbers(X):
-    refused(lambda: Design(X), "real numbers", f"got dtype {X.dtype}", "Convert it to float")
+    refused(lambda: Design(X), "real numbers", f"got type {X.dtype}", "Convert it to float")
 
 
 def test_train_of_the_wrong_kind():

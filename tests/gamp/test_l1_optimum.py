@@ -259,3 +259,18 @@ def test_logistic_scale_only_rescales(small_problem):
     steep = solve(Design(X), y, Logistic(2.0), Laplace(4.0), PLAIN)
     plain = solve(Design(X), y, Logistic(), Laplace(2.0), PLAIN)
     np.testing.assert_allclose(2 * steep.coef, plain.coef, atol=1e-5)
+
+
+def test_a_screened_column_does_not_see_how_steep_another_one_is():
+    """Weak features stay above the floor of their own column, whatever the curvature of its neighbours."""
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((40, 900))
+    X[:, 450:] *= 1e-4
+    y, train = np.where(np.arange(40) % 2, 1.0, -1.0), np.ones((40, 2), dtype=bool)
+    X[:, :3] += y[:, None]
+    settings = SolverSettings(mode="max-sum", intercept=True)
+    rate, scale = np.array([3.0, 3e4]), np.array([1.0, 1e4])  # the second column is the first in other units
+    both = solve_screened(Design(X, train), y, Logistic(scale), Laplace(rate), settings)
+    alone = solve_screened(Design(X, train[:, :1]), y, Logistic(scale[:1]), Laplace(rate[:1]), settings)
+    np.testing.assert_allclose(both.tau_r[:, 0], alone.tau_r[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(both.r[:, 0], alone.r[:, 0], rtol=1e-4, atol=1e-6 * np.abs(alone.r).max())

@@ -1,10 +1,13 @@
 """What every member of METHODS promises."""
 
+import re
+
 import numpy as np
 import pytest
+from scipy import sparse
 
 from mvpa_gamp.decoding import leave_one_run_out, make_tasks
-from mvpa_gamp.methods import METHODS
+from mvpa_gamp.methods import CDN, METHODS, TRON, L1LogisticCV, OneBitCS
 
 NAMES = sorted(METHODS)
 # Columns never see each other; what remains is rounding, which iterations may amplify.
@@ -45,6 +48,44 @@ def test_names_are_keys_and_texts_are_there():
     for name, method in METHODS.items():
         assert method.name == name
         assert method.label and method.description.endswith(".")
+        authors, year = method.short_reference.rsplit(", ", 1)
+        assert method.reference.startswith(authors.split()[0]) and f"({year})." in method.reference
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_facts_are_true(name, problem, fits):
+    X, y, train, runs = problem
+    method, found = METHODS[name], fits(name)
+    assert method.has_posterior == (found.inclusion is not None) == (found.coef_std is not None)
+    assert method.intercept in ("free", "penalised", "none")
+    assert method.intercept != "none" or not found.intercept.any()  # a penalised one may be zero as well
+    assert method.is_batched == (name.startswith("gamp-"))
+    assert not method.uses_connectivity
+    neighbours = sparse.eye_array(X.shape[1], k=1)
+    again = method.fit_folds(X, y, train[:, :1], runs, connectivity=neighbours + neighbours.T)
+    np.testing.assert_array_equal(again.coef, method.fit_folds(X, y, train[:, :1], runs).coef)
+
+
+def test_only_an_intercept_that_is_free_follows_the_mean_of_the_features(problem):
+    X, y, train, runs = problem
+    for name in ("gamp-bg-lr", "gamp-l1-lr", "tron", "l1-lr-cv"):
+        plain, moved = (METHODS[name].fit_folds(X + c, y, train[:, :1], runs).coef for c in (0.0, 0.5))
+        close = np.abs(moved - plain).max() < 1e-2 * np.abs(plain).max()
+        assert close == (METHODS[name].intercept == "free"), name
+
+
+@pytest.mark.parametrize(
+    ("method", "text"),
+    [
+        (L1LogisticCV(n_lambdas=7), "from 7 log-spaced values"),
+        (CDN(n_values=6), "CDN is LIBLINEAR's coordinate descent .* from 6 log-spaced values"),
+        (TRON(n_values=4), "TRON is LIBLINEAR's trust-region .* from 4 log-spaced values"),
+        (OneBitCS(8, 0.005, 0.25), "from 8 log-spaced fractions between 0.5 % and 25 % of the voxels"),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_descriptions_tell_their_own_numbers(method, text):
+    assert re.search(text, method.description)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -119,7 +160,6 @@ def test_each_fold_may_have_its_own_labels(name, problem, fits):
 
 @pytest.mark.parametrize("name", ["l1-lr-cv", "onebit-cs", "cdn", "tron"])
 def test_sparse_x_gives_the_same_as_dense(name, problem, fits):
-    sparse = pytest.importorskip("scipy.sparse")
     X, y, train, runs = problem
     found = METHODS[name].fit_folds(sparse.csr_array(X), y, train, runs)
     np.testing.assert_allclose(found.coef, fits(name).coef, atol=1e-3 * np.abs(fits(name).coef).max())

@@ -37,7 +37,7 @@ def test_x_keeps_float_precision_and_integers_become_float64(dtype):
     ("change", "message"),
     [
         ({"X": np.zeros(3)}, "one row per sample and one column per feature, got shape (3,)"),
-        ({"X": np.zeros((6, 0))}, "got shape (6, 0). Pass samples x voxels"),
+        ({"X": np.zeros((6, 0))}, "got shape (6, 0). Pass samples x features"),
         ({"X": np.full((6, 3), "a")}, "X must hold real numbers, got type <U1"),
         ({"X": np.full((6, 3), np.inf)}, "X must be finite, got 18 NaN or infinite values. Drop or repair"),
         ({"X": sparse.csr_array(np.diag([np.nan] * 6))}, "X must be finite, got 6 NaN"),

@@ -7,7 +7,9 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from mvpa_gamp.decoding import PAPER_PAIRS, cross_validate, fold_errors, leave_one_run_out, make_tasks
-from mvpa_gamp.methods import METHODS
+from mvpa_gamp.gamp import Hinge, Logistic, Robust, SolverSettings
+from mvpa_gamp.gamp.parameters import parameters
+from mvpa_gamp.methods import METHODS, GampMethod
 from mvpa_gamp.stability import jaccard
 
 NAMES = [name for name in METHODS if name.startswith("gamp-")]
@@ -218,3 +220,50 @@ def test_sparse_means_small():
     error, selected = trials(3_000, 200, 5, 2)
     assert 0.05 <= error <= 0.08
     assert abs(selected - 5) <= 1.5
+
+
+# --- methods of one's own
+
+MAX_SUM = SolverSettings(mode="max-sum", intercept=True, tol=1e-6)
+
+
+@pytest.mark.parametrize("prior", ["laplace", "gaussian", "elastic-net"])
+def test_max_sum_honours_its_prior(prior, problem):
+    X, y, train, runs = problem
+    fits = GampMethod("own", "own", "", Logistic(), prior, MAX_SUM).fit_folds(X, y, train, runs)
+    learnt = {"laplace": ["rate"], "gaussian": ["mean", "var"], "elastic-net": ["l1", "l2"]}[prior]
+    assert sorted(fits.parameters) == [f"prior.{name}" for name in learnt]
+    assert fits.support.all() == (prior == "gaussian")  # a ridge keeps every feature
+    assert not GampMethod("own", "own", "", Logistic(), prior, MAX_SUM).has_posterior
+
+
+def test_a_prior_that_cannot_be_is_refused_at_once():
+    for settings in (MAX_SUM, SolverSettings()):
+        with pytest.raises(ValueError, match=r"Unknown prior 'horseshoe'\. Known priors: gaussian"):
+            GampMethod("own", "own", "", Logistic(), "horseshoe", settings)
+    with pytest.raises(ValueError, match="A Bernoulli prior has no max-sum step"):
+        GampMethod("own", "own", "", Logistic(), "bernoulli-gaussian", MAX_SUM)
+    with pytest.raises(ValueError, match="Hinge cannot learn 'scale'; it can learn nothing"):
+        GampMethod("own", "own", "", Hinge(), "gaussian", learn_likelihood=("scale",))
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "learn", "reported"),
+    [
+        (Robust(Logistic(), 0.05), None, ["flip"]),
+        (Robust(Logistic(), 0.05), ("flip", "base.scale"), ["base.scale", "flip"]),
+        (Robust(Logistic(), 0.05), (), []),
+        (Logistic(), ("scale",), ["scale"]),
+        (Logistic(), None, []),
+    ],
+    ids=str,
+)
+def test_learnt_parameters_of_the_likelihood_are_reported(likelihood, learn, reported, problem):
+    X, y, train, runs = problem
+    method = GampMethod("own", "own", "", likelihood, "bernoulli-gaussian", learn_likelihood=learn)
+    learnt = method.fit_folds(X, y, train, runs).parameters
+    names = sorted(name for name in learnt if name.startswith("likelihood."))
+    assert names == [f"likelihood.{name}" for name in reported]
+    for name in names:
+        before = parameters(likelihood)[name.removeprefix("likelihood.")]
+        assert learnt[name].shape == train.shape[1:] and (learnt[name] != before).all()

@@ -1,6 +1,5 @@
 """Hinge likelihood exp(-max(0, 1 - y z)), un-normalised, the paper's eq. hinge_prior and its appendix."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -8,7 +7,7 @@ import numpy as np
 from scipy.special import expit, log_ndtr
 
 from mvpa_gamp.gamp.gaussian_tails import inverse_mills, truncated_normal
-from mvpa_gamp.gamp.likelihoods.parameter_checks import require_known
+from mvpa_gamp.gamp.likelihoods.protocol import Likelihood
 from mvpa_gamp.gamp.moments import Array, Moments, Slopes
 
 _GAUSS_NODES, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(5)  # over half a unit: 1e-15 times R^(11)
@@ -31,12 +30,11 @@ class _Sides(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Hinge:
+class Hinge(Likelihood):
     """p(y|z) = exp(-max(0, 1 - y z)), y in {-1, +1}; p(+1|z) + p(-1|z) is not 1: C is no probability."""
 
-    learnable: ClassVar[tuple[str, ...]] = ()
-    default_learn: ClassVar[tuple[str, ...]] = ()
     kinks: ClassVar[tuple[float, ...]] = (1.0,)
+    is_normalised: ClassVar[bool] = False
 
     def posterior(self, y: Any, p: Any, tau_p: Any) -> Moments:
         """Mean and variance of p(y|z) N(z; p, tau_p) / C: the paper's hinge table, measured from the kink.
@@ -58,12 +56,8 @@ class Hinge:
         _, x, tau_p = _standard(y, p, tau_p)
         return _log_partition(x, tau_p, _sides(x, tau_p))
 
-    def score(self, y: Any, p: Any, tau_p: Any) -> Slopes:
-        """s = y q, q the probability of the active side, and tau_s = q (1 - q) (e_left + e_right)/sd."""
-        return self.evaluate(y, p, tau_p)[0]
-
     def evaluate(self, y: Any, p: Any, tau_p: Any) -> tuple[Slopes, Array]:
-        """``score`` and ``log_partition``."""
+        """s = y q, q the probability of the active side; tau_s = q (1 - q) (e_left + e_right)/sd; log C."""
         sign, x, tau_p = _standard(y, p, tau_p)
         side = _sides(x, tau_p)
         gap = (side.left[1] + side.right[1]) / side.sd
@@ -97,16 +91,7 @@ class Hinge:
 
     def predict_proba(self, z_mean: Any, z_var: Any) -> Array:
         """C(+1) / (C(+1) + C(-1)): the two scores made to sum to one."""
-        return np.asarray(
-            expit(self.log_partition(1.0, z_mean, z_var) - self.log_partition(-1.0, z_mean, z_var))
-        )
-
-    def em_update(
-        self, y: Any, p: Any, tau_p: Any, learn: Iterable[str] | None = None, weights: Any = None
-    ) -> "Hinge":
-        """Nothing to learn: returns the same likelihood."""
-        require_known("Hinge", self.default_learn if learn is None else learn, self.learnable)
-        return self
+        return np.asarray(expit(self.log_odds(z_mean, z_var)))
 
 
 def _standard(y: Any, p: Any, tau_p: Any) -> tuple[Array, Array, Array]:

@@ -9,15 +9,16 @@ from scipy.special import expit, wrightomega
 
 from mvpa_gamp.gamp.likelihoods import logistic_integral, scale_tuning, variational
 from mvpa_gamp.gamp.likelihoods.logistic_kernels import WORTH_COMPILING, compiled_kernels
-from mvpa_gamp.gamp.likelihoods.parameter_checks import require_known, require_positive
+from mvpa_gamp.gamp.likelihoods.protocol import Likelihood
 from mvpa_gamp.gamp.likelihoods.root_finding import increasing_root
 from mvpa_gamp.gamp.moments import Array, Moments, Slopes
+from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 
 SCALE_RANGE = (1e-4, 1e4)  # learnt scales stay inside; separable data would drive them to infinity
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(Likelihood):
     """p(y|z) = 1 / (1 + exp(-scale y z)), y in {-1, +1}.
 
     ``moments="exact"`` integrates to about 1e-11. ``moments="variational"`` takes posterior and score from
@@ -28,16 +29,19 @@ class Logistic:
     moments: str = "exact"
 
     learnable: ClassVar[tuple[str, ...]] = ("scale",)
-    default_learn: ClassVar[tuple[str, ...]] = ()
-    kinks: ClassVar[tuple[float, ...]] = ()
 
     def __post_init__(self) -> None:
-        require_positive("Logistic", "scale", self.scale)
+        check_parameter(self, "scale", lambda scale: scale > 0, "positive and finite")
         if self.moments not in ("exact", "variational"):
             raise ValueError(
                 f'Logistic: moments must be "exact" or "variational", got {self.moments!r}. '
                 'Use "exact" unless you want the paper\'s Algorithm 2.'
             )
+
+    @property
+    def is_exact(self) -> bool:
+        """Not with variational moments, whose tau_s is not the slope of their s."""
+        return self.moments == "exact"
 
     def posterior(self, y: Any, p: Any, tau_p: Any) -> Moments:
         """Mean and variance of p(y|z) N(z; p, tau_p) / C, or their variational stand-ins."""
@@ -94,10 +98,6 @@ class Logistic:
         level = np.asarray(level, dtype=float)
         return -(level + np.log(-np.expm1(-level))) / self.scale
 
-    def predict_proba(self, z_mean: Any, z_var: Any) -> Array:
-        """P(y = +1) = integral of p(1|z) N(z; z_mean, z_var) dz."""
-        return np.exp(self.log_partition(1.0, z_mean, z_var))
-
     def em_update(
         self, y: Any, p: Any, tau_p: Any, learn: Iterable[str] | None = None, weights: Any = None
     ) -> "Logistic":
@@ -106,8 +106,7 @@ class Logistic:
         Exact moments: sum_m w_m E[log p(y_m|z_m; scale)] under the posterior of the present scale.
         Variational moments: the root of the paper's eq. alpha_em_upd.
         """
-        names = require_known("Logistic", self.default_learn if learn is None else learn, self.learnable)
-        if "scale" not in names:
+        if "scale" not in learnt_names(self, learn):
             return self
         rows = scale_tuning.training_rows(y, p, tau_p, weights)
         if self.moments == "variational":

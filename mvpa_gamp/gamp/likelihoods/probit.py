@@ -9,15 +9,16 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from mvpa_gamp.gamp.gaussian_tails import inverse_mills, truncated_normal
 from mvpa_gamp.gamp.likelihoods import scale_tuning
-from mvpa_gamp.gamp.likelihoods.parameter_checks import require_known, require_positive
+from mvpa_gamp.gamp.likelihoods.protocol import Likelihood
 from mvpa_gamp.gamp.likelihoods.root_finding import increasing_root
 from mvpa_gamp.gamp.moments import Array, Moments, Slopes
+from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 
 VAR_RANGE = (1e-8, 1e8)  # learnt variances stay inside
 
 
 @dataclass(frozen=True)
-class Probit:
+class Probit(Likelihood):
     """p(y|z) = Phi(y z / sqrt(var)), y in {-1, +1}: the sign of z plus Gaussian noise of variance ``var``.
 
     The paper writes Phi(y z / v) in places; its closed forms belong to the square root.
@@ -26,11 +27,9 @@ class Probit:
     var: Any = 1.0
 
     learnable: ClassVar[tuple[str, ...]] = ("var",)
-    default_learn: ClassVar[tuple[str, ...]] = ()
-    kinks: ClassVar[tuple[float, ...]] = ()
 
     def __post_init__(self) -> None:
-        require_positive("Probit", "var", self.var)
+        check_parameter(self, "var", lambda var: var > 0, "positive and finite")
 
     def posterior(self, y: Any, p: Any, tau_p: Any) -> Moments:
         """Mean and variance of Phi(y z/sqrt(var)) N(z; p, tau_p) / C.
@@ -52,12 +51,8 @@ class Probit:
         _, margin, _, total = self._standard(y, p, tau_p)
         return np.asarray(log_ndtr(margin / np.sqrt(total)))
 
-    def score(self, y: Any, p: Any, tau_p: Any) -> Slopes:
-        """s = y m / sqrt(var + tau_p) and tau_s = m (m + c) / (var + tau_p)."""
-        return self.evaluate(y, p, tau_p)[0]
-
     def evaluate(self, y: Any, p: Any, tau_p: Any) -> tuple[Slopes, Array]:
-        """``score`` and ``log_partition``."""
+        """s = y m / sqrt(var + tau_p), tau_s = m (m + c) / (var + tau_p), and ``log_partition``."""
         sign, margin, _, total = self._standard(y, p, tau_p)
         root = np.sqrt(total)
         c = margin / root
@@ -94,10 +89,6 @@ class Probit:
         """The margin y z at which the loss equals ``level``: sqrt(var) Phi^-1(exp(-level))."""
         return np.sqrt(self.var) * np.asarray(ndtri_exp(-np.asarray(level, dtype=float)))
 
-    def predict_proba(self, z_mean: Any, z_var: Any) -> Array:
-        """P(y = +1) = Phi(z_mean / sqrt(var + z_var))."""
-        return np.exp(self.log_partition(1.0, z_mean, z_var))
-
     def em_update(
         self, y: Any, p: Any, tau_p: Any, learn: Iterable[str] | None = None, weights: Any = None
     ) -> "Probit":
@@ -106,8 +97,7 @@ class Probit:
         The paper's eq. probit_em_upd with c = y z/sqrt(v), whose derivative is -c/(2 v) phi(c)/Phi(c);
         the sum is concave in 1/sqrt(v), which is what the search varies.
         """
-        names = require_known("Probit", self.default_learn if learn is None else learn, self.learnable)
-        if "var" not in names:
+        if "var" not in learnt_names(self, learn):
             return self
         rows = scale_tuning.training_rows(y, p, tau_p, weights)
         slope = scale_tuning.expected_slope(self, rows, np.sqrt(self.var), _pull)

@@ -3,7 +3,10 @@
 from collections.abc import Iterable
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+
 from mvpa_gamp.gamp.moments import Array, Moments, Slopes
+from mvpa_gamp.gamp.parameters import learnt_names
 
 Self = TypeVar("Self", bound="Likelihood")
 
@@ -13,20 +16,34 @@ class Likelihood(Protocol):
     """A frozen dataclass of parameters, each a number or one value per column, and elementwise steps.
 
     y, p and tau_p broadcast together, usually (M, B); N(z; p, tau_p) is the Gaussian a step works against
-    and C = integral of p(y|z) N(z; p, tau_p) dz. Rows that do not count are masked by the caller.
+    and C = integral of p(y|z) N(z; p, tau_p) dz. Rows that do not count are masked by the caller. The facts
+    and steps that have a body are defaults for those that extend this class.
     """
 
     @property
     def learnable(self) -> tuple[str, ...]:
-        """Names ``em_update`` can learn."""
+        """Names ``em_update`` can learn; none unless said."""
+        return ()
 
     @property
     def default_learn(self) -> tuple[str, ...]:
-        """Names ``em_update`` learns unless told otherwise."""
+        """Names ``em_update`` learns unless told otherwise; none unless said."""
+        return ()
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """Margins y z at which the loss has a corner."""
+        """Margins y z at which the loss has a corner; none unless said."""
+        return ()
+
+    @property
+    def is_normalised(self) -> bool:
+        """Whether p(+1|z) + p(-1|z) = 1."""
+        return True
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether ``score`` gives the derivatives of ``log_partition``, and not an approximation."""
+        return True
 
     def posterior(self, y: Any, p: Any, tau_p: Any) -> Moments:
         """Mean and variance of p(y|z) N(z; p, tau_p) / C."""
@@ -36,6 +53,7 @@ class Likelihood(Protocol):
 
     def score(self, y: Any, p: Any, tau_p: Any) -> Slopes:
         """s = d log C / dp and tau_s = -d^2 log C / dp^2."""
+        return self.evaluate(y, p, tau_p)[0]
 
     def evaluate(self, y: Any, p: Any, tau_p: Any) -> tuple[Slopes, Array]:
         """``score`` and ``log_partition`` at the price of one."""
@@ -55,10 +73,17 @@ class Likelihood(Protocol):
     def margin_at_loss(self, level: Any) -> Array:
         """The margin y z at which the loss equals ``level`` > 0."""
 
+    def log_odds(self, z_mean: Any, z_var: Any) -> Array:
+        """log P(y = +1) - log P(y = -1) of a new label for z ~ N(z_mean, z_var)."""
+        return self.log_partition(1.0, z_mean, z_var) - self.log_partition(-1.0, z_mean, z_var)
+
     def predict_proba(self, z_mean: Any, z_var: Any) -> Array:
-        """P(y = +1) for z ~ N(z_mean, z_var)."""
+        """P(y = +1) of a new label for z ~ N(z_mean, z_var)."""
+        return np.exp(self.log_partition(1.0, z_mean, z_var))
 
     def em_update(
         self: Self, y: Any, p: Any, tau_p: Any, learn: Iterable[str] | None = None, weights: Any = None
     ) -> Self:
         """One M-step of the named parameters, per column; ``weights`` is 1 on training rows, else 0."""
+        learnt_names(self, learn)
+        return self

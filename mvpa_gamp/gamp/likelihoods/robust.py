@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from mvpa_gamp.gamp.likelihoods.parameter_checks import require_known
 from mvpa_gamp.gamp.likelihoods.protocol import Likelihood
 from mvpa_gamp.gamp.likelihoods.robust_prox import global_minimum
 from mvpa_gamp.gamp.likelihoods.scale_tuning import Rows, training_rows
 from mvpa_gamp.gamp.moments import Array, Moments, Slopes
+from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 
 FLIP_RANGE = (1e-6, 0.5 - 1e-6)  # learnt flip rates stay inside
 _SADDLE = 1e-10  # the proximal slope 1/(1 + tau_p loss'') is capped at 1e10, where two minima merge
 
 
 @dataclass(frozen=True)
-class Robust:
+class Robust(Likelihood):
     """p(y|z) = flip + (1 - 2 flip) p*(y|z), p* the likelihood ``base`` and 0 <= flip < 1/2.
 
     For normalised p* this is a label flipped with probability ``flip``. Over the un-normalised hinge the
@@ -35,12 +35,8 @@ class Robust:
                 f"Robust: base must be a plain likelihood such as Logistic(), got {self.base!r}. "
                 "Give the likelihood of the clean labels."
             )
-        flip = np.asarray(self.flip, dtype=float)
-        if not np.all((flip >= 0) & (flip < 0.5)):
-            raise ValueError(
-                f"Robust: flip must lie in [0, 0.5), got {self.flip!r}. "
-                "Give the fraction of wrong labels, one number or one per column."
-            )
+        expected = "the fraction of wrong labels, in [0, 0.5)"
+        check_parameter(self, "flip", lambda flip: (flip >= 0) & (flip < 0.5), expected)
 
     @property
     def learnable(self) -> tuple[str, ...]:
@@ -57,6 +53,16 @@ class Robust:
         """Those of the base."""
         return self.base.kinks
 
+    @property
+    def is_normalised(self) -> bool:
+        """As the base."""
+        return self.base.is_normalised
+
+    @property
+    def is_exact(self) -> bool:
+        """As the base."""
+        return self.base.is_exact
+
     def posterior(self, y: Any, p: Any, tau_p: Any) -> Moments:
         """The paper's robust table: with probability C_y the prior N(p, tau_p), else the base posterior."""
         (s, _), log_c = self.base.evaluate(y, p, tau_p)
@@ -71,12 +77,8 @@ class Robust:
         """log(flip + (1 - 2 flip) C*)."""
         return self._log_mix(self.base.log_partition(y, p, tau_p))
 
-    def score(self, y: Any, p: Any, tau_p: Any) -> Slopes:
-        """s = (1 - C_y) s* and tau_s = (1 - C_y) (tau_s* - C_y s*^2), which may be negative."""
-        return self.evaluate(y, p, tau_p)[0]
-
     def evaluate(self, y: Any, p: Any, tau_p: Any) -> tuple[Slopes, Array]:
-        """``score`` and ``log_partition``."""
+        """s = (1 - C_y) s*, tau_s = (1 - C_y) (tau_s* - C_y s*^2), which may be negative, and log C."""
         slopes, log_c = self.base.evaluate(y, p, tau_p)
         return self._dilute(slopes, log_c), self._log_mix(log_c)
 
@@ -109,6 +111,10 @@ class Robust:
             -np.log((np.exp(-np.asarray(level, dtype=float)) - flip) / (1.0 - 2.0 * flip))
         )
 
+    def log_odds(self, z_mean: Any, z_var: Any) -> Array:
+        """The base's: a new clean example is not flipped."""
+        return self.base.log_odds(z_mean, z_var)
+
     def predict_proba(self, z_mean: Any, z_var: Any) -> Array:
         """P(true label = +1), the base's: a new clean example is not flipped."""
         return self.base.predict_proba(z_mean, z_var)
@@ -122,7 +128,7 @@ class Robust:
         p(label wrong | y) = flip (1 - C*)/(flip + (1 - 2 flip) C*), kept within FLIP_RANGE. The base sees
         every row twice, as (y, right) and (-y, wrong), with these probabilities as weights.
         """
-        names = require_known("Robust", self.default_learn if learn is None else learn, self.learnable)
+        names = learnt_names(self, learn)
         if not names:
             return self
         rows = training_rows(y, p, tau_p, weights)

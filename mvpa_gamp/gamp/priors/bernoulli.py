@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logit, xlog1py
 
 from mvpa_gamp.gamp.moments import Array, Moments
+from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
+from mvpa_gamp.gamp.priors.bernoulli_gaussian_kernel import bernoulli_gaussian_step
 from mvpa_gamp.gamp.priors.gaussian import Gaussian
 from mvpa_gamp.gamp.priors.prior import (
     Parameter,
@@ -15,12 +18,11 @@ from mvpa_gamp.gamp.priors.prior import (
     ScalarPosterior,
     Statistics,
     channel,
-    check_parameter,
     finite_or,
     held_count,
-    learnt_names,
     row_count,
 )
+from mvpa_gamp.gamp.weights_step import StepFunction
 
 _LOG_2PI = float(np.log(2 * np.pi))
 # Learning keeps the rate this far from 0 and 1, from where no data could bring it back.
@@ -39,6 +41,8 @@ class Bernoulli(Prior):
 
     rate: Parameter = 0.1
     slab: Prior = field(default_factory=Gaussian)
+
+    has_atom: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_parameter(self, "rate", lambda rate: (rate > 0) & (rate <= 1), "in (0, 1]")
@@ -70,6 +74,10 @@ class Bernoulli(Prior):
     def inclusion(self, r: ArrayLike, tau_r: ArrayLike) -> Array:
         """P(w != 0 | r), from log-odds: tiny probabilities keep their relative accuracy."""
         return self.condition(r, tau_r).inclusion.astype(channel(r, tau_r)[0].dtype, copy=False)
+
+    def fused_step(self) -> StepFunction | None:
+        """The compiled step of a Bernoulli-Gaussian prior; other slabs have none."""
+        return bernoulli_gaussian_step(self.rate, self.slab) if isinstance(self.slab, Gaussian) else None
 
     def scaled(self, factor: Parameter) -> "Bernoulli":
         """The prior of factor times w: the slab scales, the rate stays."""

@@ -10,6 +10,7 @@ from scipy.special import erfcx
 
 from mvpa_gamp.gamp.gaussian_tails import truncated_normal
 from mvpa_gamp.gamp.moments import Array, Moments
+from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 from mvpa_gamp.gamp.priors.moment_matching import match_both, match_l1, match_l2
 from mvpa_gamp.gamp.priors.prior import (
     VARIANCE_FLOOR,
@@ -17,11 +18,9 @@ from mvpa_gamp.gamp.priors.prior import (
     Prior,
     Statistics,
     channel,
-    check_parameter,
     column_sum,
     finite_or,
     held_count,
-    learnt_names,
     row_count,
 )
 
@@ -49,6 +48,8 @@ class ElasticNet(Prior):
 
     learnable: ClassVar[tuple[str, ...]] = ("l1", "l2")
     default_learn: ClassVar[tuple[str, ...]] = ("l1", "l2")
+    modes: ClassVar[tuple[str, ...]] = ("sum-product", "max-sum")
+    l1_name: ClassVar[str] = "l1"
 
     def __post_init__(self) -> None:
         for name in ("l1", "l2"):

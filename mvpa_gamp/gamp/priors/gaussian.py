@@ -8,18 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mvpa_gamp.gamp.moments import Array, Moments
+from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 from mvpa_gamp.gamp.priors.prior import (
     VARIANCE_FLOOR,
     Parameter,
     Prior,
     Statistics,
     channel,
-    check_parameter,
     column_sum,
     common_shape,
     finite_or,
     held_count,
-    learnt_names,
     row_count,
 )
 
@@ -41,6 +40,7 @@ class Gaussian(Prior):
 
     learnable: ClassVar[tuple[str, ...]] = ("mean", "var")
     default_learn: ClassVar[tuple[str, ...]] = ("var",)
+    modes: ClassVar[tuple[str, ...]] = ("sum-product", "max-sum")
 
     def __post_init__(self) -> None:
         check_parameter(self, "mean", lambda mean: True, "finite")

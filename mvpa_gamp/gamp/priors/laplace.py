@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mvpa_gamp.gamp.moments import Array, Moments
+from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 from mvpa_gamp.gamp.priors.elastic_net import ElasticNetPosterior, shrunken_soft_threshold
 from mvpa_gamp.gamp.priors.prior import (
     VARIANCE_FLOOR,
@@ -15,10 +16,8 @@ from mvpa_gamp.gamp.priors.prior import (
     Prior,
     Statistics,
     channel,
-    check_parameter,
     finite_or,
     held_count,
-    learnt_names,
 )
 
 
@@ -33,6 +32,8 @@ class Laplace(Prior):
 
     learnable: ClassVar[tuple[str, ...]] = ("rate",)
     default_learn: ClassVar[tuple[str, ...]] = ("rate",)
+    modes: ClassVar[tuple[str, ...]] = ("sum-product", "max-sum")
+    l1_name: ClassVar[str] = "rate"
 
     def __post_init__(self) -> None:
         check_parameter(self, "rate", lambda rate: rate > 0, "positive and finite")

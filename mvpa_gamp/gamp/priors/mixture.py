@@ -8,17 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mvpa_gamp.gamp.moments import Array, Moments
-from mvpa_gamp.gamp.parameters import vector
+from mvpa_gamp.gamp.parameters import check_parameter, learnt_names, vector
 from mvpa_gamp.gamp.priors.gaussian import GaussianPosterior, gaussian_m_step
 from mvpa_gamp.gamp.priors.prior import (
     Parameter,
     Prior,
     Statistics,
     channel,
-    check_parameter,
     finite_or,
     held_count,
-    learnt_names,
     row_count,
 )
 

@@ -6,14 +6,15 @@ the sums that expectation maximisation needs. A record lets a Bernoulli prior as
 while the special functions are evaluated once.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import fields
-from typing import Any, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mvpa_gamp.gamp.moments import Array, Moments
+from mvpa_gamp.gamp.weights_step import StepFunction
 
 Parameter = float | Array
 Statistics = dict[str, Array]
@@ -46,9 +47,13 @@ class Prior:
     """Steps that every prior derives from its ``condition``; r and tau_r broadcast, usually (N, B).
 
     Results have the dtype of r. A subclass is a frozen dataclass of parameters, each a number or one
-    value per column (B,), with ``condition``, ``log_partition`` and ``maximize``, and ``prox`` and
-    ``penalty`` where max-sum GAMP is defined.
+    value per column (B,), with ``condition``, ``log_partition`` and ``maximize``. It states its ``modes``;
+    where max-sum GAMP is one of them there are also ``prox`` and ``penalty``.
     """
+
+    modes: ClassVar[tuple[str, ...]] = ("sum-product",)
+    l1_name: ClassVar[str] = ""  # of the parameter that is an l1 penalty, if there is one
+    has_atom: ClassVar[bool] = False  # whether w is zero with a probability, 1 - ``rate``
 
     @property
     def learnable(self) -> tuple[str, ...]:
@@ -105,12 +110,22 @@ class Prior:
         """The prior of factor times w, for a positive factor."""
         raise NotImplementedError
 
+    def fused_step(self) -> StepFunction | None:
+        """The sum-product step of one block in a single compiled pass over float32, where there is one."""
+        return None
+
+    def require_mode(self, mode: str) -> None:
+        """Refuse a mode that is not among ``modes``."""
+        if mode not in self.modes:
+            raise ValueError(
+                f"A {type(self).__name__} prior has no {mode} step. Use mode='sum-product', or max-sum with "
+                "a Gaussian, Laplace or ElasticNet prior."
+            )
+
     def prox(self, r: ArrayLike, tau_r: ArrayLike) -> Moments:
         """Proximal point and tau_r times its slope: the max-sum step, lines 19 and 20 of Algorithm 1."""
-        raise ValueError(
-            f"A {type(self).__name__} prior has no max-sum step. Use mode='sum-product', or max-sum with "
-            "a Gaussian, Laplace or ElasticNet prior."
-        )
+        self.require_mode("max-sum")
+        raise NotImplementedError
 
     def penalty(self, w: ArrayLike) -> Array:
         """-log p(w) up to a constant: the regulariser that max-sum GAMP minimises."""
@@ -150,20 +165,6 @@ def row_count(shape: tuple[int, ...], weights: Array | None) -> Array:
     return np.full(shape[1:], float(shape[0])) if weights is None else column_sum(shape, weights)
 
 
-def learnt_names(prior: Prior, learn: Iterable[str] | None) -> tuple[str, ...]:
-    """The names to learn, checked; None means the prior's default."""
-    if learn is None:
-        return prior.default_learn
-    names = (learn,) if isinstance(learn, str) else tuple(learn)
-    unknown = [name for name in names if name not in prior.learnable]
-    if unknown:
-        raise ValueError(
-            f"{type(prior).__name__} cannot learn {', '.join(map(repr, unknown))}. "
-            f"It can learn {', '.join(map(repr, prior.learnable))}."
-        )
-    return names
-
-
 def held_count(count: Array) -> Array:
     """``count`` where it holds data and NaN elsewhere, which ``finite_or`` turns back into the old value."""
     return np.where(count > EMPTY, count, np.nan)
@@ -173,25 +174,6 @@ def finite_or(new: ArrayLike, old: Parameter) -> Array:
     """``new`` where it is finite, ``old`` elsewhere: a column that failed keeps its parameters."""
     new = np.asarray(new, dtype=float)
     return np.where(np.isfinite(new), new, old)
-
-
-def check_parameter(
-    prior: Prior, name: str, valid: Callable[[np.ndarray], Any], expected: str, ndim: int = 0
-) -> None:
-    """Store a field as a float or an array of ``ndim`` or ``ndim`` + 1 axes, or say what is wrong."""
-    given = getattr(prior, name)
-    try:
-        value = np.array(given, dtype=float)
-    except (TypeError, ValueError):
-        value = np.array(np.nan)
-    shaped = ndim <= value.ndim <= ndim + 1 and value.size > 0
-    if not shaped or not np.all(np.isfinite(value) & valid(value)):
-        shape = "one value per component" if ndim else "one number"
-        raise ValueError(
-            f"{type(prior).__name__}: {name} must be {expected}, got {given!r}. "
-            f"Give {shape}, or {'(components, columns)' if ndim else 'one value per column'}."
-        )
-    object.__setattr__(prior, name, value if value.ndim else float(value))
 
 
 def parameter_shapes(prior: Prior) -> list[tuple[int, ...]]:

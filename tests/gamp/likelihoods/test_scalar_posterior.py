@@ -17,6 +17,20 @@ def test_is_a_likelihood(likelihood):
     assert set(likelihood.default_learn) <= set(likelihood.learnable) <= set(parameters(likelihood))
 
 
+def test_states_whether_its_probabilities_sum_to_one(likelihood):
+    z = np.linspace(-3, 3, 13)
+    total = np.exp(-likelihood.loss(1.0, z)) + np.exp(-likelihood.loss(-1.0, z))
+    assert likelihood.is_normalised == np.allclose(total, 1.0)
+    odds = likelihood.log_odds(z, 0.7)
+    np.testing.assert_allclose(1 / (1 + np.exp(-odds)), likelihood.predict_proba(z, 0.7), rtol=1e-12)
+
+
+def test_variational_moments_are_not_exact():
+    for base in (Logistic(moments="variational"), Robust(Logistic(moments="variational"))):
+        assert not base.is_exact
+    assert Logistic().is_exact and Robust(Hinge()).is_exact
+
+
 def test_agrees_with_quadrature(likelihood, exact, grid):
     if isinstance(likelihood, Robust) or likelihood != type(likelihood)():
         # All points for the defaults: a robust likelihood is made of them, a scale is a change of units.

@@ -247,7 +247,7 @@ def test_laplace_rate_is_count_over_summed_size(data):
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(ValueError, match=r"Gaussian cannot learn 'rate'. It can learn 'mean', 'var'."):
+    with pytest.raises(ValueError, match=r"Gaussian cannot learn 'rate'; it can learn 'mean', 'var'."):
         Gaussian().em_update(np.zeros((2, 1)), 1.0, learn=["rate"])
-    with pytest.raises(ValueError, match=r"Bernoulli cannot learn 'var'. It can learn 'rate', 'slab.mean'"):
+    with pytest.raises(ValueError, match=r"Bernoulli cannot learn 'var'; it can learn 'rate', 'slab.mean'"):
         Bernoulli().maximize({}, "var")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mvpa_gamp.gamp.parameters import parameters, with_parameters
 from mvpa_gamp.gamp.priors import PRIORS, Bernoulli, ElasticNet, Gaussian, GaussianMixture, Laplace
 
 WITH_PROX = [
@@ -74,3 +75,18 @@ def test_priors_without_a_max_sum_step_say_what_to_use(name):
     if isinstance(prior, Bernoulli):
         with pytest.raises(ValueError, match="no penalty: its density is infinite at w = 0"):
             prior.penalty(np.zeros(2))
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_priors_state_what_they_can_do(name):
+    prior = PRIORS[name]()
+    assert "sum-product" in prior.modes
+    if "max-sum" in prior.modes:
+        assert np.isfinite(prior.prox(np.ones(2), 1.0)).all() and np.isfinite(prior.penalty(np.ones(2))).all()
+    else:
+        with pytest.raises(ValueError, match=f"A {type(prior).__name__} prior has no max-sum step"):
+            prior.require_mode("max-sum")
+    assert prior.has_atom == (prior.inclusion(0.0, 1.0) < 1)
+    if prior.l1_name:  # its weight in the penalty is |w|
+        more = with_parameters(prior, {prior.l1_name: parameters(prior)[prior.l1_name] + 1})
+        assert more.penalty(-2.0) - prior.penalty(-2.0) == pytest.approx(2.0)

@@ -1,8 +1,9 @@
-"""Blocks of features on all cores, without fighting the BLAS.
+"""Blocks of work on all cores, without fighting the BLAS: the one rule for every loop over blocks.
 
 The products of one block are too small for a threaded BLAS, whose threads then wait for each other (ten
 times slower on a busy machine). So the BLAS gets one thread and blocks are spread over Python threads, as
-many as the BLAS would have had: NumPy releases the interpreter lock in products and element-wise work.
+many as this process may use: NumPy releases the interpreter lock in products and element-wise work. A limit
+that an outer loop set for the BLAS does not count: it is there so that digits do not depend on cores.
 Results do not depend on the number of threads, because sums over blocks are taken in their order.
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-_BLOCKS_PER_THREAD = 3  # fewer do not pay for handing them over
+_BLOCKS_PER_THREAD = 3  # fewer blocks of features do not pay for handing them over
 _LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 BlockMap = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
@@ -38,9 +39,12 @@ def allowed_threads() -> int:
 
 
 @contextmanager
-def block_threads(n_blocks: int) -> Iterator[BlockMap]:
-    """A ``map`` over blocks that uses the cores this process may use, results in order."""
-    workers = min(allowed_threads(), n_blocks // _BLOCKS_PER_THREAD)
+def block_threads(n_blocks: int, per_thread: int = _BLOCKS_PER_THREAD) -> Iterator[BlockMap]:
+    """A ``map`` over blocks that uses the cores this process may use, results in order.
+
+    ``per_thread`` is how many blocks a further thread is worth: 1 where a block is a whole fit.
+    """
+    workers = min(allowed_threads(), n_blocks // per_thread)
     with _controller().limit(limits=1, user_api="blas"):
         if workers < 2:
             yield map

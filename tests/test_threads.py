@@ -1,9 +1,14 @@
 """Threads over blocks: as many as allowed, and never a different answer."""
 
+from threading import Barrier
+
 import numpy as np
 import pytest
 
-from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Logistic, SolverSettings, fit_em, threads
+from mvpa_gamp import threads
+from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Logistic, SolverSettings, fit_em
+from mvpa_gamp.methods import l1_path
+from mvpa_gamp.methods.l1_working_set import Settings
 
 
 def test_the_environment_may_allow_fewer_threads_than_cores(monkeypatch):
@@ -35,3 +40,23 @@ def test_the_number_of_threads_does_not_change_a_bit(monkeypatch, dtype):
         fits.append(fit_em(design, y, Logistic(), Bernoulli(0.01, Gaussian(0.0, 1e-2)), settings).result)
     for name in ("coef", "coef_var", "z", "tau_z", "p", "cavity_score"):
         np.testing.assert_array_equal(getattr(fits[0], name), getattr(fits[1], name), err_msg=name)
+
+
+def test_the_l1_path_uses_the_allowed_threads_inside_a_limit_of_the_blas(monkeypatch):
+    rng = np.random.default_rng(1)
+    X, labels = rng.standard_normal((12, 30)), np.where(rng.random((90, 12)) < 0.5, -1.0, 1.0)
+    labels[:, :2] = (-1.0, 1.0)
+    lambdas = np.full((1, 90), 2.0)
+    settings = Settings(tol=1e-4, max_iter=1000, fit_intercept=False)
+    alone = l1_path.solve_path(X, labels, lambdas, settings)[0]
+    everybody, one = Barrier(3, timeout=10), l1_path.solve_block  # 90 fits are three blocks
+
+    def together(*given):
+        everybody.wait()  # broken after ten seconds unless three threads are here at once
+        return one(*given)
+
+    monkeypatch.setattr(threads, "allowed_threads", lambda: 3)
+    monkeypatch.setattr(l1_path, "solve_block", together)
+    with threads.block_threads(1):  # as the commands do
+        fits = l1_path.solve_path(X, labels, lambdas, settings)[0]
+    np.testing.assert_array_equal(fits.decision, alone.decision)

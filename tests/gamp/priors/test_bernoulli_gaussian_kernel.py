@@ -12,9 +12,9 @@ from mvpa_gamp.gamp import (
     SolverSettings,
     batch,
     fit_em,
-    fused,
 )
 from mvpa_gamp.gamp.parameters import expand
+from mvpa_gamp.gamp.priors import bernoulli_gaussian_kernel
 from mvpa_gamp.gamp.starts import start_prior
 from mvpa_gamp.gamp.weights_step import Weights, is_worth_compiling, step_function
 
@@ -71,7 +71,8 @@ def test_the_python_that_is_compiled_says_the_same(monkeypatch):
     rng = np.random.default_rng(4)
     precision = rng.gamma(2.0, 150.0, (300, N_COLUMNS))  # more than one run of sums
     adjoint = rng.standard_normal(precision.shape) * 2 * np.sqrt(precision)
-    monkeypatch.setattr(fused, "_kernel", lambda: fused._bernoulli_gaussian)
+    python = bernoulli_gaussian_kernel._bernoulli_gaussian
+    monkeypatch.setattr(bernoulli_gaussian_kernel, "_kernel", lambda: python)
     assert_same(*both_steps(Bernoulli(0.05, Gaussian(0.3, 0.01)), adjoint, precision), rtol=2e-5)
 
 

@@ -1,6 +1,6 @@
 """The Bernoulli-Gaussian step of one block in a single compiled pass, float32.
 
-The same formulas as ``priors/bernoulli.py`` and ``priors/gaussian.py``, ordered so that every element takes
+The same formulas as ``bernoulli.py`` and ``gaussian.py``, ordered so that every element takes
 two divisions, one exponential and one logarithm, all of which the compiler turns into vector instructions.
 Sums are taken over short runs in float32 and over runs in float64.
 """
@@ -12,19 +12,18 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
-from .compiled import compiler
-from .moments import Array
-from .priors import Bernoulli
-from .weights_step import BlockStep, StepFunction, Weights
+from mvpa_gamp.gamp.compiled import compiler
+from mvpa_gamp.gamp.moments import Array
+from mvpa_gamp.gamp.priors.gaussian import Gaussian
+from mvpa_gamp.gamp.weights_step import BlockStep, StepFunction, Weights
 
 _SUMS = ("slab.count", "slab.first", "slab.second")
 
 
-def bernoulli_gaussian_step(prior: Bernoulli) -> StepFunction:
+def bernoulli_gaussian_step(rate: Any, slab: Gaussian) -> StepFunction:
     """The fused step of a Bernoulli prior with a Gaussian slab, parameters one per column."""
     kernel = _kernel()
-    slab: Any = prior.slab
-    parameters = [np.asarray(part, dtype=np.float32) for part in (logit(prior.rate), slab.mean, slab.var)]
+    parameters = [np.asarray(part, dtype=np.float32) for part in (logit(rate), slab.mean, slab.var)]
 
     def step(
         last: Weights, new: Weights, at: slice, adjoint: Array, precision: Array, mix: Array

@@ -1,0 +1,61 @@
+"""The state that a solve returns of every column: its best so far, or its last."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .batch import Batch
+from .models import Models
+from .moments import Array, Moments
+from .result import some_features
+
+
+@dataclass
+class Best:
+    """One state per column of the whole problem; weights follow from r, tau_r and the models."""
+
+    models: Models  # with which each state was computed
+    r: Array  # (N, B)
+    tau_r: Array  # (N, B)
+    p: Array  # (M, B)
+    tau_p: Array  # (M, B)
+    intercept: Array  # (B,)
+    iteration: NDArray  # (B,) that reached it
+    score: Array  # (B,) -inf before there is one
+
+    @classmethod
+    def begin(cls, batch: Batch) -> "Best":
+        """The start, for columns that never get further."""
+        n_rows, _, n_columns = batch.design.shape
+        r, tau_r = (np.empty_like(part) for part in batch.state.weights[2:])
+        p, tau_p = np.zeros((n_rows, n_columns)), np.zeros((n_rows, n_columns))
+        nothing = np.full(n_columns, -np.inf)
+        best = cls(batch.models, r, tau_r, p, tau_p, np.zeros(n_columns), np.zeros(n_columns, int), nothing)
+        best.store(batch, np.arange(n_columns), nothing, 0)
+        return best
+
+    def store(self, batch: Batch, local: NDArray, score: Array, iteration: int) -> None:
+        """Overwrite some columns (``local`` numbers within the batch) with their present state."""
+        state, at = batch.state, batch.columns[local]
+        for to, column in zip(at, local, strict=True):
+            self.r[:, to], self.tau_r[:, to] = state.weights.r[:, column], state.weights.tau_r[:, column]
+        self.intercept[at] = state.intercept[local]
+        self.tau_p[:, at] = state.tau_z[:, local]
+        self.p[:, at] = (state.z + state.intercept - state.s * state.tau_z)[:, local]
+        self.iteration[at], self.score[at] = iteration, score
+        self.models = self.models.replaced(at, batch.made_with, local)
+
+    def store_better(self, batch: Batch, score: Array, iteration: int) -> None:
+        """Overwrite the columns whose score is their best so far."""
+        is_new = batch.damping.failures == 0  # a move that failed has been taken back
+        better = np.flatnonzero(is_new & (score > self.score[batch.columns]))
+        self.store(batch, better, score[better], iteration)
+
+    def weights(self, mode: str) -> Moments:
+        """Means and variances of the weights, (N, B)."""
+        coef, coef_var = np.empty_like(self.r), np.empty_like(self.r)
+        step = self.models.prior.posterior if mode == "sum-product" else self.models.prior.prox
+        for at in some_features(len(coef)):
+            coef[at], coef_var[at] = step(self.r[at], self.tau_r[at])
+        return Moments(coef, coef_var)

@@ -1,0 +1,20 @@
+"""The works that describe the methods, in full, as a paper would list them."""
+
+ZINIEL_2015 = (
+    "Ziniel J, Schniter P, Sederberg P (2015). Binary linear classification and feature selection via "
+    "generalized approximate message passing. IEEE Transactions on Signal Processing 63(8), 2020–2032. "
+    "doi:10.1109/TSP.2015.2407311"
+)
+BECKER_2011 = (
+    "Becker SR, Candès EJ, Grant MC (2011). Templates for convex cone problems with applications to sparse "
+    "signal recovery. Mathematical Programming Computation 3, 165–218. doi:10.1007/s12532-011-0029-5"
+)
+PLAN_2013 = (
+    "Plan Y, Vershynin R (2013). Robust 1-bit compressed sensing and sparse logistic regression: a convex "
+    "programming approach. IEEE Transactions on Information Theory 59(1), 482–494. "
+    "doi:10.1109/TIT.2012.2207945"
+)
+FAN_2008 = (
+    "Fan RE, Chang KW, Hsieh CJ, Wang XR, Lin CJ (2008). LIBLINEAR: a library for large linear "
+    "classification. Journal of Machine Learning Research 9, 1871–1874."
+)
