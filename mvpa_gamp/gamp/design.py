@@ -40,12 +40,12 @@ class Design:
     train : (M, B) or (M,) bool, True where a row's label may be used; None means all rows, one column.
     center : mean removal without touching X, because GAMP expects features around zero. (N,) is subtracted
         from every row; "train" subtracts from each column the mean of its own training rows; None nothing.
-        Sparse X stays sparse; an (N,) center then costs two more products, "train" none.
+        Sparse X stays sparse; a center then costs two more products.
 
     Training means need not be known: slopes that sum to zero over the training rows do not feel them, scores
     lose their training mean instead (``balanced`` and ``around_training_mean``, called by the solver), and
-    squares are taken around means of the column's own training rows (``OwnMeanBlock``; of sparse X around
-    zero). So a column depends on its training rows alone.
+    squares are taken around means of the column's own training rows (``OwnMeanBlock``). So a column depends
+    on its training rows alone.
 
     >>> import numpy as np
     >>> from mvpa_gamp.gamp import Design
@@ -63,7 +63,7 @@ class Design:
             self.center = _common_center(center, self.X)
         else:
             self.center = None if center is None else _checked_center(center, self.X)
-        self._sparse = SparseBlock(self.X) if self.is_sparse else None
+        self._sparse = _sparse_block(self.X, self.center)
         self._groups = None if self.is_sparse else row_groups(self.train)
         self._energy = self._row_energy()
         if self._balances and self.center is not None:
@@ -99,7 +99,7 @@ class Design:
         part = copy(self)
         part.X = self.X[:, features].astype(dtype)
         part.center = None if self.center is None else self.center[features].astype(dtype)
-        part._sparse = SparseBlock(part.X) if self.is_sparse else None
+        part._sparse = _sparse_block(part.X, part.center)
         part._energy = part._row_energy()
         return part
 
@@ -148,13 +148,14 @@ class Design:
         return self._energy
 
     def _row_energy(self) -> Array:
-        n_columns = self.shape[2] if self._balances and not self.is_sparse else 1
+        n_columns = self.shape[2] if self._balances else 1
         ones = np.ones((self.shape[1], n_columns), dtype=self.dtype)
 
         def visit(block: Block) -> tuple[Array, float]:
             self.center_squares(block)
             with np.errstate(over="ignore", invalid="ignore"):
-                return block.forward_squares(ones[block.features]), 0.0
+                part = ones[block.features]
+                return block.forward_pair(part[:, :0], part)[1], 0.0
 
         energy, _ = self._summed(visit, n_columns)
         if not np.isfinite(energy).all():
@@ -179,17 +180,24 @@ class Design:
         Products may skip the rows that a column does not train on, unless ``all_rows``. With ``scratch`` a
         block is valid until the same thread multiplies by the next one.
         """
+        plain = self._dense_blocks(all_rows, scratch) if self._sparse is None else [self._sparse]
+        for block in plain:
+            yield OwnMeanBlock(block) if self._balances else block
+
+    def _dense_blocks(self, all_rows: bool, scratch: Scratch | None) -> Iterator[Block]:
         n_features = self.X.shape[1]
-        if self._sparse is not None:
-            center = self.center
-            yield self._sparse if center is None else CenteredSparseBlock(self._sparse, center[:, None])
-            return
         groups = None if all_rows else self._groups
         for start in range(0, n_features, self._block_width):
             features = slice(start, min(start + self._block_width, n_features))
             center = None if self.center is None else self.center[features]
-            block = DenseBlock(features, self.X[:, features], center, groups, scratch)
-            yield OwnMeanBlock(block) if self._balances else block
+            yield DenseBlock(features, self.X[:, features], center, groups, scratch)
+
+
+def _sparse_block(X: Any, center: Array | None) -> Block | None:
+    """All of a sparse X, None if it is dense."""
+    if not sparse.issparse(X):
+        return None
+    return SparseBlock(X) if center is None else CenteredSparseBlock(SparseBlock(X), center[:, None])
 
 
 def _common_center(center: str, X: Any) -> Array | None:
