@@ -10,6 +10,7 @@ from typing import NamedTuple
 import nibabel
 import numpy as np
 import pytest
+import threadpoolctl
 
 from mvpa_gamp.haxby import main
 
@@ -72,6 +73,9 @@ def pytest_configure(config):
     """Compiled loops are kept between test processes, beside what pytest keeps of its last run."""
     if hasattr(config, "cache"):
         os.environ.setdefault("NUMBA_CACHE_DIR", str(config.cache.mkdir("numba")))
+    if hasattr(config, "workerinput"):  # test processes share the cores: one thread each
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        threadpoolctl.threadpool_limits(1)
 
 
 @pytest.fixture(autouse=True)
