@@ -7,10 +7,10 @@ from pathlib import Path
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.bids import DEFAULT_CONFOUNDS, KINDS, BidsChoice, default_lag, load_bids
-from mvpa_gamp.imaging.bids_betas import DEFAULT_GLOB, load_betas
-from mvpa_gamp.imaging.bids_confounds import confound_columns
-from mvpa_gamp.imaging.bids_layout import Layout, find_layout, find_runs, repetition_time_of
+from mvpa_gamp.imaging.bids.betas import DEFAULT_GLOB, load_betas
+from mvpa_gamp.imaging.bids.confounds import confound_columns
+from mvpa_gamp.imaging.bids.layout import Layout, find_layout, find_runs, repetition_time_of
+from mvpa_gamp.imaging.bids.source import DEFAULT_CONFOUNDS, KINDS, BidsChoice, default_lag, load_bids
 from mvpa_gamp.imaging.haxby import find_haxby, load_haxby, participant_number
 from mvpa_gamp.imaging.phantom import Phantom, phantom_samples
 from mvpa_gamp.imaging.phantom.spec import HAXBY_SHAPE

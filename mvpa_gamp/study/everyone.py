@@ -7,11 +7,10 @@ from typing import Any
 
 import nibabel
 
-from mvpa_gamp.imaging.bids import confound_settings, events_of, wanted_categories
-from mvpa_gamp.imaging.bids_betas import LABEL, find_betas
-from mvpa_gamp.imaging.bids_confounds import confound_columns
-from mvpa_gamp.imaging.bids_events import trial_types
-from mvpa_gamp.imaging.bids_layout import (
+from mvpa_gamp.imaging.bids.betas import LABEL, find_betas
+from mvpa_gamp.imaging.bids.confounds import confound_columns
+from mvpa_gamp.imaging.bids.events import trial_types
+from mvpa_gamp.imaging.bids.layout import (
     Layout,
     RunFiles,
     choose,
@@ -20,6 +19,7 @@ from mvpa_gamp.imaging.bids_layout import (
     spaces_of,
     tasks_of,
 )
+from mvpa_gamp.imaging.bids.source import confound_settings, events_of, wanted_categories
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.processing import check_high_pass
 from mvpa_gamp.imaging.volumes import check_same_grid, open_mask

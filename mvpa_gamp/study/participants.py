@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mvpa_gamp.imaging.bids_layout import Layout, participants
+from mvpa_gamp.imaging.bids.layout import Layout, participants
 from mvpa_gamp.parallel import Workers
 from mvpa_gamp.report.files import write_json, write_text
 from mvpa_gamp.report.folder import ResultsFolder

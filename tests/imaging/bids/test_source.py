@@ -2,9 +2,9 @@ import nibabel
 import numpy as np
 import pytest
 
-from mvpa_gamp.imaging.bids import BidsChoice, default_lag, load_bids, wanted_categories
-from mvpa_gamp.imaging.bids_betas import DEFAULT_GLOB, load_betas
-from mvpa_gamp.imaging.bids_layout import find_layout
+from mvpa_gamp.imaging.bids.betas import DEFAULT_GLOB, load_betas
+from mvpa_gamp.imaging.bids.layout import find_layout
+from mvpa_gamp.imaging.bids.source import BidsChoice, default_lag, load_bids, wanted_categories
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import UNLABELLED
 from mvpa_gamp.imaging.processing import Processing

@@ -1,7 +1,7 @@
-"""A BIDS dataset's door: fMRIPrep derivatives (or raw volumes) and events in, Samples out.
+"""Volumes of a BIDS dataset: fMRIPrep derivatives (or raw volumes) and events in, Samples out.
 
 A sample is a volume ("tr"), the mean of the volumes of an event ("block"), or a given map ("betas", see
-bids_betas.py). Runs are numbered 1, 2, ... across sessions.
+betas.py). Runs are numbered 1, 2, ... across sessions.
 """
 
 import difflib
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from mvpa_gamp.decoding.tasks import parse_pairs
-from mvpa_gamp.imaging.bids_confounds import check_columns, confound_columns
-from mvpa_gamp.imaging.bids_events import Event, VolumeEvents, label_volumes, read_events, trial_types
-from mvpa_gamp.imaging.bids_layout import NATIVE, Layout, RunFiles, find_runs, repetition_time_of
-from mvpa_gamp.imaging.bids_names import parse_name
+from mvpa_gamp.imaging.bids.confounds import check_columns, confound_columns
+from mvpa_gamp.imaging.bids.events import Event, VolumeEvents, label_volumes, read_events, trial_types
+from mvpa_gamp.imaging.bids.layout import NATIVE, Layout, RunFiles, find_runs, repetition_time_of
+from mvpa_gamp.imaging.bids.names import parse_name
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels, runs_of_files, shift_labels
 from mvpa_gamp.imaging.processing import Processing

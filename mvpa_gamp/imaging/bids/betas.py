@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.bids import BidsChoice, common_mask, wanted_categories
-from mvpa_gamp.imaging.bids_layout import MIN_RUNS, NATIVE, Layout, choose, find_runs
-from mvpa_gamp.imaging.bids_names import IMAGE, BidsFile, natural, parse_name
+from mvpa_gamp.imaging.bids.layout import MIN_RUNS, NATIVE, Layout, choose, find_runs
+from mvpa_gamp.imaging.bids.names import IMAGE, BidsFile, natural, parse_name
+from mvpa_gamp.imaging.bids.source import BidsChoice, common_mask, wanted_categories
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Processing, clean_run
 from mvpa_gamp.imaging.samples import Samples
