@@ -83,36 +83,6 @@ def clean_run(
         ) from error
 
 
-def read_confounds(
-    files: tuple[Path, ...], volumes: list[int], columns: tuple[str, ...] | None = None
-) -> tuple[NDArray, int]:
-    """Confounds of all volumes (M, C), and how many of their values were missing.
-
-    One file for all volumes, or one per BOLD file with the same columns, of which ``columns`` are used (None:
-    all). Missing values (``n/a``, as in
-    the first rows of derivatives) become NaN here and their run's mean when the run is processed.
-    """
-    expected = [sum(volumes)] if len(files) == 1 else volumes
-    if len(files) != len(expected):
-        raise DataError(
-            f"confounds: expected one file, or one for each of {len(volumes)} BOLD files, got {len(files)}. "
-            "Give as many confound files as BOLD files."
-        )
-    parts = [_confound_table(path, rows, columns) for path, rows in zip(files, expected, strict=True)]
-    names = {path.name: part.shape[1] for path, part in zip(files, parts, strict=True)}
-    if len(set(names.values())) > 1:
-        raise DataError(f"confounds: expected the same columns in all files, got {names}. Choose columns.")
-    table = np.concatenate(parts)
-    return table, int(np.isnan(table).sum())
-
-
-def fill_missing(confounds: NDArray) -> NDArray:
-    """Missing values of a run's confounds (T, C) replaced by their column's mean; empty columns become 0."""
-    known = ~np.isnan(confounds)
-    totals = np.where(known, confounds, 0.0).sum(axis=0)
-    return np.where(known, confounds, totals / np.maximum(known.sum(axis=0), 1))
-
-
 def _check_run(
     volumes: int, processing: Processing, t_r: float | None, confounds: NDArray | None, run: int
 ) -> None:
@@ -139,39 +109,3 @@ def check_high_pass(high_pass: float | None, t_r: float | None) -> None:
             f"high_pass: expected less than half the sampling rate, {0.5 / t_r:.4g} Hz at t_r = {t_r:.4g} s, "
             f"got {high_pass:.4g} Hz. Lower it (0.01 is usual)."
         )
-
-
-def _confound_table(path: Path, rows: int, columns: tuple[str, ...] | None = None) -> NDArray:
-    """One TSV or CSV of numbers with a header line, (rows, C); only the ``columns`` named need be numbers."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"confounds {path} cannot be read as text ({error}). Check the path.") from error
-    separator = "\t" if lines and "\t" in lines[0] else ","
-    cells = [line.split(separator) for line in lines[1:] if line.strip()]
-    if columns is not None:
-        header = lines[0].split(separator) if lines else []
-        missing = [name for name in columns if name not in header]
-        if missing:
-            raise DataError(f"confounds {path} has no column {missing[0]}. Choose among {', '.join(header)}.")
-        places = [header.index(name) for name in columns]
-        cells = [[row[place] for place in places] for row in cells if len(row) == len(header)]
-    if len(cells) != rows:
-        raise DataError(
-            f"confounds {path}: expected {rows} lines below the header, one per volume, got {len(cells)}. "
-            "Give the confounds of exactly these volumes."
-        )
-    try:
-        return np.array([[_number(cell) for cell in row] for row in cells])
-    except ValueError as error:
-        raise DataError(
-            f"confounds {path}: expected numbers or n/a in every column ({error}). Keep numeric columns only."
-        ) from error
-
-
-def _number(cell: str) -> float:
-    """A cell's number, NaN where it is missing."""
-    value = math.nan if cell.strip().lower() in ("", "n/a", "nan") else float(cell)
-    if math.isinf(value):
-        raise ValueError("infinite value")
-    return value

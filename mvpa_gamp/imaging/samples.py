@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mvpa_gamp.imaging.confounds import fill_missing, read_confounds
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.file_kinds import check_not_swapped
 from mvpa_gamp.imaging.file_order import order_notes
@@ -21,7 +22,7 @@ from mvpa_gamp.imaging.labels import (
 )
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.masked_series import Series, read_series, usable_voxels
-from mvpa_gamp.imaging.processing import Processing, clean_run, fill_missing, read_confounds
+from mvpa_gamp.imaging.processing import Processing, clean_run
 from mvpa_gamp.imaging.truth import PlantedTruth
 from mvpa_gamp.imaging.volumes import check_same_grid, like, name_of, open_mask, open_series
 
