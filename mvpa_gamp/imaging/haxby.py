@@ -15,7 +15,7 @@ import numpy as np
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.samples import Samples, load_samples
-from mvpa_gamp.imaging.volumes import check_same_grid, mean_volume, open_mask, open_series
+from mvpa_gamp.imaging.volumes import is_same_grid, mean_volume, open_mask, open_series
 
 DATASET = "haxby2001"
 PARTICIPANTS = (1, 2, 3, 4, 5, 6)
@@ -56,14 +56,12 @@ def load_haxby(
         )
     bold = open_series(files.bold)
     mask_image, note = _choose_mask(files, mask, bold)
-    origin = {
-        "source": "haxby",
-        "description": f"Data of Haxby et al. (2001), participant {number}, {_mask_words(mask)}.",
-    }
     processing = processing or Processing()
     processing = replace(processing, t_r=processing.t_r or T_R)
-    samples = load_samples(bold, files.labels, mask_image, processing, str(number), origin)
-    return samples if note is None else replace(samples, notes=(note, *samples.notes))
+    samples = load_samples(bold, files.labels, mask_image, processing, str(number))
+    samples = samples if note is None else replace(samples, notes=(note, *samples.notes))
+    told = f"Data of Haxby et al. (2001), participant {number}, {_mask_words(mask)}."
+    return samples.from_source("haxby", told)
 
 
 def participant_number(participant: int | str) -> int:
@@ -132,12 +130,9 @@ def _brain_mask(files: HaxbyFiles, bold: Any) -> tuple[Any, str | None]:
     """The published whole-brain mask where its grid is the participant's, else one from the mean volume."""
     reason = "haxby2001/mask.nii.gz is missing"
     if files.brain_mask is not None:
-        published, _ = open_mask(files.brain_mask)
-        try:
-            check_same_grid(published, bold, "mask")
+        if is_same_grid(open_mask(files.brain_mask)[0], bold):
             return files.brain_mask, None
-        except DataError:
-            reason = "haxby2001/mask.nii.gz is on another participant's grid"
+        reason = "haxby2001/mask.nii.gz is on another participant's grid"
     from nilearn.masking import compute_epi_mask
 
     computed = compute_epi_mask(mean_volume([bold]))

@@ -24,8 +24,7 @@ def choose_methods(names: Sequence[str]) -> list[Method]:
 def choose_tasks(pairs: Sequence[str] | None, samples: Samples) -> list[Task]:
     """The comparisons asked for, each with enough runs to leave one out."""
     try:
-        dropped = samples.provenance.get("processing", {}).get("drop", ())
-        chosen = parse_pairs(pairs, np.unique(samples.conditions), dropped)
+        chosen = parse_pairs(pairs, np.unique(samples.conditions), samples.dropped)
         tasks = make_tasks(samples.conditions, chosen)
     except ValueError as error:
         raise StudyError(f"--pairs: {error}") from error

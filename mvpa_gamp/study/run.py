@@ -103,7 +103,7 @@ def _say_what(
     if samples.banner:
         console.note(f"{samples.banner}.", level=0)
     console.note(
-        f"sub-{samples.subject}: {samples.X.shape[0]:,} {samples.unit} x {samples.X.shape[1]:,} voxels, "
+        f"sub-{samples.subject}: {samples.X.shape[0]:,} {samples.plural} x {samples.X.shape[1]:,} voxels, "
         f"{_count(len(tasks), 'comparison')} x {_count(len(methods), 'method')}"
         + (f", {done} of {len(tasks) * len(methods)} fits are there already" if done else "")
     )

@@ -42,7 +42,7 @@ def no_network(monkeypatch):
 
 
 @pytest.mark.parametrize("mask", ["brain", "vt"])
-def test_the_files_give_what_the_phantoms_own_door_gives(nilearn_data, mask):
+def test_the_files_give_what_the_phantom_itself_gives(nilearn_data, mask):
     read = load_haxby(2, mask, nilearn_data)
     made = phantom_samples(SPEC, mask=mask, cache=False)
     np.testing.assert_array_equal(read.X, made.X)
@@ -59,7 +59,7 @@ def test_the_files_give_what_the_phantoms_own_door_gives(nilearn_data, mask):
     )
 
 
-def test_smoothing_agrees_through_both_doors(nilearn_data):
+def test_smoothing_agrees_for_files_and_phantom(nilearn_data):
     steps = Processing(smoothing_fwhm=15.0, high_pass=0.01, lag_trs=1)
     read = load_haxby(2, "vt", nilearn_data, processing=steps)
     np.testing.assert_allclose(

@@ -4,6 +4,7 @@ FOLDER/.../sub-01_[ses-x_]task-t_run-1_[space-s_]contrast-face_[desc-d_]stat-eff
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from mvpa_gamp.imaging.bids.layout import MIN_RUNS, NATIVE, Layout, choose, find
 from mvpa_gamp.imaging.bids.names import IMAGE, BidsFile, natural, parse_name
 from mvpa_gamp.imaging.bids.source import BidsChoice, common_mask, wanted_categories
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.processing import MIN_VOLUMES, Processing, clean_run
-from mvpa_gamp.imaging.samples import Samples
-from mvpa_gamp.imaging.volumes import check_same_grid, like, open_image, open_mask
+from mvpa_gamp.imaging.labels import Labels
+from mvpa_gamp.imaging.masked_series import Volumes, read_series
+from mvpa_gamp.imaging.processing import MIN_VOLUMES, Processing
+from mvpa_gamp.imaging.samples import Samples, label_series
+from mvpa_gamp.imaging.volumes import mean_volume, open_image, open_mask
 
 DEFAULT_GLOB = "*_stat-effect_statmap.nii.gz"
 LABEL = "contrast"  # the entity that names the condition
@@ -33,42 +36,19 @@ def load_betas(
     files = find_betas(folder, participant, glob, choice)
     wanted = wanted_categories(choice.pairs, [file.entities[LABEL] for file in files])
     files = [file for file in files if file.entities[LABEL] in wanted]
-    runs = _run_numbers(files, participant)
+    labels = Labels(np.array([file.entities[LABEL] for file in files]), _run_numbers(files, participant))
+    steps = Processing(detrend=False, standardize=processing.standardize, drop=())
+    _check_enough(labels, steps)
     images = [_open_map(file.path) for file in files]
-    for image in images[1:]:
-        check_same_grid(image, images[0], "beta map")
-    mask_img, inside = open_mask(choice.mask or _brain_mask(layout, participant, choice))
-    check_same_grid(mask_img, images[0], "mask")
-    volumes = np.stack(
-        [np.asarray(image.dataobj, dtype=np.float32).reshape(inside.shape) for image in images]
+    mask = open_mask(choice.mask or _brain_mask(layout, participant, choice))
+    volumes = Volumes(images, *mask, what="beta map")
+    samples = label_series(read_series(volumes), labels, steps, participant)
+    space = files[0].entities.get("space", NATIVE)
+    samples = replace(
+        samples, kind="beta", volumes=None, space=space, background_img=mean_volume(images, magnitude=True)
     )
-    values = volumes[:, inside]
-    kept = np.isfinite(values).all(axis=0) & (values != values[0]).any(axis=0)
-    if not kept.any():
-        _blame_empty_maps(values, files)
-        raise DataError(
-            f"mask: none of its {len(kept)} voxels is finite and varies over the maps. Check both."
-        )
-    mask = inside.copy()
-    mask[inside] = kept
-    X = _standardised(values[:, kept], runs, processing)
-    return Samples(
-        X=np.ascontiguousarray(X, dtype=np.float32),
-        conditions=np.array([file.entities[LABEL] for file in files]),
-        runs=runs,
-        mask_img=like(mask_img, mask.astype(np.uint8)),
-        background_img=like(images[0], np.nan_to_num(np.abs(volumes)).mean(axis=0)),
-        subject=participant,
-        notes=_notes(kept),
-        provenance={
-            "source": "bids",
-            "unit": "maps",
-            "space": files[0].entities.get("space", NATIVE),
-            "description": f"{len(files)} given maps of participant {participant} in {len(set(runs))} runs.",
-            "bold": [str(file.path) for file in files],
-            "processing": {"standardize": processing.standardize, "drop": []},
-        },
-    )
+    told = f"{len(files)} given maps of participant {participant} in {len(set(samples.runs))} runs."
+    return samples.from_source("bids", told, unit=samples.plural, space=space, bold=list(volumes.names))
 
 
 def find_betas(folder: Path, participant: str, glob: str, choice: BidsChoice) -> list[BidsFile]:
@@ -128,37 +108,12 @@ def _brain_mask(layout: Layout, participant: str, choice: BidsChoice) -> Any:
     return common_mask(files)
 
 
-def _standardised(values: NDArray, runs: NDArray, processing: Processing) -> NDArray:
-    """Each voxel z-scored over the maps of each run, if the processing says so."""
-    if not processing.standardize:
-        return values
-    smallest = min(int((runs == run).sum()) for run in np.unique(runs))
-    if smallest < MIN_VOLUMES:
+def _check_enough(labels: Labels, steps: Processing) -> None:
+    """Refuse to z-score runs of a map or two."""
+    assert labels.runs is not None
+    smallest = int(np.unique(labels.runs, return_counts=True)[1].min())
+    if steps.standardize and smallest < MIN_VOLUMES:
         raise DataError(
             f"--standardize: expected at least {MIN_VOLUMES} maps in every run, got {smallest}. Give "
             "--no-standardize, or more maps."
         )
-    steps = Processing(detrend=False)
-    out = np.empty_like(values)
-    for run in np.unique(runs):
-        out[runs == run] = clean_run(values[runs == run], steps, None, None, int(run))
-    return out
-
-
-def _blame_empty_maps(values: NDArray, files: Sequence[BidsFile]) -> None:
-    """Refuse maps without any value in the mask by name, unless most are so: then the mask does not fit."""
-    empty = np.flatnonzero(~np.isfinite(values).any(axis=1))
-    if 0 < empty.size <= len(files) / 2:
-        names = ", ".join(files[place].path.name for place in empty[:5])
-        names += f" and {empty.size - 5} more" if empty.size > 5 else ""
-        raise DataError(
-            f"beta map: expected numbers, but every voxel of the mask is NaN or infinite in {names}. "
-            "Repair or remove such maps."
-        )
-
-
-def _notes(kept: NDArray) -> tuple[str, ...]:
-    left = int((~kept).sum())
-    return (f"{left} of {len(kept)} voxels of the mask are not finite or constant and were dropped.",) * bool(
-        left
-    )

@@ -67,14 +67,17 @@ def load_bids(layout: Layout, participant: str, choice: BidsChoice, processing: 
     ]
     mask, mask_notes = _mask(runs, images, choice.mask)
     labels = Labels(np.concatenate([each.conditions for each in shown]), runs_of_files(volumes))
-    samples = load_samples(
-        images, labels, mask, steps, participant, _origin(layout, participant, choice, runs)
-    )
+    samples = load_samples(images, labels, mask, steps, participant)
     lost = _lost_conditions(samples, wanted, choice.pairs)
-    samples = replace(samples, notes=(*mask_notes, *_notes(shown, layout), *lost, *samples.notes))
+    samples = replace(
+        samples,
+        notes=(*mask_notes, *_notes(shown, layout), *lost, *samples.notes),
+        space=_entity(runs[0].bold, "space", NATIVE),
+        confound_columns=columns,
+    )
     if choice.samples == "block":
         samples = average_events(samples, shown, labels, steps.lag_trs)
-    return samples
+    return _told(samples, layout, choice, runs)
 
 
 def events_of(run: RunFiles) -> list[Event]:
@@ -136,6 +139,7 @@ def average_events(samples: Samples, shown: Sequence[VolumeEvents], labels: Labe
         conditions=samples.conditions[keep],
         runs=samples.runs[keep],
         volumes=samples.volumes[keep],
+        kind="block",
         notes=(*samples.notes, f"{len(samples.X):,} volumes were averaged to {len(keep):,} events."),
     )
 
@@ -231,20 +235,19 @@ def _lost_conditions(samples: Samples, wanted: set[str], pairs: Sequence[str]) -
     return tuple(f"The condition {name} has no volume of its own and is not compared." for name in lost)
 
 
-def _origin(layout: Layout, participant: str, choice: BidsChoice, runs: Sequence[RunFiles]) -> dict[str, Any]:
-    """Where the samples came from."""
-    kind = "fMRIPrep derivatives" if layout.derivatives else "raw volumes"
-    what = "means of events" if choice.samples == "block" else "volumes"
-    return {
-        "source": "bids",
-        "unit": what,
-        "space": _entity(runs[0].bold, "space", NATIVE),
-        "description": f"Participant {participant} of a BIDS dataset ({kind}, {len(runs)} runs of task "
-        f"{_entity(runs[0].bold, 'task', 'unnamed')}); samples are {what}.",
-        "events": [str(run.events) for run in runs],
-        "mask": choice.mask or "the voxels that all runs' brain masks have in common",
-        "confound_columns": list(confound_columns(choice.confounds)),
-    }
+def _told(samples: Samples, layout: Layout, choice: BidsChoice, runs: Sequence[RunFiles]) -> Samples:
+    """The samples with where they came from."""
+    made = "fMRIPrep derivatives" if layout.derivatives else "raw volumes"
+    what = f"{made}, {len(runs)} runs of task {_entity(runs[0].bold, 'task', 'unnamed')}"
+    return samples.from_source(
+        "bids",
+        f"Participant {samples.subject} of a BIDS dataset ({what}); samples are {samples.plural}.",
+        unit=samples.plural,
+        space=samples.space,
+        events=[str(run.events) for run in runs],
+        mask=choice.mask or "the voxels that all runs' brain masks have in common",
+        confound_columns=list(samples.confound_columns),
+    )
 
 
 def _entity(path: Path, key: str, default: str) -> str:

@@ -24,7 +24,7 @@ def test_the_default_lag_is_nearest_to_five_seconds(t_r, volumes):
 
 
 def test_samples_are_those_of_a_label_file_written_by_hand(layout, bids_tree, tmp_path):
-    """The BIDS door against the plain door, with labels, mask and confounds prepared by other means."""
+    """The BIDS source against plain files, with labels, mask and confounds prepared by other means."""
     samples = load_bids(layout, "01", BidsChoice(confounds=("motion6",), pairs=("face:house",)), PLAIN)
     folder, phantom = bids_tree.func("01", True), bids_tree.phantoms["01"]
     stems = [bids_tree.stem("01", k) for k in range(1, phantom.n_runs + 1)]
@@ -57,6 +57,7 @@ def test_samples_are_those_of_a_label_file_written_by_hand(layout, bids_tree, tm
     np.testing.assert_array_equal(samples.conditions, expected.conditions)
     np.testing.assert_array_equal(samples.runs, expected.runs)
     assert (samples.subject, samples.is_phantom) == ("01", False)
+    assert samples.confound_columns[0] == "trans_x" and len(samples.confound_columns) == 6
 
 
 def test_runs_of_two_sessions_are_numbered_on(layout):
@@ -69,6 +70,8 @@ def test_a_block_is_the_mean_of_its_volumes(layout):
     volumes = load_bids(layout, "01", BidsChoice(pairs=("face:house",)), PLAIN)
     blocks = load_bids(layout, "01", BidsChoice(pairs=("face:house",), samples="block"), PLAIN)
     assert len(blocks.X) == 2 * 6
+    assert (volumes.kind, blocks.kind, blocks.plural) == ("volume", "block", "means of events")
+    assert blocks.space == "MNI152NLin2009cAsym" and blocks.source == "bids"
     for k in range(len(blocks.X)):
         mine = (volumes.runs == blocks.runs[k]) & (volumes.conditions == blocks.conditions[k])
         np.testing.assert_allclose(blocks.X[k], volumes.X[mine].mean(axis=0), rtol=1e-4, atol=1e-5)
@@ -129,9 +132,30 @@ def test_a_map_of_nan_is_named(bids_tree, layout, tmp_path):
                 tmp_path / f"sub-01_task-objectviewing_run-{run}_contrast-{name}_stat-effect_statmap.nii.gz"
             )
             nibabel.save(nibabel.Nifti1Image(values.astype(np.float32), affine), path)
-    with pytest.raises(
-        DataError, match=r"is NaN or infinite in sub-01_\S*run-2_contrast-cat_\S*\. Repair or"
-    ):
+    named = r"beta map \S*sub-01_\S*run-2_contrast-cat_\S* is NaN or infinite in all voxels .*Repair the file"
+    with pytest.raises(DataError, match=named):
+        load_betas(layout, "01", BidsChoice(samples="betas"), Processing(), tmp_path, DEFAULT_GLOB)
+
+
+def test_maps_of_one_per_run_and_voxels_empty_in_a_run(bids_tree, layout, tmp_path):
+    """A voxel that is constant within a run is dropped as in volumes; unscaled runs may be single maps."""
+    phantom = bids_tree.phantoms["01"]
+    rng = np.random.default_rng(2)
+    mask = np.asarray(load_bids(layout, "01", BidsChoice(), PLAIN).mask_img.dataobj) > 0
+    hole = tuple(np.argwhere(mask)[7])
+    for run in (1, 2, 3, 4):
+        for name in ("face", "house", "cat") if run < 3 else ("face",) if run == 3 else ("house",):
+            values = rng.normal(size=phantom.shape).astype(np.float32)
+            values[hole] = 0 if run == 2 else values[hole]
+            stem = f"sub-01_task-objectviewing_run-{run}_contrast-{name}_stat-effect_statmap.nii.gz"
+            nibabel.save(nibabel.Nifti1Image(values, phantom.affine), tmp_path / stem)
+    plain = Processing(standardize=False)
+    samples = load_betas(layout, "01", BidsChoice(samples="betas"), plain, tmp_path, DEFAULT_GLOB)
+    assert samples.runs.tolist() == [1, 1, 1, 2, 2, 2, 3, 4] and samples.X.shape[1] == mask.sum() - 1
+    assert samples.notes == (
+        f"1 of {mask.sum()} voxels of the mask are constant within a run and were dropped.",
+    )
+    with pytest.raises(DataError, match="at least 3 maps in every run, got 1"):
         load_betas(layout, "01", BidsChoice(samples="betas"), Processing(), tmp_path, DEFAULT_GLOB)
 
 
@@ -158,6 +182,7 @@ def test_given_maps_are_samples(bids_tree, layout, tmp_path):
     choice = BidsChoice(samples="betas", space="MNI152NLin2009cAsym", pairs=("all",))
     samples = load_betas(layout, "01", choice, Processing(), tmp_path, DEFAULT_GLOB)
     assert samples.X.shape[0] == 9
+    assert (samples.kind, samples.plural, samples.space) == ("beta", "maps", "MNI152NLin2009cAsym")
     assert sorted(set(samples.conditions)) == ["cat", "face", "house"]
     for run in (1, 2, 3):
         np.testing.assert_allclose(samples.X[samples.runs == run].mean(axis=0), 0, atol=1e-6)
