@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.folds import leave_one_run_out
 from mvpa_gamp.decoding.tasks import Task, make_tasks, parse_pairs
@@ -31,6 +32,13 @@ def choose_tasks(pairs: Sequence[str] | None, samples: Samples) -> list[Task]:
     for task in tasks:
         _check_folds(task, np.asarray(samples.runs)[task.rows])
     return tasks
+
+
+def planted_voxels(samples: Samples, tasks: Sequence[Task]) -> dict[str, NDArray]:
+    """For a phantom, the voxels (N,) bool whose signal differs between the categories of each task."""
+    if samples.truth is None:
+        return {}
+    return {task.name: samples.truth.for_pair(task.positive, task.negative) for task in tasks}
 
 
 def _check_folds(task: Task, runs: np.ndarray) -> None:

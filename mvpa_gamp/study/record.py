@@ -141,8 +141,9 @@ def _study(
 def _processing(settings: StudySettings, samples: Samples) -> dict[str, Any]:
     """What was done to the time series; of a BIDS dataset the confound columns, not the names of sets."""
     names = ("lag_trs", "smoothing_fwhm", "high_pass", "confounds", "detrend", "standardize")
-    steps = {name: getattr(settings, name) for name in names}
-    if settings.bids_dir is not None:
+    given = settings.values()
+    steps = {name: given.get(name) for name in names}
+    if samples.source == "bids":
         columns = list(samples.confound_columns) or None
         steps |= {"confounds": columns, "confound_columns": columns}
     return steps

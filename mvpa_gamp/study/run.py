@@ -17,13 +17,12 @@ from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.results import ResultsError, read_results
 from mvpa_gamp.report.tables import pair_lines, paper_table
 from mvpa_gamp.study.console import Console
-from mvpa_gamp.study.doors import open_door, planted_voxels, processing, resolve_door
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.fits import load_fits
 from mvpa_gamp.study.inference import UnitInference, check_inference, collect, open_jobs, plan_inference
 from mvpa_gamp.study.inference_files import write_inference
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
-from mvpa_gamp.study.plan import choose_methods, choose_tasks
+from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels
 from mvpa_gamp.study.record import write_start, write_tables
 from mvpa_gamp.study.settings import StudySettings
 from mvpa_gamp.study.unit_files import Subject, UnitRecord, failed_unit, write_unit
@@ -39,10 +38,10 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
     with usage_errors():
         check_output(output)
         methods = check_settings(settings, workers)
-        settings = resolve_door(settings, console)
+        settings = settings.resolve(console.note)
         check_resume(output, settings)
         console.note("Preparing the data ...")
-        samples = open_door(settings)
+        samples = settings.source.load()
         tasks = choose_tasks(settings.pairs, samples)
         subject = Subject(
             samples.subject, samples.mask_img, samples.banner, planted_voxels(samples, tasks), __version__,
@@ -75,7 +74,6 @@ def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
         raise StudyError(str(error)) from error
     if settings.seed < 0:
         raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
-    processing(settings)
     methods = choose_methods(settings.methods)
     check_inference(settings, methods)
     return methods

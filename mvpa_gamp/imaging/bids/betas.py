@@ -4,17 +4,17 @@ FOLDER/.../sub-01_[ses-x_]task-t_run-1_[space-s_]contrast-face_[desc-d_]stat-eff
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.bids.layout import MIN_RUNS, NATIVE, Layout, choose, find_runs
+from mvpa_gamp.imaging.bids.layout import MIN_RUNS, NATIVE, choose
 from mvpa_gamp.imaging.bids.names import IMAGE, BidsFile, natural, parse_name
-from mvpa_gamp.imaging.bids.source import BidsChoice, common_mask, wanted_categories
+from mvpa_gamp.imaging.bids.source import BidsSource, common_mask, wanted_categories
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels
 from mvpa_gamp.imaging.masked_series import Volumes, read_series
@@ -26,38 +26,62 @@ DEFAULT_GLOB = "*_stat-effect_statmap.nii.gz"
 LABEL = "contrast"  # the entity that names the condition
 
 
-def load_betas(
-    layout: Layout, participant: str, choice: BidsChoice, processing: Processing, folder: Path, glob: str
-) -> Samples:
-    """Samples of a participant's maps below ``folder``; ``contrast-`` names the condition, ``run-`` the run.
+@dataclass(frozen=True, kw_only=True)
+class BetasSource(BidsSource):
+    """Given maps of a participant below the folder ``betas``; ``contrast-`` and ``run-`` label them.
 
-    Maps are z-scored within each run where the processing says so; nothing else of it applies to maps.
+    Maps are z-scored within each run unless ``standardize`` is False; nothing else is done to them.
     """
-    files = find_betas(folder, participant, glob, choice)
-    wanted = wanted_categories(choice.pairs, [file.entities[LABEL] for file in files])
+
+    samples: str = "betas"
+    betas: str = ""
+    betas_glob: str = DEFAULT_GLOB
+
+    name = "--samples betas: maps have no time"
+    paths: ClassVar[tuple[str, ...]] = ("bids_dir", "derivatives", "mask", "betas")
+    kinds: ClassVar[tuple[str, ...]] = ("betas",)
+
+    def dataset(self) -> "BetasSource":
+        """The settings that all participants share; given maps have no time series to clean."""
+        if self.samples != "betas" or not self.betas:
+            raise DataError("--samples betas and --betas FOLDER belong together. Give both, or neither.")
+        for name in ("lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds"):
+            if getattr(self, name) not in (None, 0, (), ("none",)):
+                option = "--" + name.replace("_", "-")
+                raise DataError(f"{option} has no meaning for {self.name}. Leave it out.")
+        return BidsSource.dataset(replace(self, lag_trs=0, detrend=False, confounds=("none",)))
+
+    def load(self) -> Samples:
+        """Samples of the participant's maps."""
+        return _load(self.resolve())
+
+
+def _load(source: BetasSource) -> Samples:
+    """Samples of a participant whose settings are resolved."""
+    participant, files = source.participant_label, find_betas(source)
+    wanted = wanted_categories(source.pairs, [file.entities[LABEL] for file in files])
     files = [file for file in files if file.entities[LABEL] in wanted]
     labels = Labels(np.array([file.entities[LABEL] for file in files]), _run_numbers(files, participant))
-    steps = Processing(detrend=False, standardize=processing.standardize, drop=())
+    steps = source.processing(drop=())
     _check_enough(labels, steps)
     images = [_open_map(file.path) for file in files]
-    mask = open_mask(choice.mask or _brain_mask(layout, participant, choice))
-    volumes = Volumes(images, *mask, what="beta map")
+    volumes = Volumes(images, *open_mask(source.mask or _brain_mask(source)), what="beta map")
     samples = label_series(read_series(volumes), labels, steps, participant)
     space = files[0].entities.get("space", NATIVE)
-    samples = replace(
-        samples, kind="beta", volumes=None, space=space, background_img=mean_volume(images, magnitude=True)
-    )
+    background = mean_volume(images, magnitude=True)
+    samples = replace(samples, kind="beta", volumes=None, space=space, background_img=background)
     told = f"{len(files)} given maps of participant {participant} in {len(set(samples.runs))} runs."
     return samples.from_source("bids", told, unit=samples.plural, space=space, bold=list(volumes.names))
 
 
-def find_betas(folder: Path, participant: str, glob: str, choice: BidsChoice) -> list[BidsFile]:
+def find_betas(source: BetasSource) -> list[BidsFile]:
     """A participant's maps by session, run and name."""
+    folder, glob, participant = Path(source.betas), source.betas_glob, source.participant_label
     if not folder.is_dir():
         raise DataError(f"--betas {folder}: expected a folder of maps, found none there. Check the path.")
     paths = [path for path in folder.rglob(f"sub-{participant}_*") if fnmatch(path.name, glob)]
     named = [parse_name(path) for path in paths]
-    files = [file for file in named if file and file.extension in IMAGE and _fits(file, choice)]
+    files = [file for file in named if file and file.extension in IMAGE and _fits(file, source)]
     files = [file for file in files if {LABEL, "run"} <= set(file.entities)]
     if not files:
         raise DataError(
@@ -65,15 +89,14 @@ def find_betas(folder: Path, participant: str, glob: str, choice: BidsChoice) ->
             f"that fit --betas-glob {glob!r}, --task and --space, found none of {len(paths)} that fit. "
             "Rename them or change the pattern."
         )
-    choose(
-        "--task", choice.task, sorted({file.entities.get("task", "unnamed") for file in files}), "the maps"
-    )
+    tasks = sorted({file.entities.get("task", "unnamed") for file in files})
+    choose("--task", source.task, tasks, "the maps")
     return sorted(files, key=lambda file: (*_run_key(file), natural(file.path.name)))
 
 
-def _fits(file: BidsFile, choice: BidsChoice) -> bool:
+def _fits(file: BidsFile, source: BetasSource) -> bool:
     """Whether a map is of the task and space asked for."""
-    asked = {"task": choice.task, "space": choice.space}
+    asked = {"task": source.task, "space": source.space}
     return all(value is None or file.entities.get(key) == value for key, value in asked.items())
 
 
@@ -99,10 +122,9 @@ def _open_map(path: Path) -> Any:
     return image
 
 
-def _brain_mask(layout: Layout, participant: str, choice: BidsChoice) -> Any:
+def _brain_mask(source: BetasSource) -> Any:
     """The common brain mask of the derivatives' runs in the maps' space."""
-    masks = [run.mask for run in find_runs(layout, participant, choice.task, choice.space)]
-    files = [path for path in masks if path is not None]
+    files = [run.mask for run in source.runs() if run.mask is not None]
     if not files:
         raise DataError("mask: the dataset has no brain masks for the maps. Give one with --mask.")
     return common_mask(files)

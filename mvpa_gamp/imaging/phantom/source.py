@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,42 @@ from mvpa_gamp.imaging.phantom.anatomy import Anatomy
 from mvpa_gamp.imaging.phantom.cache import read_cached, write_cached
 from mvpa_gamp.imaging.phantom.patterns import ventral_temporal
 from mvpa_gamp.imaging.phantom.series import Scene, build_scene, run_conditions, simulate_run
-from mvpa_gamp.imaging.phantom.spec import Phantom
+from mvpa_gamp.imaging.phantom.spec import HAXBY_SHAPE, Phantom
 from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.samples import Samples, label_series
+from mvpa_gamp.imaging.source import Source
 from mvpa_gamp.imaging.truth import PlantedTruth
 
 MASKS = ("brain", "vt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhantomSource(Source):
+    """A simulated phantom; ``phantom_shape`` is its grid, Haxby's by default."""
+
+    mask: str = "brain"
+    phantom_shape: tuple[int, ...] = HAXBY_SHAPE
+    seed: int = 0
+    lag_trs: int = 0
+    phantom: bool = True  # the mark of this source in config.toml
+
+    name = "the phantom"
+    paths = ()
+
+    def resolve(self) -> "PhantomSource":
+        """The same: a phantom has nothing to look for."""
+        self.processing(self.lag_trs)
+        if len(self.phantom_shape) != 3:
+            came = len(self.phantom_shape)
+            raise DataError(f"--phantom-shape: expected three numbers, got {came}. For example 40 64 64.")
+        return self
+
+    def load(self) -> Samples:
+        """Samples of the phantom."""
+        x, y, z = self.resolve().phantom_shape
+        return phantom_samples(
+            Phantom((x, y, z), seed=self.seed), self.processing(self.lag_trs), mask=self.mask
+        )
 
 
 def phantom_samples(
