@@ -4,15 +4,15 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from nilearn.image import load_img, resample_to_img
+from nilearn.image import load_img
 from nilearn.maskers import NiftiMasker
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.masked_series import read_series
-from mvpa_gamp.imaging.matrix import FINITE, usable_voxels
-from mvpa_gamp.imaging.volume_masker import CLEANING, Images, VolumeMasker
-from mvpa_gamp.imaging.volumes import check_same_grid, is_same_grid, like
+from mvpa_gamp.imaging.masked_series import Volumes
+from mvpa_gamp.imaging.matrix import FINITE
+from mvpa_gamp.imaging.volume_masker import CLEANING, VolumeMasker, one_image, open_volumes
+from mvpa_gamp.imaging.volumes import check_same_grid
 
 
 class Extracted(NamedTuple):
@@ -47,58 +47,40 @@ def build_masker(mask: Any, settings: dict[str, Any]) -> VolumeMasker:
     return masker.set_params(reports=False)
 
 
-def check_mask_grid(mask: Any, images: Images) -> None:
+def check_mask_grid(mask: Any, volumes: Volumes) -> None:
     """Refuse a mask image or file on another grid than the images, which nilearn would resample to it.
 
     A masker says by itself what is to be resampled, and a mask that nilearn computes fits.
     """
     if mask is not None and not isinstance(mask, NiftiMasker):
-        check_same_grid(load_img(mask), images, "mask")
+        check_same_grid(load_img(mask), volumes, "mask")
 
 
-def open_images(images: Any) -> Images:
-    """Images from a 4-D image, a list of 3-D (or 4-D) images, or paths of them, all on one grid."""
+def open_images(images: Any) -> Volumes:
+    """Volumes from a 4-D image, a list of 3-D (or 4-D) images, or paths of them, all on one grid."""
     _check_kind(images, "images")
-    return Images.of(images)
+    return open_volumes(images)
 
 
-def extract(masker: VolumeMasker, images: Images, groups: NDArray | None) -> Extracted:
+def extract(masker: VolumeMasker, volumes: Volumes, groups: NDArray | None) -> Extracted:
     """Fit the masker and read its voxels; with ``groups`` (M,) every group is cleaned by itself.
 
     Voxels that are NaN or infinite in some volume leave the mask, with a sentence. A volume without any value
     is refused by name.
     """
-    masker = _fitted(masker, images)
-    steps = masker.known_steps(images)
-    if steps is None:
-        return _extracted_by_nilearn(masker, images, groups)
-    found = masker.read(images, steps, groups, FINITE)
+    masker = _fitted(masker, volumes)
+    found = masker.read(volumes, groups, FINITE)
     return Extracted(masker.narrowed(found.mask_img), found.X, found.mean_img, found.notes)
 
 
-def _extracted_by_nilearn(masker: VolumeMasker, images: Images, groups: NDArray | None) -> Extracted:
-    """The same by nilearn's transform, for a masker that resamples or cleans in its own way."""
-    shared = is_same_grid(masker.mask_img_, images)
-    everywhere = like(images.listed[0], np.ones(images.shape[:3], dtype=np.uint8))
-    raw = read_series(images.inside(masker.mask_img_ if shared else everywhere))
-    kept, notes = usable_voxels(raw, [], FINITE)
-    mean = raw.mean_img
-    if shared:
-        masker = masker.narrowed(raw.mask_of(kept))
-    else:
-        mean = resample_to_img(mean, masker.mask_img_, force_resample=True, copy_header=True)
-    X = np.ascontiguousarray(masker.rows_by_nilearn(images, groups), dtype=np.float32)
-    return Extracted(masker, X, mean, notes if shared else ())
-
-
-def transform(masker: VolumeMasker, images: Images, groups: NDArray | None = None) -> NDArray:
+def transform(masker: VolumeMasker, volumes: Volumes, groups: NDArray | None = None) -> NDArray:
     """Rows (M, N) of the masker's voxels; with ``groups`` (M,) every group is cleaned by itself."""
-    return masker.rows(images, groups)
+    return masker.read(volumes, groups).X
 
 
-def _fitted(masker: VolumeMasker, images: Images) -> VolumeMasker:
+def _fitted(masker: VolumeMasker, volumes: Volumes) -> VolumeMasker:
     try:
-        masker.fit(images.series()) if masker.mask_img is None else masker.fit()
+        masker.fit(one_image(volumes)) if masker.mask_img is None else masker.fit()
     except ValueError as error:
         if "empty" not in str(error):
             raise

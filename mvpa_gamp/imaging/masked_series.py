@@ -7,36 +7,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.volumes import check_same_grid, like, n_volumes, name_of, volume_blocks
+from mvpa_gamp.imaging.volumes import check_same_grid, like, n_volumes, name_of, open_mask, volume_blocks
 
 
 @dataclass(frozen=True)
 class Volumes:
-    """Images on one grid, in order, and the mask whose voxels are read from them; a 3-D image is one volume.
+    """Images on one grid, in order; a 3-D image is one volume. Messages call an image ``what`` and its name.
 
-    ``what`` is what messages call an image, ``names`` tell them apart. Other grids are refused.
+    ``shape`` (x, y, z, M) and ``affine`` are those of the whole series.
     """
 
     images: Sequence[Any]
-    mask_img: Any
-    inside: NDArray  # (x, y, z) bool
     what: str = "BOLD file"
-    given_names: tuple[str, ...] = ()  # where file names do not tell
+    given_names: tuple[str, ...] = ()  # where file names do not tell them apart
 
     def __post_init__(self) -> None:
         for image, name in zip(self.images, self.names, strict=True):
             check_same_grid(image, self.images[0], self.what, name)
-        check_same_grid(self.mask_img, self.images[0], "mask")
 
     @property
     def names(self) -> tuple[str, ...]:
         """What messages call each image."""
-        return self.given_names or tuple(name_of(image) for image in self.images)
+        return self.given_names or tuple(map(name_of, self.images))
 
     @property
     def counts(self) -> tuple[int, ...]:
         """Volumes of each image."""
-        return tuple(n_volumes(image) for image in self.images)
+        return tuple(map(n_volumes, self.images))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Grid and number of volumes."""
+        return (*self.images[0].shape[:3], sum(self.counts))
+
+    @property
+    def affine(self) -> NDArray:
+        """Voxel to mm."""
+        return np.asarray(self.images[0].affine)
 
 
 @dataclass(frozen=True)
@@ -60,14 +67,15 @@ class Series:
         return like(self.mask_img, mask.astype(np.uint8))
 
 
-def read_series(volumes: Volumes, smoothing_fwhm: float | None = None) -> Series:
-    """Read the voxels of the mask block by block, smoothed before masking."""
-    first, total = volumes.images[0], sum(volumes.counts)
+def read_series(volumes: Volumes, mask: Any, smoothing_fwhm: float | None = None) -> Series:
+    """Read the voxels of a mask (image or file, on the same grid) block by block, smoothed before masking."""
+    first, total, (mask_img, inside) = volumes.images[0], volumes.shape[3], open_mask(mask)
+    check_same_grid(mask_img, first, "mask")
     blocks = (block for image in volumes.images for block in volume_blocks(image))
-    inside, counts, names = volumes.inside, volumes.counts, volumes.names
     values, summed, lost, finite = collect_blocks(blocks, inside, first.affine, total, smoothing_fwhm)
     mean = like(first, (summed / total).astype(np.float32))
-    return Series(values, inside, volumes.mask_img, mean, finite, lost, counts, names, volumes.what)
+    counts, names = volumes.counts, volumes.names
+    return Series(values, inside, mask_img, mean, finite, lost, counts, names, volumes.what)
 
 
 def collect_blocks(

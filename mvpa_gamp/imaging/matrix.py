@@ -33,10 +33,11 @@ class Matrix:
 
 
 def volumes_to_matrix(
-    volumes: Volumes, processing: Processing, runs: NDArray | None = None, voxels: str = VARYING
+    volumes: Volumes, mask: Any, processing: Processing, runs: NDArray | None = None, voxels: str = VARYING
 ) -> Matrix:
-    """All volumes as rows; see :func:`series_to_matrix`."""
-    return series_to_matrix(read_series(volumes, processing.smoothing_fwhm), processing, runs, None, voxels)
+    """All volumes as rows, at the voxels of a mask; see :func:`series_to_matrix`."""
+    series = read_series(volumes, mask, processing.smoothing_fwhm)
+    return series_to_matrix(series, processing, runs, None, voxels)
 
 
 def series_to_matrix(

@@ -27,7 +27,7 @@ from mvpa_gamp.imaging.masked_series import Series, Volumes, read_series
 from mvpa_gamp.imaging.matrix import series_to_matrix
 from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.truth import PlantedTruth
-from mvpa_gamp.imaging.volumes import name_of, open_mask, open_series, repetition_time
+from mvpa_gamp.imaging.volumes import name_of, open_series, repetition_time
 
 PHANTOM_BANNER = "SIMULATED PHANTOM, not a brain"
 KINDS = {"volume": "volumes", "block": "means of events", "beta": "maps"}  # what a row is, and its plural
@@ -110,14 +110,14 @@ def load_samples(
     check_not_swapped(files, labels)
     known = labels if isinstance(labels, Labels) else read_labels(labels)
     images = [open_series(image) for image in files]
-    volumes = Volumes(images, *open_mask(mask))
+    volumes = Volumes(images)
     known = _complete_labels(known, volumes.counts)
     steps = replace(processing, t_r=processing.t_r or repetition_time(images[0]))
-    series = read_series(volumes, steps.smoothing_fwhm)
+    series = read_series(volumes, mask, steps.smoothing_fwhm)
     samples = label_series(series, known, steps, entity(subject))
     samples = replace(samples, notes=order_notes(volumes.names, volumes.counts, known) + samples.notes)
     told = "in memory" if isinstance(labels, Labels) else str(labels)
-    origin = {"bold": list(volumes.names), "labels": told, "mask": name_of(volumes.mask_img)}
+    origin = {"bold": list(volumes.names), "labels": told, "mask": name_of(series.mask_img)}
     return samples.from_source("nifti", _description(samples.subject, volumes.names), **origin)
 
 

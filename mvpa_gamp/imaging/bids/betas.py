@@ -20,7 +20,7 @@ from mvpa_gamp.imaging.labels import Labels
 from mvpa_gamp.imaging.masked_series import Volumes, read_series
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Processing
 from mvpa_gamp.imaging.samples import Samples, label_series
-from mvpa_gamp.imaging.volumes import mean_volume, open_image, open_mask
+from mvpa_gamp.imaging.volumes import mean_volume, open_image
 
 DEFAULT_GLOB = "*_stat-effect_statmap.nii.gz"
 LABEL = "contrast"  # the entity that names the condition
@@ -64,11 +64,11 @@ def _load(source: BetasSource) -> Samples:
     labels = Labels(np.array([file.entities[LABEL] for file in files]), _run_numbers(files, participant))
     steps = source.processing(drop=())
     _check_enough(labels, steps)
-    images = [_open_map(file.path) for file in files]
-    volumes = Volumes(images, *open_mask(source.mask or _brain_mask(source)), what="beta map")
-    samples = label_series(read_series(volumes), labels, steps, participant)
+    volumes = Volumes([_open_map(file.path) for file in files], "beta map")
+    series = read_series(volumes, source.mask or _brain_mask(source))
+    samples = label_series(series, labels, steps, participant)
     space = files[0].entities.get("space", NATIVE)
-    background = mean_volume(images, magnitude=True)
+    background = mean_volume(volumes.images, magnitude=True)
     samples = replace(samples, kind="beta", volumes=None, space=space, background_img=background)
     told = f"{len(files)} given maps of participant {participant} in {len(set(samples.runs))} runs."
     return samples.from_source("bids", told, unit=samples.plural, space=space, bold=list(volumes.names))
