@@ -4,10 +4,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mvpa_gamp.study import options
-from mvpa_gamp.study.settings import StudySettings, read_settings
+
+if TYPE_CHECKING:
+    from mvpa_gamp.study.settings import StudySettings
 
 LEVELS = ("participant", "group")
 _GROUP = ("bids_dir", "out", "level", "participant_label", "alpha", "quiet", "verbose")
@@ -110,8 +112,10 @@ def _add_processing(group: Any) -> None:
     )
 
 
-def study_settings(given: dict[str, Any]) -> StudySettings:
+def study_settings(given: dict[str, Any]) -> "StudySettings":
     """Settings from the options given, over those of --config or of a run to be resumed, over defaults."""
+    from mvpa_gamp.study.settings import StudySettings, read_settings
+
     own = options.own_options(given, "level", "participant_label", "alpha")
     earlier = Path(given["out"]) / "config.toml"
     base: dict[str, Any] = {}
@@ -119,7 +123,7 @@ def study_settings(given: dict[str, Any]) -> StudySettings:
         base = read_settings(Path(given["config"]))
     elif given.get("resume") and earlier.is_file():
         base = read_settings(earlier)
-    return StudySettings(**{**base, "participant_label": None, **own})
+    return StudySettings.of({**base, "participant_label": "", **own})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

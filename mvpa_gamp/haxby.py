@@ -4,15 +4,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mvpa_gamp.study import options
-from mvpa_gamp.study.settings import StudySettings, read_settings
 
-_DOORS = (
-    "data_dir", "fetch", "participant_label", "bold", "labels", "mask", "phantom", "phantom_shape",
-    "bids_dir", "derivatives", "task", "space", "samples", "betas", "betas_glob",
-)  # fmt: skip
+if TYPE_CHECKING:
+    from mvpa_gamp.study.settings import StudySettings
+
 _OUT = "haxby-results"
 
 _ABOUT = """\
@@ -52,7 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_data(group: Any) -> None:
-    """The three doors."""
+    """Where the data come from."""
     group.add_argument(
         "--data-dir", metavar="DIR", help="folder with nilearn's haxby2001/ (no network is touched)"
     )
@@ -89,18 +87,20 @@ def _add_processing(group: Any) -> None:
     group.add_argument("--confounds", nargs="+", metavar="FILE", help="TSV of confounds to regress out")
 
 
-def study_settings(given: dict[str, Any]) -> StudySettings:
+def study_settings(given: dict[str, Any]) -> "StudySettings":
     """Settings from the options given, over those of --config, over the defaults.
 
-    A door named on the command line closes the door that the config file opened. A resumed run starts from
-    the settings in its folder.
+    Data named on the command line take the place of those that the config file names. A resumed run starts
+    from the settings in its folder.
     """
+    from mvpa_gamp.study.settings import SECTIONS, StudySettings, read_settings
+
     own = options.own_options(given)
     config = _config(given)
     base = {} if config is None else read_settings(config)
-    if any(own.get(door) for door in ("data_dir", "bold", "phantom")):
-        base = {k: v for k, v in base.items() if k not in _DOORS}
-    return StudySettings(**{**base, **own})
+    if any(own.get(name) for name in ("data_dir", "bold", "phantom")):
+        base = {k: v for k, v in base.items() if k not in (*SECTIONS["bids"], *SECTIONS["data"])}
+    return StudySettings.of({**base, **own})
 
 
 def _config(given: dict[str, Any]) -> Path | None:

@@ -19,15 +19,18 @@ from matplotlib.figure import Figure
 
 from mvpa_gamp.decoding.crossval import cross_validate
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.haxby import find_haxby
+from mvpa_gamp.imaging import source as imaging
+from mvpa_gamp.imaging.haxby import HaxbySource, find_haxby
+from mvpa_gamp.imaging.own_files import OwnFiles
+from mvpa_gamp.imaging.phantom.source import PhantomSource
+from mvpa_gamp.imaging.phantom.spec import HAXBY_SHAPE
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods import METHODS, FoldFits, Method
 from mvpa_gamp.report.style import WARNING
 from mvpa_gamp.results.measures import measures_of
 from mvpa_gamp.results.tables import average_rows
-from mvpa_gamp.study.doors import open_door
+from mvpa_gamp.study.method_names import DEFAULT_METHODS
 from mvpa_gamp.study.plan import choose_methods, choose_tasks
-from mvpa_gamp.study.settings import DEFAULT_METHODS, StudySettings
 
 from .command import Options, parse
 from .data_folder import find_data
@@ -45,23 +48,21 @@ _MEASURES = ("error_percent", "sparsity_percent", "consistency_percent", "second
 
 @dataclass(frozen=True)
 class Source:
-    """Where the volumes come from: a word for file names, a sentence for readers, settings for the door."""
+    """Where the volumes come from: a word for file names, a sentence for readers, and how to load them."""
 
     word: str
     label: str
-    settings: StudySettings
+    volumes: imaging.Source
 
 
 def choose_source(data: Path | None, phantom: bool, seed: int, phantom_shape: Any = None) -> Source:
     """Real volumes where they are named or found, the phantom otherwise."""
     folder = None if phantom else _folder(data)
     if folder is None:
-        return Source(
-            "phantom", PHANTOM_LABEL, StudySettings(phantom=True, phantom_shape=phantom_shape, seed=seed)
-        )
+        shape = phantom_shape or HAXBY_SHAPE
+        return Source("phantom", PHANTOM_LABEL, PhantomSource(phantom_shape=shape, seed=seed))
     if find_haxby(1, folder) is not None:
-        settings = StudySettings(data_dir=str(folder), participant_label="1")
-        return Source("haxby", "Haxby et al. (2001), participant 1", settings)
+        return Source("haxby", "Haxby et al. (2001), participant 1", HaxbySource(data_dir=str(folder)))
     files = {name: folder / name for name in ("bold.nii.gz", "labels.txt", "mask.nii.gz")}
     missing = [name for name, path in files.items() if not path.is_file()]
     if missing:
@@ -70,9 +71,8 @@ def choose_source(data: Path | None, phantom: bool, seed: int, phantom_shape: An
             f"labels.txt and mask.nii.gz; missing: {', '.join(missing)}. Give another folder, or --phantom."
         )
     bold, labels, mask = map(str, files.values())
-    return Source(
-        "part", "real volumes, a part of the brain", StudySettings(bold=(bold,), labels=labels, mask=mask)
-    )
+    own = OwnFiles(bold=(bold,), labels=labels, mask=mask)
+    return Source("part", "real volumes, a part of the brain", own)
 
 
 def _folder(data: Path | None) -> Path | None:
@@ -185,7 +185,7 @@ def run(
 ) -> dict[str, Any]:
     """Decode, write table, record and figure, and return the record."""
     began = time.perf_counter()
-    samples = open_door(source.settings)
+    samples = source.volumes.load()
     if samples.is_phantom != (source.word == "phantom"):
         raise ValueError("The data and their name disagree on whether they are simulated.")
     quick = not options.full and samples.X.shape[1] > _FEW_VOXELS

@@ -7,7 +7,7 @@ from pathlib import Path
 import nibabel
 import numpy as np
 
-from mvpa_gamp.imaging.bids_confounds import SETS
+from mvpa_gamp.imaging.bids.confounds import SETS
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images
 from mvpa_gamp.imaging.phantom.series import BLOCK_SECONDS, ONSET_LEAD, block_order
 

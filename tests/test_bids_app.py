@@ -312,7 +312,7 @@ def test_help_names_the_levels_and_options_win_over_config(tmp_path):
         build_parser().parse_args(["ds", "out", "participant", "--config", str(config), "--seed", "4"])
     )
     settings = study_settings(given)
-    assert (settings.bids_dir, settings.space, settings.seed) == ("ds", "T1w", 4)
+    assert (settings.source.bids_dir, settings.source.space, settings.seed) == ("ds", "T1w", 4)
     assert "participant|group" in build_parser().format_help()
 
 

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.haxby import build_parser, main, study_settings
+from mvpa_gamp.imaging.own_files import OwnFiles
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import number, read_tsv
-from mvpa_gamp.study.settings import KNOWN_METHODS
+from mvpa_gamp.study.method_names import KNOWN_METHODS
 
 ROOT = Path(__file__).parents[1]
 STATS = ("weight", "pattern", "selfreq")
@@ -301,14 +302,10 @@ def test_help_is_quick_because_it_imports_little():
     assert not {"nilearn", "sklearn", "matplotlib", "scipy", "nibabel"} & set(out.split())
 
 
-def test_options_win_over_the_config_file_and_a_door_closes_the_other(tmp_path):
+def test_options_win_over_the_config_file_and_data_take_the_place_of_others(tmp_path):
     config = tmp_path / "config.toml"
     config.write_text('[data]\nphantom = true\n[study]\nseed = 3\nmethods = ["cdn"]\n')
     parsed = vars(build_parser().parse_args(["--config", str(config), "--seed", "4", "--bold", "a.nii"]))
     settings = study_settings(parsed)
-    assert (settings.seed, settings.methods, settings.phantom, settings.bold) == (
-        4,
-        ("cdn",),
-        False,
-        ("a.nii",),
-    )
+    assert (settings.seed, settings.methods) == (4, ("cdn",))
+    assert settings.source == OwnFiles(bold=("a.nii",))

@@ -156,7 +156,7 @@ def test_stored_fits_of_other_data_are_refused(tiny, make_tiny, tmp_path, capsys
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--phantom"], ["one door"]),
+        (["--phantom"], ["one source"]),
         (["--n-jobs", "0"], ["--n-jobs 0"]),
         (["--dask", "here"], ["--dask", "local:N", "'here'"]),
         (["--dask", "local:2", "--n-jobs", "2"], ["--n-jobs and --dask"]),

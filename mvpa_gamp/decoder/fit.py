@@ -90,7 +90,7 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
     splits = make_splits(decoder.cv, codes, classes, kept_groups)
     say(splits.sentence)
     cleaned_by, notes = groups_to_clean(groups, masker)
-    found = extract(masker, series, cleaned_by, X)
+    found = extract(masker, series, cleaned_by)
     notes += found.notes
     for note in notes:
         warnings.warn(note, stacklevel=3)

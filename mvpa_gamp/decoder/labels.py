@@ -1,4 +1,4 @@
-"""Labels, groups and the method's name at the decoder's door: settled once, refused with a sentence."""
+"""Labels, groups and the method's name as a decoder is given them: settled once, refused with a sentence."""
 
 from itertools import combinations
 from typing import Any
@@ -36,7 +36,7 @@ def check_images_and_labels(n_images: int, y: Any) -> NDArray:
     if missing:
         raise ValueError(
             f"y: expected a label for every image, but {len(missing)} are missing, the first for image "
-            f"{missing[0]} (counted from 0). Name these images 'rest', say, and give ignore='rest'."
+            f"{missing[0] + 1} (counted from 1). Name these images 'rest', say, and give ignore='rest'."
         )
     if len(y) != n_images:
         raise ValueError(
@@ -94,19 +94,19 @@ def class_numbers(y: NDArray, classes: NDArray) -> NDArray:
 
 
 def groups_to_clean(groups: NDArray | None, masker: Any) -> tuple[NDArray | None, tuple[str, ...]]:
-    """Group numbers (M,) for cleaning group by group; None, with a sentence, where groups are too small.
+    """The groups (M,) to clean one by one; None, with a sentence, where groups are too small.
 
     None also where the masker cleans nothing.
     """
     cleans = masker.standardize or masker.detrend or masker.low_pass or masker.high_pass
     if groups is None or not cleans:
         return None, ()
-    names, numbers, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    names, counts = np.unique(groups, return_counts=True)
     if counts.min() >= MIN_VOLUMES:
-        return numbers, ()
-    if len(numbers) < MIN_VOLUMES:
+        return groups, ()
+    if len(groups) < MIN_VOLUMES:
         raise DataError(
-            f"images: cleaning needs at least {MIN_VOLUMES} images, got {len(numbers)}. Give more images."
+            f"images: cleaning needs at least {MIN_VOLUMES} images, got {len(groups)}. Give more images."
         )
     note = (
         f"Group {str(names[counts.argmin()])!r} has {counts.min()} images, too few to be cleaned by itself: "

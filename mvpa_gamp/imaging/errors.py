@@ -1,4 +1,4 @@
-"""The one error of this room."""
+"""The one error of everything that reads data."""
 
 
 class DataError(ValueError):

@@ -78,8 +78,9 @@ def runs_in_order(runs: NDArray) -> list[tuple[int, slice]]:
     for run, rows in stretches:
         if run in seen:
             raise DataError(
-                f"labels: run {run} appears again at volume {rows.start + 1} after another run. Expected "
-                "each run in one stretch: sort the volumes by run and give every run its own number."
+                f"labels: run {run} appears again at volume {rows.start + 1} (counted from 1) after another "
+                "run. Expected each run in one stretch: sort the volumes by run and give every run its own "
+                "number."
             )
         seen.add(run)
     return stretches

@@ -1,4 +1,4 @@
-"""Raw volumes inside a mask, read block by block: the series before processing, and its unusable voxels."""
+"""Raw volumes inside a mask, read block by block: the series before anything is done to it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,52 +7,89 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.volumes import like, name_of, repetition_time, volume_blocks
+from mvpa_gamp.imaging.volumes import check_same_grid, like, n_volumes, name_of, open_mask, volume_blocks
 
-BROKEN = 0.5  # a volume without values in more than this share of the mask is itself to blame
+
+@dataclass(frozen=True)
+class Volumes:
+    """Images on one grid, in order; a 3-D image is one volume. Messages call an image ``what`` and its name.
+
+    ``shape`` (x, y, z, M) and ``affine`` are those of the whole series.
+    """
+
+    images: Sequence[Any]
+    what: str = "BOLD file"
+    given_names: tuple[str, ...] = ()  # where file names do not tell them apart
+
+    def __post_init__(self) -> None:
+        for image, name in zip(self.images, self.names, strict=True):
+            check_same_grid(image, self.images[0], self.what, name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What messages call each image."""
+        return self.given_names or tuple(map(name_of, self.images))
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Volumes of each image."""
+        return tuple(map(n_volumes, self.images))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Grid and number of volumes."""
+        return (*self.images[0].shape[:3], sum(self.counts))
+
+    @property
+    def affine(self) -> NDArray:
+        """Voxel to mm."""
+        return np.asarray(self.images[0].affine)
 
 
 @dataclass(frozen=True)
 class Series:
-    """Raw volumes inside a mask, before processing: values (M, N), the mask (grid, bool), the mean volume."""
+    """M raw volumes at the N voxels of a mask, and which of their values were missing."""
 
-    values: NDArray
-    mask: NDArray
+    values: NDArray  # (M, N) float32; NaN and infinity are 0
+    inside: NDArray  # (x, y, z) bool
+    mask_img: Any  # whose header the voxels' mask gets
     mean_img: Any
-    t_r: float | None
     finite: NDArray  # (N,) bool: no volume has NaN or infinity there
-    volumes: tuple[int, ...]  # per BOLD file
-    lost: NDArray | None = (
-        None  # (M,) int: voxels that are NaN or infinite in each volume; None: none anywhere
-    )
-    names: tuple[str, ...] = ()  # of the BOLD files
+    lost: NDArray  # (M,) int: voxels that are NaN or infinite in each volume
+    counts: tuple[int, ...]  # volumes of each image
+    names: tuple[str, ...]  # of the images
+    what: str = "BOLD file"
+
+    def mask_of(self, kept: NDArray) -> Any:
+        """The mask of some of the voxels (N,) bool."""
+        mask = self.inside.copy()
+        mask[self.inside] = kept
+        return like(self.mask_img, mask.astype(np.uint8))
 
 
-def read_series(images: Sequence[Any], inside: NDArray, smoothing_fwhm: float | None) -> Series:
-    """Read the voxels of a mask from 4-D images on its grid, block by block, smoothed before masking."""
-    volumes = tuple(image.shape[3] for image in images)
-    blocks = (block for image in images for block in volume_blocks(image))
-    values, total, lost, finite = collect_blocks(
-        blocks, inside, images[0].affine, sum(volumes), smoothing_fwhm
-    )
-    mean = like(images[0], (total / sum(volumes)).astype(np.float32))
-    names = tuple(name_of(image) for image in images)
-    return Series(values, inside, mean, repetition_time(images[0]), finite, volumes, lost, names)
+def read_series(volumes: Volumes, mask: Any, smoothing_fwhm: float | None = None) -> Series:
+    """Read the voxels of a mask (image or file, on the same grid) block by block, smoothed before masking."""
+    first, total, (mask_img, inside) = volumes.images[0], volumes.shape[3], open_mask(mask)
+    check_same_grid(mask_img, first, "mask")
+    blocks = (block for image in volumes.images for block in volume_blocks(image))
+    values, summed, lost, finite = collect_blocks(blocks, inside, first.affine, total, smoothing_fwhm)
+    mean = like(first, (summed / total).astype(np.float32))
+    counts, names = volumes.counts, volumes.names
+    return Series(values, inside, mask_img, mean, finite, lost, counts, names, volumes.what)
 
 
 def collect_blocks(
-    blocks: Iterator[NDArray], inside: NDArray, affine: NDArray, n_volumes: int, smoothing_fwhm: float | None
+    blocks: Iterator[NDArray], inside: NDArray, affine: NDArray, total: int, smoothing_fwhm: float | None
 ) -> tuple[NDArray, NDArray, NDArray, NDArray]:
     """Masked values (M, N) float32, the sum of all volumes (x, y, z), how many voxels of each volume are not
     finite (M,), and which voxels (N,) are finite throughout.
 
     Infinite and missing values count as 0 in the sum and in smoothing.
     """
-    values = np.empty((n_volumes, int(inside.sum())), dtype=np.float32)
-    total = np.zeros(inside.shape)
+    values = np.empty((total, int(inside.sum())), dtype=np.float32)
+    summed = np.zeros(inside.shape)
     finite = np.ones(values.shape[1], dtype=bool)
-    lost = np.zeros(n_volumes, dtype=int)
+    lost = np.zeros(total, dtype=int)
     row = 0
     for block in blocks:
         good = np.isfinite(block)
@@ -60,72 +97,12 @@ def collect_blocks(
             finite &= good[inside].all(axis=1)
             lost[row : row + block.shape[3]] = (~good[inside]).sum(axis=0)
             block = np.where(good, block, np.float32(0))
-        total += block.sum(axis=3, dtype=np.float64)
+        summed += block.sum(axis=3, dtype=np.float64)
         if smoothing_fwhm is not None:
             block = _smooth(block, affine, smoothing_fwhm)
         values[row : row + block.shape[3]] = block[inside].T
         row += block.shape[3]
-    return values, total, lost, finite
-
-
-def usable_voxels(series: Series, stretches: list[tuple[int, slice]]) -> tuple[NDArray, tuple[str, ...]]:
-    """Voxels (N,) that are finite and vary in every run, and a sentence about each kind left out."""
-    varying = np.ones(series.values.shape[1], dtype=bool)
-    for _, span in stretches:
-        run = series.values[span]
-        varying &= (run != run[0]).any(axis=0)
-    kept = series.finite & varying
-    broken = _broken_volumes(series)
-    dropped = int((~series.finite).sum()), int((series.finite & ~varying).sum())
-    if not kept.any() and broken:
-        raise DataError(
-            f"{broken}, so that no voxel is finite throughout. Repair the file, or leave out such volumes "
-            "together with their labels."
-        )
-    if not kept.any():
-        raise DataError(
-            f"mask: none of its {len(kept)} voxels can be used ({dropped[0]} with NaN or infinity, "
-            f"{dropped[1]} constant within a run). Check that mask and BOLD file belong together."
-        )
-    notes = []
-    if dropped[0]:
-        notes.append(
-            f"{dropped[0]} of {len(kept)} voxels of the mask have NaN or infinite values and were dropped."
-            + (f" {broken}: without such volumes more voxels would be left." if broken else "")
-        )
-    if dropped[1]:
-        notes.append(
-            f"{dropped[1]} of {len(kept)} voxels of the mask are constant within a run and were dropped."
-        )
-    return kept, tuple(notes)
-
-
-def _broken_volumes(series: Series) -> str:
-    """Which volumes are NaN or infinite in most of the mask, by file and number from 1.
-
-    Empty where none is, and where most volumes are: then the mask does not fit.
-    """
-    size, starts = series.values.shape[1], np.cumsum((0, *series.volumes[:-1]))
-    if series.lost is None or np.mean(series.lost > BROKEN * size) > BROKEN:
-        return ""
-    said = []
-    for name, start, length in zip(series.names, starts, series.volumes, strict=True):
-        lost = series.lost[start : start + length]
-        bad = np.flatnonzero(lost > BROKEN * size)
-        if bad.size:
-            share = "all" if (lost[bad] == size).all() else "most"
-            what = f"NaN or infinite in {share} voxels of the mask"
-            said.append(f"BOLD file {name}: {_volume_numbers(bad)} {what}")
-    return "; ".join(said)
-
-
-def _volume_numbers(places: NDArray) -> str:
-    """``volume 6 is``, ``volumes 6, 7, 8 are``: places from 0 as numbers from 1, at most five of them."""
-    shown = ", ".join(str(place + 1) for place in places[:5])
-    if len(places) == 1:
-        return f"volume {shown} (counted from 1) is"
-    more = f" and {len(places) - 5} more" if len(places) > 5 else ""
-    return f"volumes {shown}{more} (counted from 1) are"
+    return values, summed, lost, finite
 
 
 def _smooth(block: NDArray, affine: NDArray, fwhm: float) -> NDArray:

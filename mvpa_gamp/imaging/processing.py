@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
 
+STANDARDIZE = (True, False, None, "zscore_sample", "psc")
 MIN_VOLUMES = 3  # two volumes are a straight line: detrending leaves rounding errors, z-scores blow them up
 
 
@@ -17,14 +18,14 @@ MIN_VOLUMES = 3  # two volumes are a straight line: detrending leaves rounding e
 class Processing:
     """Settings of the processing; every step works on each run by itself.
 
-    ``lag_trs`` moves labels that many volumes later, ``smoothing_fwhm`` is in mm, ``high_pass`` in Hz,
-    ``t_r`` in seconds (None: from the image header), ``confounds`` one TSV for all volumes or one per
-    BOLD file, ``confound_columns`` those of its columns to use (None: all), ``drop`` the conditions left out
-    of the samples.
+    ``standardize`` is nilearn's "zscore_sample" (or True), "psc" or None (or False). ``lag_trs`` moves labels
+    that many volumes later, ``smoothing_fwhm`` is in mm, ``high_pass`` and ``low_pass`` in Hz, ``t_r`` in
+    seconds (None: from the image header), ``confounds`` one TSV for all volumes or one per BOLD file,
+    ``confound_columns`` those of its columns to use (None: all), ``drop`` the conditions left out.
     """
 
     detrend: bool = True
-    standardize: bool = True
+    standardize: bool | str | None = True
     lag_trs: int = 0
     smoothing_fwhm: float | None = None
     high_pass: float | None = None
@@ -32,16 +33,27 @@ class Processing:
     confounds: str | Path | tuple[str | Path, ...] | None = None
     drop: tuple[str, ...] = ("rest",)
     confound_columns: tuple[str, ...] | None = None
+    low_pass: float | None = None
 
     def __post_init__(self) -> None:
         if self.lag_trs < 0 or self.lag_trs != int(self.lag_trs):
             raise DataError(
                 f"lag_trs: expected a number of volumes, 0 or more, got {self.lag_trs}. Change it."
             )
-        for name in ("smoothing_fwhm", "high_pass", "t_r"):
+        if self.standardize not in STANDARDIZE:
+            known = ", ".join(map(repr, STANDARDIZE))
+            raise DataError(f"standardize: expected one of {known}, got {self.standardize!r}. Change it.")
+        for name in ("smoothing_fwhm", "high_pass", "low_pass", "t_r"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise DataError(f"{name}: expected a positive number or none, got {value}. Change it.")
+
+    @property
+    def cleans(self) -> bool:
+        """Whether anything is done to the time series of a voxel."""
+        return bool(
+            self.detrend or self.standardize or self.high_pass or self.low_pass or self.confound_files
+        )
 
     @property
     def confound_files(self) -> tuple[Path, ...]:
@@ -58,23 +70,26 @@ class Processing:
 
 
 def clean_run(
-    values: NDArray, processing: Processing, t_r: float | None, confounds: NDArray | None, run: int
+    values: NDArray, processing: Processing, t_r: float | None, confounds: NDArray | None, run: Any
 ) -> NDArray:
     """One run (T, N), processed by ``nilearn.signal.clean`` in float64.
 
-    Order: detrend, high-pass (Butterworth), confounds, z-score with the sample deviation.
+    Order: detrend, filter (Butterworth), confounds, z-score with the sample deviation.
     """
     from nilearn import signal
 
+    if not processing.cleans and confounds is None:
+        return values
     _check_run(len(values), processing, t_r, confounds, run)
     try:
         return signal.clean(
             np.asarray(values, dtype=np.float64),
             detrend=processing.detrend,
-            standardize="zscore_sample" if processing.standardize else None,
+            standardize="zscore_sample" if processing.standardize is True else processing.standardize or None,
             confounds=confounds,
-            filter="butterworth" if processing.high_pass else False,
+            filter="butterworth" if processing.high_pass or processing.low_pass else False,
             high_pass=processing.high_pass,
+            low_pass=processing.low_pass,
             t_r=t_r,
         )
     except ValueError as error:
@@ -83,38 +98,8 @@ def clean_run(
         ) from error
 
 
-def read_confounds(
-    files: tuple[Path, ...], volumes: list[int], columns: tuple[str, ...] | None = None
-) -> tuple[NDArray, int]:
-    """Confounds of all volumes (M, C), and how many of their values were missing.
-
-    One file for all volumes, or one per BOLD file with the same columns, of which ``columns`` are used (None:
-    all). Missing values (``n/a``, as in
-    the first rows of derivatives) become NaN here and their run's mean when the run is processed.
-    """
-    expected = [sum(volumes)] if len(files) == 1 else volumes
-    if len(files) != len(expected):
-        raise DataError(
-            f"confounds: expected one file, or one for each of {len(volumes)} BOLD files, got {len(files)}. "
-            "Give as many confound files as BOLD files."
-        )
-    parts = [_confound_table(path, rows, columns) for path, rows in zip(files, expected, strict=True)]
-    names = {path.name: part.shape[1] for path, part in zip(files, parts, strict=True)}
-    if len(set(names.values())) > 1:
-        raise DataError(f"confounds: expected the same columns in all files, got {names}. Choose columns.")
-    table = np.concatenate(parts)
-    return table, int(np.isnan(table).sum())
-
-
-def fill_missing(confounds: NDArray) -> NDArray:
-    """Missing values of a run's confounds (T, C) replaced by their column's mean; empty columns become 0."""
-    known = ~np.isnan(confounds)
-    totals = np.where(known, confounds, 0.0).sum(axis=0)
-    return np.where(known, confounds, totals / np.maximum(known.sum(axis=0), 1))
-
-
 def _check_run(
-    volumes: int, processing: Processing, t_r: float | None, confounds: NDArray | None, run: int
+    volumes: int, processing: Processing, t_r: float | None, confounds: NDArray | None, run: Any
 ) -> None:
     if volumes < MIN_VOLUMES:
         raise DataError(
@@ -133,45 +118,9 @@ def check_high_pass(high_pass: float | None, t_r: float | None) -> None:
     if high_pass is None:
         return
     if t_r is None:
-        raise DataError("high_pass needs the time between volumes, and the header has none. Give t_r.")
+        raise DataError("high_pass needs the time between volumes, and none is known. Give t_r.")
     if high_pass >= 0.5 / t_r:
         raise DataError(
             f"high_pass: expected less than half the sampling rate, {0.5 / t_r:.4g} Hz at t_r = {t_r:.4g} s, "
             f"got {high_pass:.4g} Hz. Lower it (0.01 is usual)."
         )
-
-
-def _confound_table(path: Path, rows: int, columns: tuple[str, ...] | None = None) -> NDArray:
-    """One TSV or CSV of numbers with a header line, (rows, C); only the ``columns`` named need be numbers."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"confounds {path} cannot be read as text ({error}). Check the path.") from error
-    separator = "\t" if lines and "\t" in lines[0] else ","
-    cells = [line.split(separator) for line in lines[1:] if line.strip()]
-    if columns is not None:
-        header = lines[0].split(separator) if lines else []
-        missing = [name for name in columns if name not in header]
-        if missing:
-            raise DataError(f"confounds {path} has no column {missing[0]}. Choose among {', '.join(header)}.")
-        places = [header.index(name) for name in columns]
-        cells = [[row[place] for place in places] for row in cells if len(row) == len(header)]
-    if len(cells) != rows:
-        raise DataError(
-            f"confounds {path}: expected {rows} lines below the header, one per volume, got {len(cells)}. "
-            "Give the confounds of exactly these volumes."
-        )
-    try:
-        return np.array([[_number(cell) for cell in row] for row in cells])
-    except ValueError as error:
-        raise DataError(
-            f"confounds {path}: expected numbers or n/a in every column ({error}). Keep numeric columns only."
-        ) from error
-
-
-def _number(cell: str) -> float:
-    """A cell's number, NaN where it is missing."""
-    value = math.nan if cell.strip().lower() in ("", "n/a", "nan") else float(cell)
-    if math.isinf(value):
-        raise ValueError("infinite value")
-    return value

@@ -1,13 +1,16 @@
-"""The door between volumes and the matrix: BOLD files, labels and a mask in, Samples out."""
+"""What decoding works on: Samples, and how volumes, labels and a mask become them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
+from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.file_kinds import check_not_swapped
 from mvpa_gamp.imaging.file_order import order_notes
@@ -20,20 +23,24 @@ from mvpa_gamp.imaging.labels import (
     shift_labels,
 )
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.masked_series import Series, read_series, usable_voxels
-from mvpa_gamp.imaging.processing import Processing, clean_run, fill_missing, read_confounds
+from mvpa_gamp.imaging.masked_series import Series, Volumes, read_series
+from mvpa_gamp.imaging.matrix import series_to_matrix
+from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.truth import PlantedTruth
-from mvpa_gamp.imaging.volumes import check_same_grid, like, name_of, open_mask, open_series
+from mvpa_gamp.imaging.volumes import name_of, open_series, repetition_time
 
 PHANTOM_BANNER = "SIMULATED PHANTOM, not a brain"
+KINDS = {"volume": "volumes", "block": "means of events", "beta": "maps"}  # what a row is, and its plural
 
 
 @dataclass(frozen=True)
 class Samples:
-    """What decoding works on: M labelled volumes of N voxels, and what is needed to draw maps of them.
+    """What decoding works on: M labelled samples of N voxels, and what is needed to draw maps of them.
 
-    Columns of X are the voxels of ``mask_img`` in C order. ``notes`` are sentences for the reader,
-    ``truth`` the planted patterns of a phantom. A phantom is always called "phantom", real data never.
+    Columns of X are the voxels of ``mask_img`` in C order. ``kind`` says what a row is: a volume, the mean of
+    an event's volumes ("block") or a given map ("beta"). ``notes`` are sentences for the reader,
+    ``provenance`` is only printed, ``truth`` are the planted patterns of a phantom. A phantom is always
+    called "phantom", real data never.
     """
 
     X: NDArray  # (M, N) float32, C order
@@ -47,8 +54,16 @@ class Samples:
     provenance: dict[str, Any] = field(default_factory=dict)
     truth: PlantedTruth | None = None
     volumes: NDArray | None = None  # (M,) int: place of each row in the BOLD series, from 0
+    kind: str = "volume"
+    source: str = "nifti"
+    description: str = ""  # a sentence about where the samples come from
+    space: str | None = None  # BIDS's name of the space, None where it is not known
+    dropped: tuple[str, ...] = ()  # conditions left out
+    confound_columns: tuple[str, ...] = ()  # names of the confounds that were regressed out, where chosen
 
     def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise DataError(f"kind: expected one of {', '.join(KINDS)}, got {self.kind!r}. Change it.")
         if self.is_phantom != (self.subject.lower() == "phantom"):
             raise DataError(
                 f"subject: the name 'phantom' belongs to the phantom alone, got {self.subject!r} for "
@@ -56,14 +71,24 @@ class Samples:
             )
 
     @property
-    def unit(self) -> str:
-        """What a row is: volumes, or what the door made of them."""
-        return str(self.provenance.get("unit", "volumes"))
+    def plural(self) -> str:
+        """What the rows are, for users: volumes, means of events, or maps."""
+        return KINDS[self.kind]
 
     @property
     def banner(self) -> str | None:
         """The sentence that must stand on everything made from a phantom; None for real data."""
         return PHANTOM_BANNER if self.is_phantom else None
+
+    @cached_property
+    def connectivity(self) -> csr_array:
+        """Which voxels share a face: a symmetric (N, N) adjacency in the order of the columns of X."""
+        return voxel_connectivity(self.mask_img)
+
+    def from_source(self, source: str, description: str, **facts: Any) -> "Samples":
+        """The same samples with where they come from; ``facts`` are only printed."""
+        told = {"source": source, "description": description, **facts}
+        return replace(self, source=source, description=description, provenance=self.provenance | told)
 
 
 def load_samples(
@@ -72,7 +97,6 @@ def load_samples(
     mask: Any,
     processing: Processing | None = None,
     subject: str = "01",
-    provenance: dict[str, Any] | None = None,
 ) -> Samples:
     """Samples from NIfTI files (or nibabel images), labels per volume and a mask on the same grid.
 
@@ -86,39 +110,23 @@ def load_samples(
     check_not_swapped(files, labels)
     known = labels if isinstance(labels, Labels) else read_labels(labels)
     images = [open_series(image) for image in files]
-    mask_img, inside = open_mask(mask)
-    for image in images[1:]:
-        check_same_grid(image, images[0], "BOLD file")
-    check_same_grid(mask_img, images[0], "mask")
-    known = _complete_labels(known, [image.shape[3] for image in images])
-    notes = order_notes([name_of(image) for image in images], [image.shape[3] for image in images], known)
-    series = read_series(images, inside, processing.smoothing_fwhm)
-    origin = {
-        "source": "nifti",
-        "bold": [name_of(image) for image in images],
-        "labels": "in memory" if isinstance(labels, Labels) else str(labels),
-        "mask": name_of(mask_img),
-    }
-    samples = process_series(series, known, processing, mask_img, entity(subject))
-    return replace(
-        samples, notes=notes + samples.notes, provenance=samples.provenance | origin | (provenance or {})
-    )
+    volumes = Volumes(images)
+    known = _complete_labels(known, volumes.counts)
+    steps = replace(processing, t_r=processing.t_r or repetition_time(images[0]))
+    series = read_series(volumes, mask, steps.smoothing_fwhm)
+    samples = label_series(series, known, steps, entity(subject))
+    samples = replace(samples, notes=order_notes(volumes.names, volumes.counts, known) + samples.notes)
+    told = "in memory" if isinstance(labels, Labels) else str(labels)
+    origin = {"bold": list(volumes.names), "labels": told, "mask": name_of(series.mask_img)}
+    return samples.from_source("nifti", _description(samples.subject, volumes.names), **origin)
 
 
-def process_series(
-    series: Series,
-    labels: Labels,
-    processing: Processing,
-    reference: Any,
-    subject: str,
-    is_phantom: bool = False,
+def label_series(
+    series: Series, labels: Labels, processing: Processing, subject: str, is_phantom: bool = False
 ) -> Samples:
-    """Clean each run, drop unusable voxels and unlabelled volumes; ``reference`` gives the mask's header."""
+    """Clean each run, drop unusable voxels and unlabelled volumes."""
     assert labels.runs is not None
     stretches = runs_in_order(labels.runs)
-    t_r = processing.t_r or series.t_r
-    confounds, missing = _confounds(processing, series)
-    kept, notes = usable_voxels(series, stretches)
     conditions = shift_labels(labels, processing.lag_trs)
     rows = ~np.isin(conditions, [*processing.drop, UNLABELLED])
     if not rows.any():
@@ -127,33 +135,30 @@ def process_series(
             f"labels: no volume is left after dropping {', '.join(processing.drop)}; the conditions are "
             f"{', '.join(sorted(set(map(str, labels.conditions)))[:10])}. Check the label file."
         )
-    X = np.empty((int(rows.sum()), int(kept.sum())), dtype=np.float32)
-    filled = 0
-    for run, span in stretches:
-        nuisance = None if confounds is None else fill_missing(confounds[span])
-        cleaned = clean_run(series.values[span][:, kept], processing, t_r, nuisance, run)
-        wanted = rows[span]
-        X[filled : filled + wanted.sum()] = cleaned[wanted]
-        filled += int(wanted.sum())
-    if missing:
-        notes += (f"{missing} missing values in the confounds were replaced by the mean of their run.",)
-    mask = series.mask.copy()
-    mask[series.mask] = kept
+    matrix = series_to_matrix(series, processing, labels.runs, rows)
+    steps = {"processing": processing.description(), "t_r": processing.t_r, "volumes": list(series.counts)}
     return Samples(
-        X=X,
+        X=matrix.X,
         conditions=conditions[rows],
         runs=labels.runs[rows],
-        mask_img=like(reference, mask.astype(np.uint8)),
-        background_img=series.mean_img,
+        mask_img=matrix.mask_img,
+        background_img=matrix.mean_img,
         subject=subject,
         is_phantom=is_phantom,
-        notes=notes,
+        notes=matrix.notes,
+        provenance=steps,
         volumes=np.flatnonzero(rows),
-        provenance={"processing": processing.description(), "t_r": t_r, "volumes": list(series.volumes)},
+        dropped=processing.drop,
     )
 
 
-def _complete_labels(labels: Labels, volumes: list[int]) -> Labels:
+def _description(subject: str, names: Sequence[str]) -> str:
+    """A sentence about a user's own files."""
+    files = f"{len(names)} files" if len(names) > 1 else Path(names[0]).name
+    return f"fMRI volumes of sub-{subject} ({files})."
+
+
+def _complete_labels(labels: Labels, volumes: Sequence[int]) -> Labels:
     """Check the number of labels; without runs in the label file every BOLD file is a run."""
     if len(labels) != sum(volumes):
         per_file = "" if len(volumes) == 1 else f" ({' + '.join(map(str, volumes))})"
@@ -178,10 +183,3 @@ def _check_lag(labels: Labels, processing: Processing, longest: int) -> None:
             f"lag_trs: a lag of {processing.lag_trs} volumes moves every label out of its run (the longest "
             f"run has {longest} volumes). Give a smaller lag."
         )
-
-
-def _confounds(processing: Processing, series: Series) -> tuple[NDArray | None, int]:
-    files = processing.confound_files
-    if not files:
-        return None, 0
-    return read_confounds(files, list(series.volumes), processing.confound_columns)

@@ -9,7 +9,7 @@ import gzip
 import math
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,20 +79,32 @@ def open_mask(image: Any) -> tuple[Any, NDArray]:
     return opened, inside
 
 
-def check_same_grid(image: Any, reference: Any, what: str) -> None:
-    """Refuse an image whose shape or affine differs from the reference's (first three dimensions)."""
-    advice = _how_to_resample(reference, what)
+def check_same_grid(image: Any, reference: Any, what: str, name: str | None = None) -> None:
+    """Refuse an image whose shape or affine differs from the reference's (first three dimensions).
+
+    ``name`` is what the message calls it, None its file name.
+    """
+    name, advice = name or name_of(image), _how_to_resample(reference, what)
     if tuple(image.shape[:3]) != tuple(reference.shape[:3]):
         raise DataError(
-            f"{what} {name_of(image)} is on another grid: expected shape {tuple(reference.shape[:3])}, "
+            f"{what} {name} is on another grid: expected shape {tuple(reference.shape[:3])}, "
             f"got {tuple(image.shape[:3])}. {advice}"
         )
     difference = float(np.abs(np.asarray(image.affine) - np.asarray(reference.affine)).max())
     if not difference <= AFFINE_TOLERANCE:
         raise DataError(
-            f"{what} {name_of(image)} is on another grid: the shapes agree, but the affines differ by up to "
+            f"{what} {name} is on another grid: the shapes agree, but the affines differ by up to "
             f"{difference:.3g} (expected {_rows(reference.affine)}, got {_rows(image.affine)}). {advice}"
         )
+
+
+def is_same_grid(image: Any, reference: Any) -> bool:
+    """Whether shape and affine of two images agree."""
+    try:
+        check_same_grid(image, reference, "image")
+    except DataError:
+        return False
+    return True
 
 
 def _how_to_resample(reference: Any, what: str) -> str:
@@ -102,24 +114,29 @@ def _how_to_resample(reference: Any, what: str) -> str:
     return f"Resample it to the grid of {target}, for example with nilearn.image.resample_to_img{how}."
 
 
+def n_volumes(image: Any) -> int:
+    """How many volumes an image has; a 3-D one has one."""
+    return int(image.shape[3]) if len(image.shape) > 3 else 1
+
+
 def volume_blocks(image: Any) -> Iterator[NDArray]:
-    """The volumes of a 4-D image in order, in blocks (x, y, z, b) float32 of at most 64 MiB."""
+    """The volumes of an image in order, in blocks (x, y, z, b) float32 of at most 64 MiB."""
     step = max(1, BLOCK_BYTES // (4 * math.prod(image.shape[:3])))
-    for start in range(0, image.shape[3], step):
-        block = _read(image, (Ellipsis, slice(start, start + step)))
-        with np.errstate(
-            over="ignore"
-        ):  # beyond float32 is infinite, and such voxels are dropped with a note
-            yield np.asarray(block, dtype=np.float32)
+    for start in range(0, n_volumes(image), step):
+        single = len(image.shape) == 3
+        block = _read(image, Ellipsis if single else (Ellipsis, slice(start, start + step)))
+        with np.errstate(over="ignore"):  # beyond float32 is infinite: such voxels are dropped with a note
+            yield np.asarray(block[..., None] if single else block, dtype=np.float32)
 
 
-def mean_volume(images: list[Any]) -> Any:
-    """The mean of all volumes as a float32 image on the first one's grid; NaN and infinity count 0."""
+def mean_volume(images: Sequence[Any], magnitude: bool = False) -> Any:
+    """The mean of all volumes (or of their magnitudes) as a float32 image; NaN and infinity count 0."""
     total = np.zeros(images[0].shape[:3])
     for image in images:
         for block in volume_blocks(image):
-            total += np.nan_to_num(block, nan=0.0, posinf=0.0, neginf=0.0).sum(axis=3, dtype=np.float64)
-    return like(images[0], (total / sum(image.shape[3] for image in images)).astype(np.float32))
+            values = np.nan_to_num(block, nan=0.0, posinf=0.0, neginf=0.0)
+            total += (np.abs(values) if magnitude else values).sum(axis=3, dtype=np.float64)
+    return like(images[0], (total / sum(map(n_volumes, images))).astype(np.float32))
 
 
 def like(reference: Any, values: NDArray) -> Any:

@@ -1,1 +1,1 @@
-"""A decoding study: data through one of the doors, tasks x methods, results folder. Commands call it."""
+"""A decoding study: data of one source, tasks x methods, results folder. Commands call it."""

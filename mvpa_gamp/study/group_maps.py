@@ -51,8 +51,7 @@ def grid_trouble(people: Sequence[Results]) -> str | None:
     """Why maps cannot be averaged: other spaces, other grids, or spaces of single brains."""
     spaces: dict[str, list[str]] = {}
     for person in people:
-        origin = person.study["data"]["provenance"]
-        spaces.setdefault(str(origin.get("space", "unnamed")), []).append(f"sub-{person.subjects[0]}")
+        spaces.setdefault(_space(person), []).append(f"sub-{person.subjects[0]}")
     if len(spaces) > 1:
         return f"There are no mean maps, because participants are in different spaces: {_listed(spaces)}."
     space = next(iter(spaces))
@@ -68,6 +67,12 @@ def grid_trouble(people: Sequence[Results]) -> str | None:
     if len(grids) > 1:
         return f"There are no mean maps, because participants are on different grids: {_listed(grids)}."
     return None
+
+
+def _space(person: Results) -> str:
+    """BIDS's name of a participant's space; folders written before it was a key have it among the origins."""
+    data = person.study["data"]
+    return str(data["bids_space"] if "bids_space" in data else data["provenance"].get("space") or "unnamed")
 
 
 def _grid(image: Any, images: Sequence[Any]) -> str:

@@ -86,7 +86,7 @@ def plan_inference(
 def _blocks(samples: Samples) -> NDArray:
     """The block of each sample: what is exchanged as a whole. Means of events and given maps stand alone."""
     each = np.arange(len(samples.runs))
-    if samples.unit != "volumes":
+    if samples.kind != "volume":
         return each
     volumes = each if samples.volumes is None else samples.volumes
     return blocks_of_volumes(samples.conditions, samples.runs, volumes)

@@ -10,7 +10,7 @@ from typing import Any
 from mvpa_gamp._version import __version__
 from mvpa_gamp.parallel import Workers
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.settings import DEFAULT_METHODS, KNOWN_METHODS
+from mvpa_gamp.study.method_names import DEFAULT_METHODS, KNOWN_METHODS
 
 RUN_OPTIONS = ("config", "out", "n_jobs", "dask", "resume", "overwrite", "reports_only", "quiet", "verbose")
 

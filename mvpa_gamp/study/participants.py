@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mvpa_gamp.imaging.bids_layout import Layout, participants
+from mvpa_gamp.imaging.bids.check import check_participants
+from mvpa_gamp.imaging.bids.layout import Layout, participants
+from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.parallel import Workers
 from mvpa_gamp.results.files import write_json, write_text
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.study_files import description
 from mvpa_gamp.study.console import Console
-from mvpa_gamp.study.doors import resolve_dataset
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.everyone import check_everyone
 from mvpa_gamp.study.output import Output, check_output, check_resume
 from mvpa_gamp.study.run import check_settings, rebuild_report, run_study, usage_errors
 from mvpa_gamp.study.settings import StudySettings, settings_text
@@ -30,18 +30,21 @@ def run_participants(
     with usage_errors():
         check_output(dataset)
         check_settings(settings, workers)
-        settings, layout = resolve_dataset(settings)
+        assert isinstance(settings.source, BidsSource)
+        source = settings.source.dataset()
+        settings = settings.with_source(source)
         if any(output.root.glob("sub-*")):  # settings that nobody could be analysed with bind nobody
             check_resume(dataset, settings)
-        chosen = choose_participants(layout, labels)
-        check_everyone(layout, settings, chosen)
+        chosen = choose_participants(source.layout, labels)
+        check_participants(source, chosen)
         for label in chosen:
             check_output(own_output(output, label))
     write_text(output.folder.config, settings_text(settings))
     write_json(output.folder.description, description(None))
     troubles = {}
     for label in chosen:
-        trouble = _analyse(replace(settings, participant_label=label), output, workers, console)
+        own = settings.with_source(replace(source, participant_label=label))
+        trouble = _analyse(own, label, output, workers, console)
         note = output.folder.skipped(label)
         if trouble is None:
             note.unlink(missing_ok=True)
@@ -83,9 +86,10 @@ def choose_participants(layout: Layout, labels: Sequence[str] | None) -> list[st
     return stripped(labels) or known
 
 
-def _analyse(settings: StudySettings, output: Output, workers: Workers, console: Console) -> str | None:
+def _analyse(
+    settings: StudySettings, label: str, output: Output, workers: Workers, console: Console
+) -> str | None:
     """One participant: None when all is well, else the sentence that says what is wrong."""
-    label = settings.participant_label or ""
     console.log_to(output.folder.log)
     console.result(f"\nsub-{label}", always=True)
     try:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.folds import leave_one_run_out
 from mvpa_gamp.decoding.tasks import Task, make_tasks, parse_pairs
@@ -24,14 +25,20 @@ def choose_methods(names: Sequence[str]) -> list[Method]:
 def choose_tasks(pairs: Sequence[str] | None, samples: Samples) -> list[Task]:
     """The comparisons asked for, each with enough runs to leave one out."""
     try:
-        dropped = samples.provenance.get("processing", {}).get("drop", ())
-        chosen = parse_pairs(pairs, np.unique(samples.conditions), dropped)
+        chosen = parse_pairs(pairs, np.unique(samples.conditions), samples.dropped)
         tasks = make_tasks(samples.conditions, chosen)
     except ValueError as error:
         raise StudyError(f"--pairs: {error}") from error
     for task in tasks:
         _check_folds(task, np.asarray(samples.runs)[task.rows])
     return tasks
+
+
+def planted_voxels(samples: Samples, tasks: Sequence[Task]) -> dict[str, NDArray]:
+    """For a phantom, the voxels (N,) bool whose signal differs between the categories of each task."""
+    if samples.truth is None:
+        return {}
+    return {task.name: samples.truth.for_pair(task.positive, task.negative) for task in tasks}
 
 
 def _check_folds(task: Task, runs: np.ndarray) -> None:

@@ -24,11 +24,10 @@ from mvpa_gamp.results.study_files import write_start, write_tables
 from mvpa_gamp.study.cells import PlannedCell, is_done, plan_cells, stored
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import about_study
-from mvpa_gamp.study.doors import open_door, planted_voxels, processing, resolve_door
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference import InferencePlan, check_inference, collect, open_jobs, plan_inference
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
-from mvpa_gamp.study.plan import choose_methods, choose_tasks
+from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels
 from mvpa_gamp.study.settings import INFERENCE, StudySettings, settings_text
 from mvpa_gamp.study.work import FitWork, answered
 
@@ -41,10 +40,10 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
     with usage_errors():
         check_output(output)
         methods = check_settings(settings, workers)
-        settings = resolve_door(settings, console)
+        settings = settings.resolve(console.note)
         check_resume(output, settings)
         console.note("Preparing the data ...")
-        samples = open_door(settings)
+        samples = settings.source.load()
         tasks = choose_tasks(settings.pairs, samples)
         subject = Subject(
             samples.subject, samples.mask_img, samples.banner, samples.runs, samples.volumes,
@@ -96,7 +95,6 @@ def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
         raise StudyError(str(error)) from error
     if settings.seed < 0:
         raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
-    processing(settings)
     methods = choose_methods(settings.methods)
     check_inference(settings, methods)
     return methods
@@ -124,7 +122,7 @@ def _say_what(
     if samples.banner:
         console.note(f"{samples.banner}.", level=0)
     console.note(
-        f"sub-{samples.subject}: {samples.X.shape[0]:,} {samples.unit} x {samples.X.shape[1]:,} voxels, "
+        f"sub-{samples.subject}: {samples.X.shape[0]:,} {samples.plural} x {samples.X.shape[1]:,} voxels, "
         f"{_count(len(tasks), 'comparison')} x {_count(len(methods), 'method')}"
         + (f", {done} of {len(tasks) * len(methods)} fits are there already" if done else "")
     )

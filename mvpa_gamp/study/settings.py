@@ -1,22 +1,20 @@
 """The settings of a study, and config.toml, which carries them from one run to the next."""
 
 import json
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from mvpa_gamp.imaging.haxby import HaxbySource
+from mvpa_gamp.imaging.source import Source
 from mvpa_gamp.study.errors import StudyError
-
-# Written out so that --help need not import the methods; a test compares it with METHODS.
-KNOWN_METHODS = (
-    "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", "gamp-l1-lr",
-    "l1-lr-cv", "onebit-cs", "cdn", "tron",
-)  # fmt: skip
-DEFAULT_METHODS = ("l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "onebit-cs")
+from mvpa_gamp.study.method_names import DEFAULT_METHODS
+from mvpa_gamp.study.sources import KINDS, choose_source, is_missing
 
 # What a key of config.toml is about. Where results go and how busy the machine is does not belong there.
 INFERENCE = ("permutations", "max_inclusion", "fdr", "learning_curve")
-_SECTIONS = {
+SECTIONS = {
     "bids": ("bids_dir", "derivatives", "task", "space", "samples", "betas", "betas_glob"),
     "data": ("data_dir", "fetch", "participant_label", "mask", "bold", "labels", "phantom", "phantom_shape"),
     "processing": ("lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "detrend", "standardize"),
@@ -27,35 +25,12 @@ _SECTIONS = {
 
 @dataclass(frozen=True)
 class StudySettings:
-    """Everything that decides what comes out; None means the default of the door or of nilearn.
+    """Everything that decides what comes out: where data come from, and what is done with them.
 
-    ``mask`` is "vt", "brain" or a file. ``pairs`` are "a:b" texts or ("all",); None the paper's six.
-    ``phantom_shape`` shrinks the phantom (for tests); None is Haxby's grid. With ``bids_dir`` the data are a
-    participant of a BIDS dataset, and ``confounds`` names columns or sets of them instead of files.
+    ``pairs`` are "a:b" texts or ("all",); None the paper's six, and of other conditions all.
     """
 
-    bids_dir: str | None = None
-    derivatives: str | None = None
-    task: str | None = None
-    space: str | None = None
-    samples: str | None = None
-    betas: str | None = None
-    betas_glob: str | None = None
-    data_dir: str | None = None
-    fetch: bool = False
-    participant_label: str | None = None
-    mask: str | None = None
-    bold: tuple[str, ...] | None = None
-    labels: str | None = None
-    phantom: bool = False
-    phantom_shape: tuple[int, ...] | None = None
-    lag_trs: int | None = None
-    smoothing_fwhm: float | None = None
-    high_pass: float | None = None
-    t_r: float | None = None
-    confounds: tuple[str, ...] | None = None
-    detrend: bool = True
-    standardize: bool = True
+    source: Source = field(default_factory=HaxbySource)
     pairs: tuple[str, ...] | None = None
     methods: tuple[str, ...] = DEFAULT_METHODS
     seed: int = 0
@@ -70,23 +45,52 @@ class StudySettings:
         """Whether anything beyond the table is asked for."""
         return bool(self.permutations or self.fdr is not None or self.learning_curve)
 
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "StudySettings":
+        """Settings from their names in config.toml; what is not named is left to defaults."""
+        own = {name: values[name] for name in (*SECTIONS["study"], *SECTIONS["inference"]) if name in values}
+        return cls(source=choose_source(values), **own)
+
+    def values(self) -> dict[str, Any]:
+        """The settings by their names in config.toml, None what was not given."""
+        own = {name: value for name, value in vars(self).items() if name != "source"}
+        found = own | vars(self.source) | {name: value for name, value in own.items() if value is not None}
+        return {name: None if value in ("", ()) else value for name, value in found.items()}
+
+    def resolve(self, say: Callable[[str], None]) -> "StudySettings":
+        """Nothing left open; the phantom, and ``say`` so, where no data were named and none found."""
+        values = self.values()
+        if is_missing(self.source):
+            say(
+                "No Haxby data in nilearn's data folders: a simulated PHANTOM of the same shape is used "
+                "instead. Real data: --fetch, --data-dir or --bold (see --help)."
+            )
+            values["phantom"] = True
+        settings = StudySettings.of(values)  # seed and pairs reach the source that needs them
+        return settings.with_source(settings.source.resolve())
+
+    def with_source(self, source: Source) -> "StudySettings":
+        """The same study of another source, which may decide on the pairs."""
+        return replace(self, source=source, pairs=getattr(source, "pairs", self.pairs))
+
 
 def settings_text(settings: StudySettings) -> str:
     """config.toml: every setting that has a value, in sections."""
     lines = [f"# Settings of a study. Repeat it with: {_repeat(settings)}"]
-    for section, names in _SECTIONS.items():
-        values = {name: getattr(settings, name) for name in names}
-        known = [f"{name} = {_toml(value)}" for name, value in values.items() if value is not None]
+    given = settings.values()
+    for section, names in SECTIONS.items():
+        known = [f"{name} = {_toml(given[name])}" for name in names if given.get(name) is not None]
         lines += ["", f"[{section}]", *known] if known else []
     return "\n".join(lines) + "\n"
 
 
 def _repeat(settings: StudySettings) -> str:
     """The command that runs these settings again."""
-    if settings.bids_dir is None:
+    given = settings.values()
+    if not given.get("bids_dir"):
         return "python -m mvpa_gamp.haxby --config config.toml --out FOLDER"
-    who = f" --participant-label {settings.participant_label}" if settings.participant_label else ""
-    return f"python -m mvpa_gamp {settings.bids_dir} OUT participant{who} --config config.toml"
+    who = f" --participant-label {given['participant_label']}" if given["participant_label"] else ""
+    return f"python -m mvpa_gamp {given['bids_dir']} OUT participant{who} --config config.toml"
 
 
 def _toml(value: Any) -> str:
@@ -97,7 +101,7 @@ def _toml(value: Any) -> str:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The settings of a config.toml, as keyword arguments of :class:`StudySettings`."""
+    """The settings of a config.toml, for :meth:`StudySettings.of`."""
     try:
         content = _load_toml(path)
     except OSError as error:
@@ -108,29 +112,30 @@ def read_settings(path: Path) -> dict[str, Any]:
         ) from error
     out: dict[str, Any] = {}
     for section, values in content.items():
-        if section not in _SECTIONS or not isinstance(values, dict):
+        if section not in SECTIONS or not isinstance(values, dict):
             raise StudyError(
-                f"--config {path}: expected sections {', '.join(_SECTIONS)}, got {section!r}. Remove it."
+                f"--config {path}: expected sections {', '.join(SECTIONS)}, got {section!r}. Remove it."
             )
         for name, value in values.items():
-            if name not in _SECTIONS[section]:
-                known = ", ".join(_SECTIONS[section])
+            if name not in SECTIONS[section]:
+                known = ", ".join(SECTIONS[section])
                 raise StudyError(f"--config {path}: [{section}] has no setting {name!r}. Known are: {known}.")
             out[name] = _checked(path, name, tuple(value) if isinstance(value, list) else value)
     return out
 
 
-_KINDS: dict[str, tuple[type, ...]] = {
+_TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,), "bool": (bool,), "int": (int,), "float": (int, float), "tuple": (tuple,),
 }  # fmt: skip
 
 
 def _checked(path: Path, name: str, value: Any) -> Any:
     """A value of the kind its setting has, or a sentence."""
-    hint = next(field.type for field in fields(StudySettings) if field.name == name)
+    kinds: tuple[Any, ...] = (StudySettings, *KINDS)
+    hint = {each.name: each.type for kind in kinds for each in fields(kind)}[name]
     declared = hint.__name__ if isinstance(hint, type) else str(hint)
     kind = declared.split("[")[0].split(" ")[0]
-    right = isinstance(value, _KINDS[kind]) and (kind == "bool" or not isinstance(value, bool))
+    right = isinstance(value, _TYPES[kind]) and (kind == "bool" or not isinstance(value, bool))
     if right and kind == "tuple":
         item = int if "int" in declared else str
         right = all(isinstance(entry, item) for entry in value)
@@ -148,19 +153,19 @@ def _load_toml(path: Path) -> dict[str, Any]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def differences(old: dict[str, Any], new: StudySettings) -> list[str]:
+def differences(old: Mapping[str, Any], new: StudySettings) -> list[str]:
     """Settings of a started study that a resume would change.
 
-    Pairs and methods may only be added to; inference touches no fit and may change freely.
+    Pairs and methods may only be added to (pairs not where they decide on the events read); inference touches
+    no fit and may change freely.
     """
-    defaults = StudySettings()
-    growing = ("methods",) if new.bids_dir else ("pairs", "methods")  # BIDS: pairs decide on the events read
+    started = StudySettings.of(old)
+    was, now = replace(started, source=started.source.absolute()).values(), new.values()
+    growing = ("methods",) if hasattr(new.source, "pairs") else ("pairs", "methods")
     out = []
-    for field in fields(StudySettings):
-        if field.name in INFERENCE:
-            continue
-        before, after = old.get(field.name, getattr(defaults, field.name)), getattr(new, field.name)
-        grows = field.name in growing and before and after and set(before) <= set(after)
+    for name in (name for section, names in SECTIONS.items() if section != "inference" for name in names):
+        before, after = was.get(name), now.get(name)
+        grows = name in growing and before and after and set(before) <= set(after)
         if before != after and not grows:
-            out.append(f"{field.name} was {before!r}, now {after!r}")
+            out.append(f"{name} was {before!r}, now {after!r}")
     return out

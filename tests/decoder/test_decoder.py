@@ -14,7 +14,10 @@ from sklearn.model_selection import GroupKFold
 
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.decoding import PAPER_PAIRS, cross_validate, fold_errors, held_out_answers
+from mvpa_gamp.imaging.labels import Labels
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
+from mvpa_gamp.imaging.processing import Processing
+from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
 
 SPEC = Phantom(shape=(12, 14, 10), n_runs=5, categories=("cat", "face", "house"), signal=2.5)
@@ -129,13 +132,61 @@ def test_equal_calls_are_answered_from_memory(scan, pair, tmp_path, monkeypatch)
     np.testing.assert_array_equal(first.coef_, pair.coef_)
 
 
+# --- rows
+
+
+def test_rows_are_those_of_the_commands(scan, three, tmp_path):
+    """The decoder and load_samples make one matrix of one scan, to the last bit."""
+    nibabel.save(scan.bold, tmp_path / "bold.nii.gz")
+    samples = load_samples(tmp_path / "bold.nii.gz", Labels(scan.y, scan.runs), scan.mask)
+    np.testing.assert_array_equal(three._data.X, samples.X)
+    smooth = {"smoothing_fwhm": 20.0, "high_pass": 0.01, "t_r": 2.5, "detrend": True}
+    decoder = GAMPDecoder(mask=scan.mask, ignore="rest", **smooth).fit(scan.bold, scan.y, scan.runs)
+    samples = load_samples(scan.bold, Labels(scan.y, scan.runs), scan.mask, Processing(**smooth))
+    np.testing.assert_array_equal(decoder._data.X, samples.X)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"standardize": "psc"}, {"standardize": None}, {"low_pass": 0.1, "high_pass": 0.01, "t_r": 2.5}],
+)
+def test_rows_are_nilearns_up_to_rounding(scan, settings):
+    images, y, _ = scan.only("face", "house")
+    decoder = GAMPDecoder(mask=scan.mask, **settings).fit(images, y)
+    plain = NiftiMasker(scan.mask, **{"standardize": "zscore_sample", **settings}, reports=False)
+    assert isinstance(decoder.masker_, NiftiMasker)
+    np.testing.assert_array_equal(decoder.masker_.transform(images), decoder._data.X)
+    expected = plain.fit_transform(images)
+    np.testing.assert_allclose(decoder._data.X, expected, atol=3e-5 * np.abs(expected).max())  # float32
+
+
+@pytest.mark.parametrize("by", ["the package", "nilearn"])
+@pytest.mark.parametrize("order", ["interleaved", "named"])
+def test_runs_in_any_order_keep_their_labels(scan, pair, by, order):
+    """nilearn's clean returns rows sorted by run: 'run-10' before 'run-9', interleaved runs apart."""
+    images, y, runs = scan.only("face", "house")
+    mask, rows = scan.mask, np.arange(len(y))
+    if by == "nilearn":  # whose own transform is needed where a masker does more than the package
+        mask = NiftiMasker(scan.mask, standardize="zscore_sample", dtype="float32", reports=False)
+    if order == "interleaved":
+        rows = np.argsort(rows % (len(rows) // 5), kind="stable")
+    names = np.array([f"run-{9 + run}" for run in runs])[rows]
+    decoder = GAMPDecoder(mask=mask).fit(index_img(images, rows), y[rows], names)
+    np.testing.assert_allclose(decoder._data.X, pair._data.X[rows], atol=1e-4)
+    expected = [pair.fold_scores_[int(name.removeprefix("run-")) - 9] for name in np.unique(names)]
+    np.testing.assert_allclose(decoder.fold_scores_, expected)
+    said = decoder.predict(index_img(images, rows), groups=names)
+    np.testing.assert_array_equal(said, pair.predict(images, groups=runs)[rows])
+
+
 # --- numbers
 
 
 def test_a_pair_is_exactly_the_engines_cross_validation(pair, scan):
     images, y, runs = scan.only("face", "house")
-    X = NiftiMasker(scan.mask, standardize="zscore_sample", runs=runs, reports=False).fit_transform(images)
-    X = np.ascontiguousarray(X, dtype=np.float32)
+    X = pair._data.X
+    nilearns = NiftiMasker(scan.mask, standardize="zscore_sample", runs=runs, reports=False)
+    np.testing.assert_allclose(X, nilearns.fit_transform(images), atol=1e-4)  # nilearn cleans in float32
     labels = np.where(y == "face", 1.0, -1.0)
     expected = cross_validate(METHODS["gamp-bg-lr"], X, labels, runs)
     np.testing.assert_allclose(pair.fold_scores_, 1 - fold_errors(expected, labels), rtol=1e-14)

@@ -40,7 +40,7 @@ def mask():
             {},
             np.array([*Y[:-1], np.nan], dtype=object),
             RUNS,
-            r"1 are missing, the first for image 31.*ignore='rest'",
+            r"1 are missing, the first for image 32 .counted from 1.*ignore='rest'",
         ),
         ({}, None, RUNS, "requires y to be passed, but the target y is None"),
         ({}, Y, RUNS[:-1], "group .run. of each of 32 images, got 31"),
@@ -68,11 +68,12 @@ def test_images_of_different_grids(volumes, mask):
     listed = [image(volumes[..., k]) for k in range(32)]
     listed[3] = image(volumes[:4, ..., 3])
     with pytest.raises(
-        ValueError, match=r"image 3 is on another grid.*\(5, 6, 4\).*\(4, 6, 4\).*resample_to"
+        ValueError,
+        match=r"image 4 \(counted from 1\) is on another grid.*\(5, 6, 4\).*\(4, 6, 4\).*resample_to",
     ):
         GAMPDecoder(mask=mask).fit(listed, Y, RUNS)
     listed[3] = image(volumes[..., 3], np.diag([3.0, 3.0, 3.5, 1.0]))
-    with pytest.raises(ValueError, match="image 3 is on another grid"):
+    with pytest.raises(ValueError, match=r"image 4 \(counted from 1\) is on another grid"):
         GAMPDecoder(mask=mask).fit(listed, Y, RUNS)
 
 
@@ -96,34 +97,39 @@ def test_voxels_that_are_not_finite_are_dropped_with_a_sentence(volumes, mask):
     assert kept[1, 1, 1] == kept[2, 2, 2] == 0 and kept.sum() == 22
     assert decoder.predict(image(np.nan_to_num(volumes, posinf=0)), RUNS).shape == (32,)
     volumes[...] = np.nan
-    with pytest.raises(ValueError, match="each of the mask's 24 voxels is NaN or infinite"):
+    with pytest.raises(ValueError, match=r"none of its 24 voxels can be used \(24 with NaN or infinity"):
         GAMPDecoder(mask=mask).fit(image(volumes), Y, RUNS)
 
 
-@pytest.mark.parametrize("form", ["image", "path", "paths", "runs"])
+@pytest.mark.parametrize("form", ["image", "path", "paths", "list", "runs"])
 def test_a_volume_of_nan_is_named(volumes, mask, form, tmp_path):
     volumes[..., 21] = np.nan
     whole = image(volumes)
-    given, named = whole, r"image 21 \(counted from 0\) is NaN or infinite in every voxel"
+    given, named = whole, r"image in memory: volume 22 \(counted from 1\) is NaN"
     if form == "path":
         nibabel.save(whole, tmp_path / "bold.nii.gz")
-        given, named = tmp_path / "bold.nii.gz", r"image 21 \(\S*bold\.nii\.gz\) \(counted"
+        given, named = (
+            tmp_path / "bold.nii.gz",
+            r"image \S*bold\.nii\.gz: volume 22 \(counted from 1\) is NaN",
+        )
     elif form == "paths":
         given = [tmp_path / f"{k}.nii.gz" for k in range(32)]
         for k, path in enumerate(given):
             nibabel.save(image(volumes[..., k]), path)
-        named = r"image 21 \(\S*21\.nii\.gz\)"
+        named = r"image \S*21\.nii\.gz is NaN"
+    elif form == "list":
+        given, named = [image(volumes[..., k]) for k in range(32)], r"image 22 \(counted from 1\) is NaN"
     elif form == "runs":
         given = [image(volumes[..., 8 * run : 8 * run + 8]) for run in range(4)]
-        named = r"image 21 \(volume 5 of image 2 of the list\)"
-    with pytest.raises(ValueError, match=rf"images: .*{named}.*Leave out such images"):
+        named = r"image 3 \(counted from 1\): volume 6 \(counted from 1\) is NaN"
+    with pytest.raises(ValueError, match=rf"^{named} or infinite in all voxels.* leave out such volumes"):
         GAMPDecoder(mask=mask).fit(given, Y, RUNS)
 
 
 def test_a_volume_of_nan_is_named_also_where_a_masker_resamples(volumes):
     volumes[..., 3] = np.nan
     masker = NiftiMasker(mask_img=fine_mask(), standardize="zscore_sample", reports=False)
-    with pytest.raises(ValueError, match=r"image 3 \(counted from 0\) is NaN"):
+    with pytest.raises(ValueError, match=r"volume 4 \(counted from 1\) is NaN"):
         GAMPDecoder(mask=masker).fit(image(volumes), Y, RUNS)
 
 

@@ -9,7 +9,7 @@ import pytest
 from nilearn import datasets
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.haxby import find_haxby, load_haxby, participant_number
+from mvpa_gamp.imaging.haxby import HaxbySource, find_haxby, participant_number
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels, phantom_samples
 from mvpa_gamp.imaging.processing import Processing
 
@@ -41,8 +41,13 @@ def no_network(monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
+def load_haxby(participant, mask, data_dir, **more):
+    given = {"participant_label": str(participant), "mask": str(mask), "data_dir": str(data_dir), **more}
+    return HaxbySource(**given).load()
+
+
 @pytest.mark.parametrize("mask", ["brain", "vt"])
-def test_the_files_give_what_the_phantoms_own_door_gives(nilearn_data, mask):
+def test_the_files_give_what_the_phantom_itself_gives(nilearn_data, mask):
     read = load_haxby(2, mask, nilearn_data)
     made = phantom_samples(SPEC, mask=mask, cache=False)
     np.testing.assert_array_equal(read.X, made.X)
@@ -59,12 +64,11 @@ def test_the_files_give_what_the_phantoms_own_door_gives(nilearn_data, mask):
     )
 
 
-def test_smoothing_agrees_through_both_doors(nilearn_data):
-    steps = Processing(smoothing_fwhm=15.0, high_pass=0.01, lag_trs=1)
-    read = load_haxby(2, "vt", nilearn_data, processing=steps)
-    np.testing.assert_allclose(
-        read.X, phantom_samples(SPEC, steps, False, "vt").X, atol=1e-4
-    )  # single precision
+def test_smoothing_agrees_for_files_and_phantom(nilearn_data):
+    steps = {"smoothing_fwhm": 15.0, "high_pass": 0.01, "lag_trs": 1}
+    read = load_haxby(2, "vt", nilearn_data, **steps)
+    made = phantom_samples(SPEC, Processing(**steps), False, "vt")
+    np.testing.assert_allclose(read.X, made.X, atol=1e-4)  # single precision
 
 
 def test_the_folder_may_be_the_dataset_itself_or_one_of_nilearns(nilearn_data, monkeypatch):

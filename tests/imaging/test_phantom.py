@@ -173,7 +173,7 @@ def test_images_hold_the_same_values(small):
 def test_the_cache_gives_the_same_and_is_used(small, monkeypatch):
     np.testing.assert_array_equal(phantom_samples(SMALL).X, small.X)
     assert sorted(path.suffix for path in cache_folder().iterdir()) == [".int16", ".json"]
-    monkeypatch.setattr("mvpa_gamp.imaging.phantom.door.simulate_run", None)  # cannot be called
+    monkeypatch.setattr("mvpa_gamp.imaging.phantom.source.simulate_run", None)  # cannot be called
     np.testing.assert_array_equal(phantom_samples(SMALL).X, small.X)
 
 

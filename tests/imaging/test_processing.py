@@ -3,7 +3,7 @@ import pytest
 from nilearn import signal
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.processing import Processing, clean_run, fill_missing, read_confounds
+from mvpa_gamp.imaging.processing import Processing, clean_run
 
 
 @pytest.fixture
@@ -69,37 +69,3 @@ def test_runs_that_cannot_be_cleaned(run, settings, volumes, confounds, t_r, wor
 def test_settings_without_meaning(settings):
     with pytest.raises(DataError, match=next(iter(settings))):
         Processing(**settings)
-
-
-def test_confound_files(tmp_path):
-    one, two = tmp_path / "one.tsv", tmp_path / "two.tsv"
-    one.write_text("x\ty\nn/a\t1\n2\t3\n")
-    two.write_text("x\ty\n4\t5\n6\t7\n8\t9\n")
-    table, missing = read_confounds((one, two), [2, 3])
-    assert missing == 1
-    np.testing.assert_array_equal(table, [[np.nan, 1], [2, 3], [4, 5], [6, 7], [8, 9]])
-    table, missing = read_confounds((two,), [2, 1])  # one file for two BOLD files
-    assert table.shape == (3, 2) and missing == 0
-
-
-def test_confound_files_that_do_not_fit(tmp_path):
-    one, two = tmp_path / "one.tsv", tmp_path / "two.tsv"
-    one.write_text("x,y\n1,2\n3,4\n")
-    two.write_text("x\n1\n2\n")
-    with pytest.raises(DataError, match="expected one file, or one for each of 3 BOLD files, got 2"):
-        read_confounds((one, two), [2, 2, 2])
-    with pytest.raises(DataError, match="the same columns in all files"):
-        read_confounds((one, two), [2, 2])
-    with pytest.raises(DataError, match="expected 5 lines below the header, one per volume, got 2"):
-        read_confounds((one,), [5])
-    with pytest.raises(DataError, match="cannot be read as text"):
-        read_confounds((tmp_path / "none.tsv",), [5])
-    for bad in ("a", "inf"):
-        two.write_text(f"x\n1\n{bad}\n")
-        with pytest.raises(DataError, match="expected numbers or n/a"):
-            read_confounds((two,), [2])
-
-
-def test_missing_confounds_become_the_mean_of_the_run():
-    filled = fill_missing(np.array([[np.nan, 1, np.nan], [2, 3, np.nan], [4, 5, np.nan]]))
-    np.testing.assert_array_equal(filled, [[3, 1, 0], [2, 3, 0], [4, 5, 0]])

@@ -1,4 +1,6 @@
-"""Volumes, labels and mask through the door."""
+"""Volumes, labels and mask become samples."""
+
+from dataclasses import replace
 
 import nibabel
 import numpy as np
@@ -48,6 +50,25 @@ def test_provenance_names_files_and_processing(study):
     assert found["source"] == "nifti" and found["t_r"] == 2.0
     assert found["bold"] == [str(study.bold)] and found["mask"] == str(study.mask)
     assert found["processing"]["high_pass"] == 0.02 and found["processing"]["drop"] == ["rest"]
+
+
+def test_fields_say_what_provenance_only_prints(study):
+    found = load_samples(study.bold, study.labels, study.mask, Processing(drop=("rest", "face")))
+    assert (found.kind, found.plural, found.source) == ("volume", "volumes", "nifti")
+    assert found.dropped == ("rest", "face") and set(found.conditions) == {"house"}
+    assert found.description == "fMRI volumes of sub-01 (bold.nii.gz)." and found.space is None
+    assert replace(found, kind="block").plural == "means of events"
+    assert replace(found, kind="beta").plural == "maps"
+    with pytest.raises(DataError, match="kind: expected one of volume, block, beta, got 'voxel'"):
+        replace(found, kind="voxel")
+
+
+def test_connectivity_is_that_of_the_voxels_kept(tmp_path, volumes, inside, make_study):
+    volumes[tuple(np.argwhere(inside)[10])] = 500  # constant: leaves the mask
+    study = make_study(tmp_path, volumes, inside)
+    samples = load_samples(study.bold, study.labels, study.mask)
+    assert samples.connectivity.shape == (samples.X.shape[1],) * 2 == (inside.sum() - 1,) * 2
+    assert samples.connectivity is samples.connectivity
 
 
 def test_several_files_are_one_series(study, make_image):

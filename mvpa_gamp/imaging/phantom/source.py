@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,42 @@ from mvpa_gamp.imaging.phantom.anatomy import Anatomy
 from mvpa_gamp.imaging.phantom.cache import read_cached, write_cached
 from mvpa_gamp.imaging.phantom.patterns import ventral_temporal
 from mvpa_gamp.imaging.phantom.series import Scene, build_scene, run_conditions, simulate_run
-from mvpa_gamp.imaging.phantom.spec import Phantom
+from mvpa_gamp.imaging.phantom.spec import HAXBY_SHAPE, Phantom
 from mvpa_gamp.imaging.processing import Processing
-from mvpa_gamp.imaging.samples import Samples, process_series
+from mvpa_gamp.imaging.samples import Samples, label_series
+from mvpa_gamp.imaging.source import Source
 from mvpa_gamp.imaging.truth import PlantedTruth
 
 MASKS = ("brain", "vt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhantomSource(Source):
+    """A simulated phantom; ``phantom_shape`` is its grid, Haxby's by default."""
+
+    mask: str = "brain"
+    phantom_shape: tuple[int, ...] = HAXBY_SHAPE
+    seed: int = 0
+    lag_trs: int = 0
+    phantom: bool = True  # the mark of this source in config.toml
+
+    name = "the phantom"
+    paths = ()
+
+    def resolve(self) -> "PhantomSource":
+        """The same: a phantom has nothing to look for."""
+        self.processing(self.lag_trs)
+        if len(self.phantom_shape) != 3:
+            came = len(self.phantom_shape)
+            raise DataError(f"--phantom-shape: expected three numbers, got {came}. For example 40 64 64.")
+        return self
+
+    def load(self) -> Samples:
+        """Samples of the phantom."""
+        x, y, z = self.resolve().phantom_shape
+        return phantom_samples(
+            Phantom((x, y, z), seed=self.seed), self.processing(self.lag_trs), mask=self.mask
+        )
 
 
 def phantom_samples(
@@ -38,15 +68,12 @@ def phantom_samples(
     anatomy = scene.anatomy
     values = phantom_values(spec, scene, cache)
     chosen = ventral_temporal(anatomy) if mask == "vt" else np.ones(len(anatomy.baseline), dtype=bool)
-    reference = _grid_image(spec, anatomy.mask.astype(np.uint8))
-    series = _series(spec, anatomy, values, chosen, processing.smoothing_fwhm)
-    samples = process_series(series, phantom_labels(spec), processing, reference, "phantom", is_phantom=True)
+    steps = replace(processing, t_r=processing.t_r or spec.t_r)
+    series = _series(spec, anatomy, values, chosen, steps.smoothing_fwhm)
+    samples = label_series(series, phantom_labels(spec), steps, "phantom", is_phantom=True)
     kept = (np.asarray(samples.mask_img.dataobj) != 0)[anatomy.mask]
-    return replace(
-        samples,
-        truth=PlantedTruth(spec.categories, scene.patterns).at(kept),
-        provenance=samples.provenance | _provenance(spec, mask),
-    )
+    samples = replace(samples, truth=PlantedTruth(spec.categories, scene.patterns).at(kept))
+    return samples.from_source("phantom", _description(spec), phantom=spec.description(), mask=mask)
 
 
 def phantom_labels(spec: Phantom) -> Labels:
@@ -94,9 +121,10 @@ def _series(spec: Phantom, anatomy: Anatomy, values: NDArray, chosen: NDArray, f
         picked = values[:, chosen].astype(np.float32)
     else:
         picked = collect_blocks(_blocks(values, anatomy.mask), inside, spec.affine, len(values), fwhm)[0]
-    finite = np.ones(picked.shape[1], dtype=bool)
-    volumes = (spec.volumes_per_run,) * spec.n_runs
-    return Series(picked, inside, _grid_image(spec, mean), spec.t_r, finite, volumes)
+    finite, lost = np.ones(picked.shape[1], dtype=bool), np.zeros(len(picked), dtype=int)
+    counts, names = (spec.volumes_per_run,) * spec.n_runs, ("phantom",) * spec.n_runs
+    mask_img, mean_img = _grid_image(spec, inside.astype(np.uint8)), _grid_image(spec, mean)
+    return Series(picked, inside, mask_img, mean_img, finite, lost, counts, names)
 
 
 def _blocks(values: NDArray, mask: NDArray, step: int = 64) -> Iterator[NDArray]:
@@ -119,12 +147,10 @@ def _grid_image(spec: Phantom, values: NDArray) -> Any:
     return image
 
 
-def _provenance(spec: Phantom, mask: str) -> dict[str, Any]:
+def _description(spec: Phantom) -> str:
+    """A sentence about a phantom."""
     shape = " x ".join(map(str, spec.shape))
-    return {
-        "source": "phantom",
-        "description": f"A simulated phantom in the form of Haxby et al. (2001), seed {spec.seed}: "
-        f"{spec.n_runs} runs of {spec.volumes_per_run} volumes on a {shape} grid. It is not a brain.",
-        "phantom": spec.description(),
-        "mask": mask,
-    }
+    return (
+        f"A simulated phantom in the form of Haxby et al. (2001), seed {spec.seed}: {spec.n_runs} runs of "
+        f"{spec.volumes_per_run} volumes on a {shape} grid. It is not a brain."
+    )

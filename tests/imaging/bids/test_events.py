@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mvpa_gamp.imaging.bids_events import Event, label_volumes, read_events, trial_types
+from mvpa_gamp.imaging.bids.events import Event, label_volumes, read_events, trial_types
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels, shift_labels
 

@@ -1,7 +1,7 @@
-"""A BIDS dataset's door: fMRIPrep derivatives (or raw volumes) and events in, Samples out.
+"""Volumes of a BIDS dataset: fMRIPrep derivatives (or raw volumes) and events in, Samples out.
 
 A sample is a volume ("tr"), the mean of the volumes of an event ("block"), or a given map ("betas", see
-bids_betas.py). Runs are numbered 1, 2, ... across sessions.
+betas.py). Runs are numbered 1, 2, ... across sessions.
 """
 
 import difflib
@@ -9,41 +9,32 @@ import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from mvpa_gamp.decoding.tasks import parse_pairs
-from mvpa_gamp.imaging.bids_confounds import check_columns, confound_columns
-from mvpa_gamp.imaging.bids_events import Event, VolumeEvents, label_volumes, read_events, trial_types
-from mvpa_gamp.imaging.bids_layout import NATIVE, Layout, RunFiles, find_runs, repetition_time_of
-from mvpa_gamp.imaging.bids_names import parse_name
+from mvpa_gamp.imaging.bids.confounds import check_columns, confound_columns
+from mvpa_gamp.imaging.bids.events import Event, VolumeEvents, label_volumes, read_events, trial_types
+from mvpa_gamp.imaging.bids.layout import (
+    NATIVE,
+    Layout,
+    RunFiles,
+    find_layout,
+    find_runs,
+    repetition_time_of,
+)
+from mvpa_gamp.imaging.bids.names import parse_name
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels, runs_of_files, shift_labels
 from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.samples import Samples, load_samples
+from mvpa_gamp.imaging.source import Source
 from mvpa_gamp.imaging.volumes import check_same_grid, like, mean_volume, open_mask, open_series
 
-KINDS = ("tr", "block", "betas")
 HAEMODYNAMIC_DELAY = 5.0  # s, to the peak of the usual response: the default lag is the nearest number of TRs
 _OFFERED = 6  # conditions listed in a message
 DEFAULT_CONFOUNDS = ("motion6",)  # of derivatives; raw datasets have none
-
-
-@dataclass(frozen=True)
-class BidsChoice:
-    """What is taken from a dataset; None: the only task or space there is, the runs' common brain mask.
-
-    ``pairs`` are "a:b" texts, or ("all",): events of other conditions are not read. ``confounds`` are
-    names of sets or columns.
-    """
-
-    task: str | None = None
-    space: str | None = None
-    samples: str = "tr"
-    pairs: tuple[str, ...] = ("all",)
-    confounds: tuple[str, ...] = ("none",)
-    mask: str | None = None
 
 
 def default_lag(t_r: float) -> int:
@@ -51,30 +42,98 @@ def default_lag(t_r: float) -> int:
     return max(1, round(HAEMODYNAMIC_DELAY / t_r))
 
 
-def load_bids(layout: Layout, participant: str, choice: BidsChoice, processing: Processing) -> Samples:
-    """Samples of a participant; raises DataError with one sentence when something is missing or unfit."""
-    runs = find_runs(layout, participant, choice.task, choice.space)
-    t_r = repetition_time_of(runs, processing.t_r)
+_Bids = TypeVar("_Bids", bound="BidsSource")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BidsSource(Source):
+    """A participant of a BIDS dataset: volumes, or means over events, that events label.
+
+    ``derivatives`` is fMRIPrep's output (default: BIDS_DIR/derivatives/fmriprep if it is there), or "none".
+    Task and space None: the only one there is. ``pairs`` are "a:b" texts, or ("all",): events of other
+    conditions are not read. ``confounds`` are names of sets or columns. Without a mask the voxels are those
+    that all runs' brain masks have in common. Lag None: the nearest number of TRs to 5 s.
+    """
+
+    bids_dir: str = ""
+    derivatives: str = ""
+    participant_label: str = ""
+    task: str | None = None
+    space: str | None = None
+    samples: str = "tr"
+    pairs: tuple[str, ...] = ("all",)
+    confounds: tuple[str, ...] = ()
+    mask: str = ""
+    lag_trs: int | None = None
+
+    name = "a BIDS dataset"
+    paths: ClassVar[tuple[str, ...]] = ("bids_dir", "derivatives", "mask")
+    words = ("none",)
+    kinds: ClassVar[tuple[str, ...]] = ("tr", "block")
+
+    @property
+    def layout(self) -> Layout:
+        """The dataset's folders."""
+        return find_layout(self.bids_dir, self.derivatives or None)
+
+    def dataset(self: _Bids) -> _Bids:
+        """The settings that all participants share, with nothing left to defaults but their lag."""
+        if self.samples not in self.kinds:
+            known = ", ".join(self.kinds)
+            raise DataError(f"--samples: expected {known}, got {self.samples!r}. Choose one of them.")
+        self.processing(self.lag_trs or 0)
+        layout = self.layout
+        confounds = self.confounds or (DEFAULT_CONFOUNDS if layout.derivatives else ("none",))
+        confound_columns(confounds)
+        derivatives = str(layout.derivatives or "none")
+        return replace(self.absolute(), derivatives=derivatives, confounds=confounds)
+
+    def resolve(self: _Bids) -> _Bids:
+        """The settings of one participant; the default lag follows from the time between its volumes."""
+        if not self.participant_label:
+            raise DataError("A BIDS dataset needs --participant-label. Give one.")
+        ready = replace(self.dataset(), participant_label=self.participant_label.removeprefix("sub-"))
+        if ready.lag_trs is not None:
+            return ready
+        return replace(ready, lag_trs=default_lag(repetition_time_of(ready.runs(), ready.t_r)))
+
+    def runs(self) -> list[RunFiles]:
+        """The participant's runs."""
+        return find_runs(self.layout, self.participant_label, self.task, self.space)
+
+    def load(self) -> Samples:
+        """Samples of the participant."""
+        return _load(self.resolve())
+
+
+def _load(source: BidsSource) -> Samples:
+    """Samples of a participant whose settings are resolved."""
+    runs = source.runs()
+    t_r = repetition_time_of(runs, source.t_r)
     events = [events_of(run) for run in runs]
-    wanted = wanted_categories(choice.pairs, [trial for each in events for trial in trial_types(each)])
-    columns = confound_columns(choice.confounds)
-    steps = replace(processing, t_r=t_r, **confound_settings(runs, columns))
+    wanted = wanted_categories(source.pairs, [trial for each in events for trial in trial_types(each)])
+    columns = confound_columns(source.confounds)
+    lag = default_lag(t_r) if source.lag_trs is None else source.lag_trs
+    steps = replace(source.processing(lag, **confound_settings(runs, columns)), t_r=t_r)
     images = [open_series(run.bold) for run in runs]
     volumes = [image.shape[3] for image in images]
     shown = [
         label_volumes(each, n, t_r, _start_time(run, t_r), wanted)
         for run, each, n in zip(runs, events, volumes, strict=True)
     ]
-    mask, mask_notes = _mask(runs, images, choice.mask)
+    mask, mask_notes = _mask(runs, images, source.mask)
     labels = Labels(np.concatenate([each.conditions for each in shown]), runs_of_files(volumes))
-    samples = load_samples(
-        images, labels, mask, steps, participant, _origin(layout, participant, choice, runs)
+    samples = load_samples(images, labels, mask, steps, source.participant_label)
+    lost = _lost_conditions(samples, wanted, source.pairs)
+    samples = replace(
+        samples,
+        notes=(*mask_notes, *_notes(shown, source.layout), *lost, *samples.notes),
+        space=_entity(runs[0].bold, "space", NATIVE),
+        confound_columns=columns,
     )
-    lost = _lost_conditions(samples, wanted, choice.pairs)
-    samples = replace(samples, notes=(*mask_notes, *_notes(shown, layout), *lost, *samples.notes))
-    if choice.samples == "block":
-        samples = average_events(samples, shown, labels, steps.lag_trs)
-    return samples
+    if source.samples == "block":
+        samples = average_events(samples, shown, labels, lag)
+    return _told(samples, source, runs)
 
 
 def events_of(run: RunFiles) -> list[Event]:
@@ -136,6 +195,7 @@ def average_events(samples: Samples, shown: Sequence[VolumeEvents], labels: Labe
         conditions=samples.conditions[keep],
         runs=samples.runs[keep],
         volumes=samples.volumes[keep],
+        kind="block",
         notes=(*samples.notes, f"{len(samples.X):,} volumes were averaged to {len(keep):,} events."),
     )
 
@@ -170,9 +230,9 @@ def confound_settings(runs: Sequence[RunFiles], columns: tuple[str, ...]) -> dic
     return {"confounds": tuple(files), "confound_columns": columns}
 
 
-def _mask(runs: Sequence[RunFiles], images: Sequence[Any], given: str | None) -> tuple[Any, tuple[str, ...]]:
+def _mask(runs: Sequence[RunFiles], images: Sequence[Any], given: str) -> tuple[Any, tuple[str, ...]]:
     """The mask given, the common part of the runs' brain masks, or one computed from raw volumes."""
-    if given is not None:
+    if given:
         return given, ()
     files = [run.mask for run in runs if run.mask is not None]
     if len(files) == len(runs):
@@ -231,20 +291,19 @@ def _lost_conditions(samples: Samples, wanted: set[str], pairs: Sequence[str]) -
     return tuple(f"The condition {name} has no volume of its own and is not compared." for name in lost)
 
 
-def _origin(layout: Layout, participant: str, choice: BidsChoice, runs: Sequence[RunFiles]) -> dict[str, Any]:
-    """Where the samples came from."""
-    kind = "fMRIPrep derivatives" if layout.derivatives else "raw volumes"
-    what = "means of events" if choice.samples == "block" else "volumes"
-    return {
-        "source": "bids",
-        "unit": what,
-        "space": _entity(runs[0].bold, "space", NATIVE),
-        "description": f"Participant {participant} of a BIDS dataset ({kind}, {len(runs)} runs of task "
-        f"{_entity(runs[0].bold, 'task', 'unnamed')}); samples are {what}.",
-        "events": [str(run.events) for run in runs],
-        "mask": choice.mask or "the voxels that all runs' brain masks have in common",
-        "confound_columns": list(confound_columns(choice.confounds)),
-    }
+def _told(samples: Samples, source: BidsSource, runs: Sequence[RunFiles]) -> Samples:
+    """The samples with where they came from."""
+    made = "fMRIPrep derivatives" if source.layout.derivatives else "raw volumes"
+    what = f"{made}, {len(runs)} runs of task {_entity(runs[0].bold, 'task', 'unnamed')}"
+    return samples.from_source(
+        "bids",
+        f"Participant {samples.subject} of a BIDS dataset ({what}); samples are {samples.plural}.",
+        unit=samples.plural,
+        space=samples.space,
+        events=[str(run.events) for run in runs],
+        mask=source.mask or "the voxels that all runs' brain masks have in common",
+        confound_columns=list(samples.confound_columns),
+    )
 
 
 def _entity(path: Path, key: str, default: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mvpa_gamp.imaging.bids_names import IMAGE, BidsFile, files_in, inherited, natural
+from mvpa_gamp.imaging.bids.names import IMAGE, BidsFile, files_in, inherited, natural
 from mvpa_gamp.imaging.errors import DataError
 
 NATIVE = "native"  # the space of files that name none

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from mvpa_gamp.imaging.bids_confounds import check_columns, confound_columns
-from mvpa_gamp.imaging.bids_layout import (
+from mvpa_gamp.imaging.bids.confounds import check_columns, confound_columns
+from mvpa_gamp.imaging.bids.layout import (
     find_layout,
     find_runs,
     participants,
@@ -13,7 +13,7 @@ from mvpa_gamp.imaging.bids_layout import (
     spaces_of,
     tasks_of,
 )
-from mvpa_gamp.imaging.bids_names import natural, parse_name
+from mvpa_gamp.imaging.bids.names import natural, parse_name
 from mvpa_gamp.imaging.errors import DataError
 
 # BIDS's order of the entities that the tree uses; a name out of this order is not BIDS.

@@ -1,0 +1,149 @@
+"""From volumes to a matrix, for every source: usable voxels, and each run cleaned by itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.imaging.confounds import fill_missing, read_confounds
+from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.masked_series import Series, Volumes, read_series
+from mvpa_gamp.imaging.processing import Processing, clean_run
+
+BROKEN = 0.5  # a volume without values in more than this share of the mask is itself to blame
+_SHOWN = 5  # volumes or files listed in a message
+
+# Which voxels of a mask are used: those that are finite and vary within every run, those that are finite in
+# every volume, or all of them, missing values being 0.
+VARYING, FINITE, ALL = "varying", "finite", "all"
+
+_Runs = Sequence[tuple[Any, NDArray]]  # the name of each run and its rows
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Cleaned volumes: a row per volume asked for, a column per voxel of ``mask_img`` in C order."""
+
+    X: NDArray  # (M, N) float32, C order
+    mask_img: Any
+    mean_img: Any
+    notes: tuple[str, ...]
+
+
+def volumes_to_matrix(
+    volumes: Volumes, mask: Any, processing: Processing, runs: NDArray | None = None, voxels: str = VARYING
+) -> Matrix:
+    """All volumes as rows, at the voxels of a mask; see :func:`series_to_matrix`."""
+    series = read_series(volumes, mask, processing.smoothing_fwhm)
+    return series_to_matrix(series, processing, runs, None, voxels)
+
+
+def series_to_matrix(
+    series: Series,
+    processing: Processing,
+    runs: NDArray | None = None,
+    rows: NDArray | None = None,
+    voxels: str = VARYING,
+) -> Matrix:
+    """Clean each run by itself; runs (M,) may be interleaved, None is one run of all volumes.
+
+    ``rows`` (M,) bool are the volumes kept; the others help to clean their run. ``voxels`` is VARYING,
+    FINITE or ALL.
+    """
+    n = len(series.values)
+    stretches = _rows_of_runs(np.ones(n, dtype=int) if runs is None else np.asarray(runs), n)
+    rows = np.ones(n, dtype=bool) if rows is None else rows
+    confounds, missing = None, 0
+    if processing.confound_files:
+        columns = processing.confound_columns
+        confounds, missing = read_confounds(processing.confound_files, list(series.counts), columns)
+    kept, notes = usable_voxels(series, stretches, voxels)
+    X = np.empty((int(rows.sum()), int(kept.sum())), dtype=np.float32)
+    place = np.cumsum(rows) - 1
+    for run, members in stretches:
+        nuisance = None if confounds is None else fill_missing(confounds[members])
+        cleaned = clean_run(series.values[np.ix_(members, kept)], processing, processing.t_r, nuisance, run)
+        wanted = rows[members]
+        X[place[members[wanted]]] = cleaned[wanted]
+    if missing:
+        notes += (f"{missing} missing values in the confounds were replaced by the mean of their run.",)
+    return Matrix(X, series.mask_of(kept), series.mean_img, notes)
+
+
+def _rows_of_runs(runs: NDArray, n: int) -> list[tuple[Any, NDArray]]:
+    """Each run, in order of appearance, and its rows."""
+    if len(runs) != n:
+        raise DataError(
+            f"runs: expected the run of each of {n} volumes, got {len(runs)}. Give one per volume."
+        )
+    return [(run, np.flatnonzero(runs == run)) for run in dict.fromkeys(runs.tolist())]
+
+
+def usable_voxels(series: Series, runs: _Runs, voxels: str = VARYING) -> tuple[NDArray, tuple[str, ...]]:
+    """The voxels (N,) bool that are used, and a sentence about each kind left out."""
+    size = series.values.shape[1]
+    finite = np.ones(size, dtype=bool) if voxels == ALL else series.finite
+    varying = _varying(series.values, runs) if voxels == VARYING else np.ones(size, dtype=bool)
+    kept = finite & varying
+    unknown, constant = int((~finite).sum()), int((finite & ~varying).sum())
+    broken = _broken_volumes(series) if unknown else ""
+    if not kept.any() and broken:
+        raise DataError(
+            f"{broken}, so that no voxel is finite throughout. Repair the file, or leave out such volumes "
+            "together with their labels."
+        )
+    if not kept.any():
+        raise DataError(
+            f"mask: none of its {size} voxels can be used ({unknown} with NaN or infinity, {constant} "
+            f"constant within a run). Check that mask and {series.what} belong together."
+        )
+    notes = []
+    if unknown:
+        notes.append(
+            f"{unknown} of {size} voxels of the mask have NaN or infinite values and were dropped."
+            + (f" {broken}: without such volumes more voxels would be left." if broken else "")
+        )
+    if constant:
+        notes.append(f"{constant} of {size} voxels of the mask are constant within a run and were dropped.")
+    return kept, tuple(notes)
+
+
+def _varying(values: NDArray, runs: _Runs) -> NDArray:
+    """Voxels (N,) that vary within every run; where each run is a single volume, that vary over the runs."""
+    parts = [members for _, members in runs if len(members) > 1] or [np.arange(len(values))]
+    varying = np.ones(values.shape[1], dtype=bool)
+    for members in parts:
+        run = values[members]
+        varying &= (run != run[0]).any(axis=0)
+    return varying
+
+
+def _broken_volumes(series: Series) -> str:
+    """Which volumes are NaN or infinite in most of the mask, by file and number from 1.
+
+    Empty where none is, and where most volumes are: then the mask does not fit.
+    """
+    size, starts = series.values.shape[1], np.cumsum((0, *series.counts[:-1]))
+    if np.mean(series.lost > BROKEN * size) > BROKEN:
+        return ""
+    said = []
+    for name, start, length in zip(series.names, starts, series.counts, strict=True):
+        lost = series.lost[start : start + length]
+        bad = np.flatnonzero(lost > BROKEN * size)
+        if bad.size:
+            share = "all" if (lost[bad] == size).all() else "most"
+            which = " is" if length == 1 else f": {_volume_numbers(bad)}"
+            said.append(f"{series.what} {name}{which} NaN or infinite in {share} voxels of the mask")
+    more = [f"and {len(said) - _SHOWN} more"] if len(said) > _SHOWN else []
+    return "; ".join([*said[:_SHOWN], *more])
+
+
+def _volume_numbers(places: NDArray) -> str:
+    """``volume 6 is``, ``volumes 6, 7, 8 are``: places from 0 as numbers from 1, a few of them."""
+    shown = ", ".join(str(place + 1) for place in places[:_SHOWN])
+    if len(places) == 1:
+        return f"volume {shown} (counted from 1) is"
+    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+    return f"volumes {shown}{more} (counted from 1) are"
