@@ -6,7 +6,7 @@ import numpy as np
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.report.class_plots import confusion_figure, null_figure, score_figure
-from mvpa_gamp.report.markup import cell, details, figure, section, table, text
+from mvpa_gamp.report.markup import cell, details, figure, headings, section, table, text
 from mvpa_gamp.results.reader import Results
 
 _LONG = 12  # rows of a table that opens on a click
@@ -51,7 +51,7 @@ def _score_table(results: Results) -> str:
     """Mean and spread of the score of every contrast and class."""
     classes = results.classes
     head = ("", f"mean {classes['scoring']}", "lowest fold", "highest fold")
-    top = "".join(cell(name, "name" if i == 0 else "", header=True) for i, name in enumerate(head))
+    top = headings(head)
     scored = dict(classes["contrast_scores"])
     scored |= {f"{name} against all others": scores for name, scores in classes["class_scores"].items()}
     body = [_score_row(label, scores) for label, scores in scored.items()]

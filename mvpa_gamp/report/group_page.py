@@ -22,7 +22,7 @@ from mvpa_gamp.report.group_words import (
     significance_caption,
     words,
 )
-from mvpa_gamp.report.markup import cell, details, figure, paragraph, section, table, text
+from mvpa_gamp.report.markup import cell, details, figure, headings, paragraph, section, table, text
 from mvpa_gamp.report.page import banner, document, header
 from mvpa_gamp.report.style import INK, QUIET, RULE, colour, look, marker, svg
 from mvpa_gamp.results.files import number, read_json, read_tsv, write_text
@@ -107,7 +107,7 @@ def _accuracy_table(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) ->
     """Mean and standard error over participants."""
     body = [_line(study, row, list(ACCURACY), {"accuracy": row["accuracy_percent"]}) for row in rows]
     caption = text(f"{ACCURACY_CAPTION} {CHANCE_CAPTION}")
-    return table([_head(("Comparison", "Method", *ACCURACY.values()))], body, caption)
+    return table([headings(("Comparison", "Method", *ACCURACY.values()), 2)], body, caption)
 
 
 def _line(
@@ -117,10 +117,6 @@ def _line(
     said = words(row)
     names = cell(row["comparison"], "name") + cell(study["methods"][row["method"]], "name")
     return names + "".join(cell(said[name], value=exact.get(name)) for name in columns)
-
-
-def _head(names: Sequence[str]) -> str:
-    return "".join(cell(name, "name" if i < 2 else "", header=True) for i, name in enumerate(names))
 
 
 def _accuracy_picture(folder: ResultsFolder) -> str:
@@ -137,7 +133,7 @@ def _prevalence_parts(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) 
     return [
         paragraph(_PERMUTATION if permuted else _RUN_TEST),
         paragraph(_BAYES),
-        table([_head(("Comparison", "Method", *columns.values()))], body, caption),
+        table([headings(("Comparison", "Method", *columns.values()), 2)], body, caption),
     ]
 
 
@@ -152,7 +148,7 @@ def _links(study: Mapping[str, Any]) -> str:
 def _participant_table(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) -> str:
     """Every participant's accuracy and test."""
     head = ("Participant", "Comparison", "Method", "Accuracy", "runs above chance", "p")
-    top = "".join(cell(name, "name" if i < 3 else "", header=True) for i, name in enumerate(head))
+    top = headings(head, 3)
     body = [
         cell(f"sub-{row['subject']}", "name")
         + cell(row["comparison"], "name")

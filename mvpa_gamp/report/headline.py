@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mvpa_gamp.report.markup import cell, details, paragraph, section, table, text
+from mvpa_gamp.report.markup import cell, details, headings, paragraph, section, table, text
 from mvpa_gamp.report.methods_text import SELECTED
 from mvpa_gamp.report.printed import MEASURES, Measure, measured, show, significant
 from mvpa_gamp.report.style import colour
@@ -30,7 +30,7 @@ def _overview(results: Results, subject: str) -> str:
     head = ["Method", "Error", "Selected voxels", "Consistency", "by chance", "Stability", "Run time"]
     if results.has_truth:
         head.append("Planted voxels (AP)")
-    top = "".join(cell(name, "name" if i == 0 else "", header=True) for i, name in enumerate(head))
+    top = headings(head)
     body = [
         _overview_row(results, i, results.row(subject, AVERAGE, method))
         for i, method in enumerate(results.labels)
@@ -127,7 +127,7 @@ def _measure_cells(measure: Measure, rows: Sequence[Mapping[str, Any]]) -> str:
 def _all_numbers(results: Results) -> str:
     """summary.tsv, cell by cell."""
     columns = list(results.texts[0])
-    head = "".join(cell(name, "name" if i < 4 else "", header=True) for i, name in enumerate(columns))
+    head = headings(columns, 4)
     body = [
         "".join(cell(row[name], "name" if i < 4 else "") for i, name in enumerate(columns))
         for row in results.texts

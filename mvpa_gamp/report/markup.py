@@ -48,6 +48,11 @@ def cell(content: object, kind: str = "", value: object = None, header: bool = F
     return f"<{tag}{_class(kind)}{across}>{inside}</{tag}>"
 
 
+def headings(names: Sequence[str], left: int = 1) -> str:
+    """The cells of a table's head; the first ``left`` columns hold words."""
+    return "".join(cell(name, "name" if i < left else "", header=True) for i, name in enumerate(names))
+
+
 def table(head: Sequence[str], body: Iterable[str], caption: str = "", kind: str = "") -> str:
     """A table from rows of cells; where it is wider than the page it scrolls, its caption does not."""
     below = f"<figcaption>{caption}</figcaption>" if caption else ""

@@ -1,6 +1,6 @@
 """The sections of the page between the headline and the methods text."""
 
-from mvpa_gamp.report.markup import cell, details, figure, paragraph, section, table, text
+from mvpa_gamp.report.markup import cell, details, figure, headings, paragraph, section, table, text
 from mvpa_gamp.results.files import cell as table_text
 from mvpa_gamp.results.files import number
 from mvpa_gamp.results.reader import Results
@@ -90,7 +90,7 @@ def _comparison(
 def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
     """The largest clusters of each method."""
     head = ("Method", "Cluster", "Voxels", "mm³", "Peak x, y, z (mm)", "Peak weight", "Selected in folds")
-    top = "".join(cell(name, "name" if i == 0 else "", header=True) for i, name in enumerate(head))
+    top = headings(head)
     body = []
     for method, label in results.labels.items():
         mine = [row for row in rows if row["method"] == method]
@@ -154,7 +154,7 @@ def _consistency_table(results: Results, subject: str) -> str:
         "Nogueira",
         "95 % interval",
     )
-    top = "".join(cell(name, "name" if i < 2 else "", header=True) for i, name in enumerate(head))
+    top = headings(head, 2)
     body, before = [], None
     for row in results.table(subject, "consistency"):
         low, high = number(row["nogueira_low"]), number(row["nogueira_high"])
@@ -226,7 +226,7 @@ def _truth_table(results: Results, subject: str) -> str:
 def confusion_section(results: Results) -> str:
     """Share of held-out volumes of each category that were recognised."""
     head = ("Comparison", "Method", "first category recognised", "second category recognised")
-    top = "".join(cell(name, "name" if i < 2 else "", header=True) for i, name in enumerate(head))
+    top = headings(head, 2)
     body, before = [], None
     for subject in results.subjects:
         counts = {

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.map_names import entity
@@ -28,6 +29,11 @@ def group_map_name(contrast: str, desc: str, stat: str) -> str:
     return f"contrast-{entity(contrast)}_desc-{entity(desc)}_stat-{stat}_statmap.nii.gz"
 
 
+def _file(name: str, about: str) -> Any:
+    """A path below the folder's root, as a property."""
+    return property(lambda folder: folder.root / name, doc=about)
+
+
 @dataclass(frozen=True)
 class ResultsFolder:
     """The paths of a results folder; it creates nothing.
@@ -40,50 +46,18 @@ class ResultsFolder:
 
     root: Path
 
-    @property
-    def description(self) -> Path:
-        """BIDS's ``dataset_description.json``."""
-        return self.root / "dataset_description.json"
-
-    @property
-    def page(self) -> Path:
-        """The one self-contained page."""
-        return self.root / "index.html"
-
-    @property
-    def summary(self) -> Path:
-        """The headline table, without run times, so that equal runs give equal bytes."""
-        return self.root / "summary.tsv"
-
-    @property
-    def study(self) -> Path:
-        """What was done, and the headline table once more, for programs."""
-        return self.root / "summary.json"
-
-    @property
-    def timings(self) -> Path:
-        """Run times, the only numbers that differ between two equal runs."""
-        return self.root / "timings.tsv"
-
-    @property
-    def config(self) -> Path:
-        """The settings, ready for ``--config``."""
-        return self.root / "config.toml"
-
-    @property
-    def environment(self) -> Path:
-        """Versions of Python and packages, and the machine."""
-        return self.root / "logs" / "environment.json"
-
-    @property
-    def manifest(self) -> Path:
-        """Digest of every table and map."""
-        return self.root / "logs" / "manifest.tsv"
-
-    @property
-    def log(self) -> Path:
-        """What happened when, appended to by each start."""
-        return self.root / "logs" / "run.log"
+    description = _file("dataset_description.json", "BIDS's description of the folder.")
+    page = _file("index.html", "The one self-contained page.")
+    summary = _file("summary.tsv", "The headline table, without run times: equal runs give equal bytes.")
+    study = _file("summary.json", "What was done, and the headline table once more, for programs.")
+    timings = _file("timings.tsv", "Run times, the only numbers that differ between two equal runs.")
+    config = _file("config.toml", "The settings, ready for ``--config``.")
+    environment = _file("logs/environment.json", "Versions of Python and packages, and the machine.")
+    manifest = _file("logs/manifest.tsv", "Digest of every table and map.")
+    log = _file("logs/run.log", "What happened when, appended to by each start.")
+    group = _file("group_summary.json", "What was brought together at the group level.")
+    group_mask = _file("group/desc-common_mask.nii.gz", "The voxels that all participants have in common.")
+    group_background = _file("group/desc-mean_boldref.nii.gz", "The mean of the participants' mean volumes.")
 
     def skipped(self, subject: str) -> Path:
         """Why a participant of a study of several has no results."""
@@ -142,24 +116,9 @@ class ResultsFolder:
         """A table over the participants of a study of several: ``summary`` or ``accuracy``."""
         return self.root / f"group_{name}.tsv"
 
-    @property
-    def group(self) -> Path:
-        """What was brought together at the group level, for programs and for the page."""
-        return self.root / "group_summary.json"
-
     def group_map(self, contrast: str, desc: str, stat: str) -> Path:
         """The mean of a map over participants."""
         return self.root / "group" / group_map_name(contrast, desc, stat)
-
-    @property
-    def group_mask(self) -> Path:
-        """The voxels that all participants have in common."""
-        return self.root / "group" / "desc-common_mask.nii.gz"
-
-    @property
-    def group_background(self) -> Path:
-        """The mean of the participants' mean volumes."""
-        return self.root / "group" / "desc-mean_boldref.nii.gz"
 
     def own_entries(self) -> list[Path]:
         """What stands in the folder and was written by this package (by name)."""
