@@ -9,8 +9,7 @@ from nilearn.maskers import NiftiMasker
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.masked_series import Volumes
-from mvpa_gamp.imaging.matrix import FINITE
+from mvpa_gamp.imaging.matrix import FINITE, Volumes
 from mvpa_gamp.imaging.volume_masker import CLEANING, VolumeMasker, one_image, open_volumes
 from mvpa_gamp.imaging.volumes import check_same_grid
 

@@ -23,8 +23,7 @@ from mvpa_gamp.imaging.labels import (
     shift_labels,
 )
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.masked_series import Series, Volumes, read_series
-from mvpa_gamp.imaging.matrix import series_to_matrix
+from mvpa_gamp.imaging.matrix import Series, Volumes, read_series, series_to_matrix
 from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.truth import PlantedTruth
 from mvpa_gamp.imaging.volumes import name_of, open_series, repetition_time

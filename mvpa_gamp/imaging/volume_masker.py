@@ -12,8 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_memory
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.masked_series import Volumes, read_series
-from mvpa_gamp.imaging.matrix import ALL, Matrix, usable_voxels, volumes_to_matrix
+from mvpa_gamp.imaging.matrix import ALL, Matrix, Volumes, read_series, usable_voxels, volumes_to_matrix
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Processing
 from mvpa_gamp.imaging.volumes import is_same_grid, like, name_of, open_image
 

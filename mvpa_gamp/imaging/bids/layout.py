@@ -36,6 +36,7 @@ class RunFiles:
     """The files of one run; ``mask`` and ``confounds`` are None where derivatives have none."""
 
     bold: Path
+    entities: dict[str, str]  # of its name
     events: Path | None
     mask: Path | None
     confounds: Path | None
@@ -188,7 +189,7 @@ def _run_files(layout: Layout, bold: BidsFile) -> RunFiles:
     for root in roots:
         for sidecar in inherited(root, bold, "bold", "json"):
             metadata |= _read_json(sidecar.path)
-    return RunFiles(bold.path, _last(events), _last(masks), _last(confounds), metadata)
+    return RunFiles(bold.path, bold.entities, _last(events), _last(masks), _last(confounds), metadata)
 
 
 def _last(files: Sequence[Path]) -> Path | None:
