@@ -52,7 +52,7 @@ def check_mask_grid(mask: Any, volumes: Volumes) -> None:
     A masker says by itself what is to be resampled, and a mask that nilearn computes fits.
     """
     if mask is not None and not isinstance(mask, NiftiMasker):
-        check_same_grid(load_img(mask), volumes, "mask")
+        check_same_grid(load_img(mask), volumes.images[0], "mask")
 
 
 def open_images(images: Any) -> Volumes:

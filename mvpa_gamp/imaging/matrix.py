@@ -23,10 +23,7 @@ _Runs = Sequence[tuple[Any, NDArray]]  # the name of each run and its rows
 
 @dataclass(frozen=True)
 class Volumes:
-    """Images on one grid, in order; a 3-D image is one volume. Messages call an image ``what`` and its name.
-
-    ``shape`` (x, y, z, M) and ``affine`` are those of the whole series.
-    """
+    """Images on one grid, in order; a 3-D image is one volume. ``what`` is what messages call an image."""
 
     images: Sequence[Any]
     what: str = "BOLD file"
@@ -48,13 +45,8 @@ class Volumes:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Grid and number of volumes."""
+        """Grid and number of volumes, (x, y, z, M)."""
         return (*self.images[0].shape[:3], sum(self.counts))
-
-    @property
-    def affine(self) -> NDArray:
-        """Voxel to mm."""
-        return np.asarray(self.images[0].affine)
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ class VolumeMasker(NiftiMasker):
         more = [name for name in usual if name not in silent and settings[name] is not usual[name]]
         fwhm = settings["smoothing_fwhm"]
         plain = fwhm is None or (isinstance(fwhm, (int, float)) and fwhm > 0)
-        if more or not plain or not is_same_grid(self.mask_img_, volumes):
+        if more or not plain or not is_same_grid(self.mask_img_, volumes.images[0]):
             return None
         return Processing(**{name: settings[name] for name in CLEANING})
 
@@ -101,7 +101,7 @@ class VolumeMasker(NiftiMasker):
 
     def _read_by_nilearn(self, volumes: Volumes, runs: NDArray | None, voxels: str) -> Matrix:
         """The same by nilearn's own transform; a volume without any value is refused all the same."""
-        shared = is_same_grid(self.mask_img_, volumes)
+        shared = is_same_grid(self.mask_img_, volumes.images[0])
         everywhere = like(volumes.images[0], np.ones(volumes.shape[:3], dtype=np.uint8))
         raw = read_series(volumes, self.mask_img_ if shared else everywhere)
         kept, notes = usable_voxels(raw, [], voxels)

@@ -69,15 +69,16 @@ class StudySettings:
 
     def resolve(self, say: Callable[[str], None]) -> "StudySettings":
         """Nothing left open; the phantom, and ``say`` so, where no data were named and none found."""
-        values = self.values()
-        if is_missing(self.source):
+        source = self.source
+        if is_missing(source):
             say(
                 "No Haxby data in nilearn's data folders: a simulated PHANTOM of the same shape is used "
                 "instead. Real data: --fetch, --data-dir or --bold (see --help)."
             )
-            values["phantom"] = True
-        settings = StudySettings.of(values)  # seed and pairs reach the source that needs them
-        return settings.with_source(settings.source.resolve())
+            source = choose_source(self.values() | {"phantom": True})
+        shared = {name: getattr(self, name) for name in ("pairs", "seed") if hasattr(source, name)}
+        given = {name: value for name, value in shared.items() if value is not None}
+        return self.with_source(replace(source, **given).resolve())
 
     def with_source(self, source: Source) -> "StudySettings":
         """The same study of another source, which may decide on the pairs."""

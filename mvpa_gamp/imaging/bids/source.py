@@ -72,7 +72,7 @@ class BidsSource(Source):
     @property
     def layout(self) -> Layout:
         """The dataset's folders."""
-        return find_layout(self.bids_dir, self.derivatives or None)
+        return find_layout(self.bids_dir, self.derivatives)
 
     def dataset(self: _Bids) -> _Bids:
         """The settings that all participants share, with nothing left to defaults but their lag."""
