@@ -9,8 +9,7 @@ from nilearn.maskers import NiftiMasker
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.masked_series import Volumes
-from mvpa_gamp.imaging.matrix import FINITE
+from mvpa_gamp.imaging.matrix import FINITE, Volumes
 from mvpa_gamp.imaging.volume_masker import CLEANING, VolumeMasker, one_image, open_volumes
 from mvpa_gamp.imaging.volumes import check_same_grid
 
@@ -53,7 +52,7 @@ def check_mask_grid(mask: Any, volumes: Volumes) -> None:
     A masker says by itself what is to be resampled, and a mask that nilearn computes fits.
     """
     if mask is not None and not isinstance(mask, NiftiMasker):
-        check_same_grid(load_img(mask), volumes, "mask")
+        check_same_grid(load_img(mask), volumes.images[0], "mask")
 
 
 def open_images(images: Any) -> Volumes:

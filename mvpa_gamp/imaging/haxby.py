@@ -10,27 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.samples import Samples, load_samples
 from mvpa_gamp.imaging.source import Source
-from mvpa_gamp.imaging.volumes import is_same_grid, mean_volume, open_mask, open_series
+from mvpa_gamp.imaging.volumes import computed_mask, is_same_grid, open_mask, open_series
 
 DATASET = "haxby2001"
 PARTICIPANTS = (1, 2, 3, 4, 5, 6)
 T_R = 2.5  # s; the published headers do not all say so
-
-
-@dataclass(frozen=True)
-class HaxbyFiles:
-    """Where one participant's files are; a mask is None where its file is missing."""
-
-    participant: int
-    bold: Path
-    labels: Path
-    vt_mask: Path | None
-    brain_mask: Path | None
+_REGIONS = {"brain": "whole brain", "vt": "ventral temporal cortex"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,37 +41,31 @@ class HaxbySource(Source):
     words = ("brain", "vt")
 
     def resolve(self) -> "HaxbySource":
-        """The same with the folder in which the files are."""
-        self.processing(self.lag_trs)
-        files = self.files()
-        where = str(files.bold.parent.parent)
-        return replace(self, participant_label=str(files.participant), data_dir=where).absolute()
-
-    def load(self) -> Samples:
-        """Samples of the participant."""
-        files = self.files()
-        steps = self.processing(self.lag_trs, confounds=self.confounds)
-        steps = replace(steps, t_r=steps.t_r or T_R)
-        bold = open_series(files.bold)
-        mask_image, note = _choose_mask(files, self.mask, bold)
-        samples = load_samples(bold, files.labels, mask_image, steps, str(files.participant))
-        samples = samples if note is None else replace(samples, notes=(note, *samples.notes))
-        told = f"Data of Haxby et al. (2001), participant {files.participant}, {_mask_words(self.mask)}."
-        return samples.from_source("haxby", told)
-
-    def files(self) -> HaxbyFiles:
-        """The participant's files, downloaded where that is asked for and they are missing."""
-        number = participant_number(self.participant_label or 1)
-        files = find_haxby(number, self.data_dir)
-        if files is None and self.fetch:
-            files = _fetch(number, self.data_dir)
-        if files is None:
+        """The same with the folder in which the files are, downloaded where asked for and missing."""
+        ready, number = super().resolve(), participant_number(self.participant_label or 1)
+        folder = find_haxby(number, self.data_dir)
+        if folder is None and self.fetch:
+            folder = _fetch(number, self.data_dir)
+        if folder is None:
             raise DataError(
                 f"Haxby data of participant {number}: expected {DATASET}/subj{number}/bold.nii.gz and "
                 f"labels.txt in {_looked_in(self.data_dir)}, found none. Give --data-dir, or --fetch to "
                 "download them."
             )
-        return files
+        return replace(ready, participant_label=str(number), data_dir=str(folder.absolute()))
+
+    def load(self) -> Samples:
+        """Samples of the participant."""
+        ready = self.resolve()
+        own = Path(ready.data_dir, f"subj{ready.participant_label}")
+        steps = replace(ready.processing(confounds=ready.confounds), t_r=ready.t_r or T_R)
+        bold = open_series(own / "bold.nii.gz")
+        mask, notes = _choose_mask(own, ready.mask, bold)
+        samples = load_samples(bold, own / "labels.txt", mask, steps, ready.participant_label)
+        samples = replace(samples, notes=(*notes, *samples.notes))
+        where = _REGIONS.get(ready.mask, f"mask {Path(ready.mask).name}")
+        told = f"Data of Haxby et al. (2001), participant {ready.participant_label}, {where}."
+        return samples.from_source("haxby", told)
 
 
 def participant_number(participant: int | str) -> int:
@@ -96,15 +78,12 @@ def participant_number(participant: int | str) -> int:
     return int(text)
 
 
-def find_haxby(participant: int, data_dir: str | Path = "") -> HaxbyFiles | None:
-    """The files of a participant if BOLD and labels are on disk, else None; never touches the network."""
+def find_haxby(participant: int, data_dir: str | Path = "") -> Path | None:
+    """The folder ``haxby2001`` with BOLD and labels of a participant, or None; never touches the network."""
     for folder in _candidate_folders(data_dir):
         own = folder / f"subj{participant}"
-        bold, labels = own / "bold.nii.gz", own / "labels.txt"
-        if bold.is_file() and labels.is_file():
-            return HaxbyFiles(
-                participant, bold, labels, _if_file(own / "mask4_vt.nii.gz"), _if_file(folder / "mask.nii.gz")
-            )
+        if (own / "bold.nii.gz").is_file() and (own / "labels.txt").is_file():
+            return folder
     return None
 
 
@@ -120,7 +99,7 @@ def _nilearn_folders() -> list[Path]:
     return [Path(folder) for folder in get_data_dirs()]
 
 
-def _fetch(participant: int, data_dir: str | Path) -> HaxbyFiles | None:
+def _fetch(participant: int, data_dir: str | Path) -> Path | None:
     """Let nilearn download a participant's files, about 300 MB, then look again."""
     from nilearn import datasets
 
@@ -134,41 +113,22 @@ def _fetch(participant: int, data_dir: str | Path) -> HaxbyFiles | None:
     return find_haxby(participant, data_dir)
 
 
-def _choose_mask(files: HaxbyFiles, mask: str, bold: Any) -> tuple[Any, str | None]:
-    """The mask image or file, and a note where it had to be computed."""
-    if mask == "vt":
-        if files.vt_mask is None:
-            raise DataError(
-                f"mask vt: expected {files.bold.parent / 'mask4_vt.nii.gz'}, found none. Use --mask brain, "
-                "or a file."
-            )
-        return files.vt_mask, None
-    if mask == "brain":
-        return _brain_mask(files, bold)
-    return mask, None
-
-
-def _brain_mask(files: HaxbyFiles, bold: Any) -> tuple[Any, str | None]:
-    """The published whole-brain mask where its grid is the participant's, else one from the mean volume."""
-    reason = "haxby2001/mask.nii.gz is missing"
-    if files.brain_mask is not None:
-        if is_same_grid(open_mask(files.brain_mask)[0], bold):
-            return files.brain_mask, None
-        reason = "haxby2001/mask.nii.gz is on another participant's grid"
-    from nilearn.masking import compute_epi_mask
-
-    computed = compute_epi_mask(mean_volume([bold]))
-    size = int(np.count_nonzero(np.asarray(computed.dataobj)))
-    return computed, f"The brain mask was computed from the mean volume, because {reason}: {size:,} voxels."
-
-
-def _mask_words(mask: str) -> str:
-    return {"brain": "whole brain", "vt": "ventral temporal cortex"}.get(mask, f"mask {Path(mask).name}")
+def _choose_mask(own: Path, mask: str, bold: Any) -> tuple[Any, tuple[str, ...]]:
+    """The mask image or file, and a note where it had to be computed; ``own`` is the participant's folder."""
+    ventral = own / "mask4_vt.nii.gz"
+    if mask == "vt" and not ventral.is_file():
+        raise DataError(f"mask vt: expected {ventral}, found none. Use --mask brain, or a file.")
+    if mask != "brain":
+        return ventral if mask == "vt" else mask, ()
+    published, reason = own.parent / "mask.nii.gz", "is missing"
+    if published.is_file():
+        if is_same_grid(open_mask(published)[0], bold):
+            return published, ()
+        reason = "is on another participant's grid"
+    computed, size = computed_mask([bold])
+    told = f"The brain mask was computed from the mean volume, because haxby2001/mask.nii.gz {reason}"
+    return computed, (f"{told}: {size:,} voxels.",)
 
 
 def _looked_in(data_dir: str | Path) -> str:
     return str(data_dir) if data_dir else " or ".join(map(str, _nilearn_folders()))
-
-
-def _if_file(path: Path) -> Path | None:
-    return path if path.is_file() else None

@@ -26,6 +26,21 @@ class Labels:
     def __len__(self) -> int:
         return len(self.conditions)
 
+    def of_files(self, volumes: Sequence[int]) -> "Labels":
+        """The labels of files with so many volumes; without runs of their own every file is a run."""
+        if len(self) != sum(volumes):
+            per_file = "" if len(volumes) == 1 else f" ({' + '.join(map(str, volumes))})"
+            raise DataError(
+                f"labels: expected one label per volume, {sum(volumes)}{per_file}, got {len(self)}. "
+                "Give the label file of exactly these BOLD files."
+            )
+        if self.runs is None and len(volumes) == 1:
+            raise DataError(
+                "labels: expected a column with the run of each volume (chunks or run), got none for a "
+                "single BOLD file. Add the column: cross-validation leaves one run out."
+            )
+        return self if self.runs is not None else Labels(self.conditions, runs_of_files(volumes))
+
 
 def read_labels(path: str | Path) -> Labels:
     """Read a label file with a header line and one line per volume.

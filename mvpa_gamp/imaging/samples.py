@@ -12,19 +12,10 @@ from scipy.sparse import csr_array
 
 from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.file_kinds import check_not_swapped
-from mvpa_gamp.imaging.file_order import order_notes
-from mvpa_gamp.imaging.labels import (
-    UNLABELLED,
-    Labels,
-    read_labels,
-    runs_in_order,
-    runs_of_files,
-    shift_labels,
-)
+from mvpa_gamp.imaging.file_checks import check_not_swapped, order_notes
+from mvpa_gamp.imaging.labels import UNLABELLED, Labels, read_labels, runs_in_order, shift_labels
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.masked_series import Series, Volumes, read_series
-from mvpa_gamp.imaging.matrix import series_to_matrix
+from mvpa_gamp.imaging.matrix import Series, Volumes, read_series, series_to_matrix
 from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.truth import PlantedTruth
 from mvpa_gamp.imaging.volumes import name_of, open_series, repetition_time
@@ -111,7 +102,7 @@ def load_samples(
     known = labels if isinstance(labels, Labels) else read_labels(labels)
     images = [open_series(image) for image in files]
     volumes = Volumes(images)
-    known = _complete_labels(known, volumes.counts)
+    known = known.of_files(volumes.counts)
     steps = replace(processing, t_r=processing.t_r or repetition_time(images[0]))
     series = read_series(volumes, mask, steps.smoothing_fwhm)
     samples = label_series(series, known, steps, entity(subject))
@@ -156,24 +147,6 @@ def _description(subject: str, names: Sequence[str]) -> str:
     """A sentence about a user's own files."""
     files = f"{len(names)} files" if len(names) > 1 else Path(names[0]).name
     return f"fMRI volumes of sub-{subject} ({files})."
-
-
-def _complete_labels(labels: Labels, volumes: Sequence[int]) -> Labels:
-    """Check the number of labels; without runs in the label file every BOLD file is a run."""
-    if len(labels) != sum(volumes):
-        per_file = "" if len(volumes) == 1 else f" ({' + '.join(map(str, volumes))})"
-        raise DataError(
-            f"labels: expected one label per volume, {sum(volumes)}{per_file}, got {len(labels)}. "
-            "Give the label file of exactly these BOLD files."
-        )
-    if labels.runs is not None:
-        return labels
-    if len(volumes) == 1:
-        raise DataError(
-            "labels: expected a column with the run of each volume (chunks or run), got none for a single "
-            "BOLD file. Add the column: cross-validation leaves one run out."
-        )
-    return Labels(labels.conditions, runs_of_files(volumes))
 
 
 def _check_lag(labels: Labels, processing: Processing, longest: int) -> None:

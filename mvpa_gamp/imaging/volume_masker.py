@@ -12,8 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_memory
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.masked_series import Volumes, read_series
-from mvpa_gamp.imaging.matrix import ALL, Matrix, usable_voxels, volumes_to_matrix
+from mvpa_gamp.imaging.matrix import ALL, Matrix, Volumes, read_series, usable_voxels, volumes_to_matrix
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Processing
 from mvpa_gamp.imaging.volumes import is_same_grid, like, name_of, open_image
 
@@ -90,7 +89,7 @@ class VolumeMasker(NiftiMasker):
         more = [name for name in usual if name not in silent and settings[name] is not usual[name]]
         fwhm = settings["smoothing_fwhm"]
         plain = fwhm is None or (isinstance(fwhm, (int, float)) and fwhm > 0)
-        if more or not plain or not is_same_grid(self.mask_img_, volumes):
+        if more or not plain or not is_same_grid(self.mask_img_, volumes.images[0]):
             return None
         return Processing(**{name: settings[name] for name in CLEANING})
 
@@ -102,7 +101,7 @@ class VolumeMasker(NiftiMasker):
 
     def _read_by_nilearn(self, volumes: Volumes, runs: NDArray | None, voxels: str) -> Matrix:
         """The same by nilearn's own transform; a volume without any value is refused all the same."""
-        shared = is_same_grid(self.mask_img_, volumes)
+        shared = is_same_grid(self.mask_img_, volumes.images[0])
         everywhere = like(volumes.images[0], np.ones(volumes.shape[:3], dtype=np.uint8))
         raw = read_series(volumes, self.mask_img_ if shared else everywhere)
         kept, notes = usable_voxels(raw, [], voxels)

@@ -8,6 +8,7 @@ values that are not numbers, and a grid that differs from the other images'.
 import gzip
 import math
 import os
+import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -84,27 +85,25 @@ def check_same_grid(image: Any, reference: Any, what: str, name: str | None = No
 
     ``name`` is what the message calls it, None its file name.
     """
-    name, advice = name or name_of(image), _how_to_resample(reference, what)
-    if tuple(image.shape[:3]) != tuple(reference.shape[:3]):
-        raise DataError(
-            f"{what} {name} is on another grid: expected shape {tuple(reference.shape[:3])}, "
-            f"got {tuple(image.shape[:3])}. {advice}"
-        )
-    difference = float(np.abs(np.asarray(image.affine) - np.asarray(reference.affine)).max())
-    if not difference <= AFFINE_TOLERANCE:
-        raise DataError(
-            f"{what} {name} is on another grid: the shapes agree, but the affines differ by up to "
-            f"{difference:.3g} (expected {_rows(reference.affine)}, got {_rows(image.affine)}). {advice}"
-        )
+    if difference := _grid_difference(image, reference):
+        advice = _how_to_resample(reference, what)
+        raise DataError(f"{what} {name or name_of(image)} is on another grid: {difference}. {advice}")
 
 
 def is_same_grid(image: Any, reference: Any) -> bool:
     """Whether shape and affine of two images agree."""
-    try:
-        check_same_grid(image, reference, "image")
-    except DataError:
-        return False
-    return True
+    return not _grid_difference(image, reference)
+
+
+def _grid_difference(image: Any, reference: Any) -> str:
+    """How the grids of two images differ, empty where they do not."""
+    if tuple(image.shape[:3]) != tuple(reference.shape[:3]):
+        return f"expected shape {tuple(reference.shape[:3])}, got {tuple(image.shape[:3])}"
+    difference = float(np.abs(np.asarray(image.affine) - np.asarray(reference.affine)).max())
+    if difference <= AFFINE_TOLERANCE:
+        return ""
+    came = f"(expected {_rows(reference.affine)}, got {_rows(image.affine)})"
+    return f"the shapes agree, but the affines differ by up to {difference:.3g} {came}"
 
 
 def _how_to_resample(reference: Any, what: str) -> str:
@@ -123,10 +122,9 @@ def volume_blocks(image: Any) -> Iterator[NDArray]:
     """The volumes of an image in order, in blocks (x, y, z, b) float32 of at most 64 MiB."""
     step = max(1, BLOCK_BYTES // (4 * math.prod(image.shape[:3])))
     for start in range(0, n_volumes(image), step):
-        single = len(image.shape) == 3
-        block = _read(image, Ellipsis if single else (Ellipsis, slice(start, start + step)))
+        where = (Ellipsis, slice(start, start + step)) if len(image.shape) > 3 else (Ellipsis, None)
         with np.errstate(over="ignore"):  # beyond float32 is infinite: such voxels are dropped with a note
-            yield np.asarray(block[..., None] if single else block, dtype=np.float32)
+            yield np.asarray(_read(image, where), dtype=np.float32)
 
 
 def mean_volume(images: Sequence[Any], magnitude: bool = False) -> Any:
@@ -137,6 +135,16 @@ def mean_volume(images: Sequence[Any], magnitude: bool = False) -> Any:
             values = np.nan_to_num(block, nan=0.0, posinf=0.0, neginf=0.0)
             total += (np.abs(values) if magnitude else values).sum(axis=3, dtype=np.float64)
     return like(images[0], (total / sum(map(n_volumes, images))).astype(np.float32))
+
+
+def computed_mask(images: Sequence[Any]) -> tuple[Any, int]:
+    """A brain mask from the mean of raw volumes, by nilearn, and its number of voxels."""
+    from nilearn.masking import compute_epi_mask
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an empty mask is said by its number of voxels
+        mask = compute_epi_mask(mean_volume(images))
+    return mask, int(np.count_nonzero(np.asarray(mask.dataobj)))
 
 
 def like(reference: Any, values: NDArray) -> Any:

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from mvpa_gamp.imaging.confounds import fill_missing, read_confounds
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.processing import fill_missing, read_confounds
 
 
 def test_confound_files(tmp_path):

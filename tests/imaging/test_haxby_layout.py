@@ -72,11 +72,11 @@ def test_smoothing_agrees_for_files_and_phantom(nilearn_data):
 
 
 def test_the_folder_may_be_the_dataset_itself_or_one_of_nilearns(nilearn_data, monkeypatch):
-    expected = nilearn_data / "haxby2001" / "subj2" / "bold.nii.gz"
-    assert find_haxby(2, nilearn_data).bold == expected
-    assert find_haxby(2, nilearn_data / "haxby2001").bold == expected
+    expected = nilearn_data / "haxby2001"
+    assert find_haxby(2, nilearn_data) == expected
+    assert find_haxby(2, nilearn_data / "haxby2001") == expected
     monkeypatch.setenv("NILEARN_DATA", str(nilearn_data))
-    assert find_haxby(2).bold == expected
+    assert find_haxby(2) == expected
     assert find_haxby(3) is None
 
 

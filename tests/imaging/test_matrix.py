@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.masked_series import Volumes
-from mvpa_gamp.imaging.matrix import ALL, FINITE, volumes_to_matrix
+from mvpa_gamp.imaging.matrix import ALL, FINITE, Volumes, volumes_to_matrix
 from mvpa_gamp.imaging.processing import Processing, clean_run
 
 RAW = Processing(detrend=False, standardize=None)

@@ -17,7 +17,7 @@ from mvpa_gamp.imaging.bids.names import IMAGE, BidsFile, natural, parse_name
 from mvpa_gamp.imaging.bids.source import BidsSource, common_mask, wanted_categories
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels
-from mvpa_gamp.imaging.masked_series import Volumes, read_series
+from mvpa_gamp.imaging.matrix import Volumes, read_series
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Processing
 from mvpa_gamp.imaging.samples import Samples, label_series
 from mvpa_gamp.imaging.volumes import mean_volume, open_image

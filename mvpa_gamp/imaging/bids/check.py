@@ -10,7 +10,7 @@ from mvpa_gamp.imaging.bids.betas import LABEL, BetasSource, find_betas
 from mvpa_gamp.imaging.bids.confounds import confound_columns
 from mvpa_gamp.imaging.bids.events import trial_types
 from mvpa_gamp.imaging.bids.layout import RunFiles, choose, repetition_time_of, spaces_of, tasks_of
-from mvpa_gamp.imaging.bids.source import BidsSource, confound_settings, events_of, wanted_categories
+from mvpa_gamp.imaging.bids.source import BidsSource, confound_files, events_of, wanted_categories
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.processing import check_high_pass
 from mvpa_gamp.imaging.volumes import check_same_grid, open_mask
@@ -73,7 +73,7 @@ def _check_one(source: BidsSource, mask: Any) -> _Participant:
         step = "time"
         check_high_pass(source.high_pass, repetition_time_of(runs, source.t_r))
         step = "confounds"
-        confound_settings(runs, confound_columns(source.confounds))
+        confound_files(runs, confound_columns(source.confounds))
         step = "mask"
         _check_mask(mask, runs)
     except DataError as error:

@@ -36,30 +36,29 @@ class RunFiles:
     """The files of one run; ``mask`` and ``confounds`` are None where derivatives have none."""
 
     bold: Path
+    entities: dict[str, str]  # of its name
     events: Path | None
     mask: Path | None
     confounds: Path | None
     metadata: dict[str, Any]
 
 
-def find_layout(bids_dir: str | Path, derivatives: str | Path | None = None) -> Layout:
-    """The dataset; ``derivatives`` None: BIDS_DIR/derivatives/fmriprep if it is there, "none": raw data."""
+def find_layout(bids_dir: str | Path, derivatives: str | Path = "") -> Layout:
+    """The dataset; without ``derivatives`` BIDS_DIR/derivatives/fmriprep if it is there; "none": raw data."""
     root = Path(bids_dir).expanduser().absolute()
     if not root.is_dir():
         raise DataError(f"BIDS_DIR {root}: expected a folder, found none there. Check the path.")
     usual = root / "derivatives" / "fmriprep"
-    if derivatives is None:
-        layout = Layout(root, usual if usual.is_dir() else None)
-    elif str(derivatives) == "none":
-        layout = Layout(root)
-    else:
-        layout = Layout(root, Path(derivatives).expanduser().absolute())
-    if layout.derivatives is not None and not layout.derivatives.is_dir():
+    chosen = derivatives or (usual if usual.is_dir() else "none")
+    if str(chosen) == "none":
+        return Layout(root)
+    folder = Path(chosen).expanduser().absolute()
+    if not folder.is_dir():
         raise DataError(
-            f"--derivatives {layout.derivatives}: expected fMRIPrep's output folder, found none there. "
-            "Check the path, or give none for raw data."
+            f"--derivatives {folder}: expected fMRIPrep's output folder, found none there. Check the path, or "
+            "give none for raw data."
         )
-    return layout
+    return Layout(root, folder)
 
 
 def participants(layout: Layout) -> list[str]:
@@ -188,7 +187,7 @@ def _run_files(layout: Layout, bold: BidsFile) -> RunFiles:
     for root in roots:
         for sidecar in inherited(root, bold, "bold", "json"):
             metadata |= _read_json(sidecar.path)
-    return RunFiles(bold.path, _last(events), _last(masks), _last(confounds), metadata)
+    return RunFiles(bold.path, bold.entities, _last(events), _last(masks), _last(confounds), metadata)
 
 
 def _last(files: Sequence[Path]) -> Path | None:

@@ -5,7 +5,6 @@ betas.py). Runs are numbered 1, 2, ... across sessions.
 """
 
 import difflib
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,13 +23,12 @@ from mvpa_gamp.imaging.bids.layout import (
     find_runs,
     repetition_time_of,
 )
-from mvpa_gamp.imaging.bids.names import parse_name
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels, runs_of_files, shift_labels
 from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.samples import Samples, load_samples
 from mvpa_gamp.imaging.source import Source
-from mvpa_gamp.imaging.volumes import check_same_grid, like, mean_volume, open_mask, open_series
+from mvpa_gamp.imaging.volumes import check_same_grid, computed_mask, like, open_mask, open_series
 
 HAEMODYNAMIC_DELAY = 5.0  # s, to the peak of the usual response: the default lag is the nearest number of TRs
 _OFFERED = 6  # conditions listed in a message
@@ -74,14 +72,14 @@ class BidsSource(Source):
     @property
     def layout(self) -> Layout:
         """The dataset's folders."""
-        return find_layout(self.bids_dir, self.derivatives or None)
+        return find_layout(self.bids_dir, self.derivatives)
 
     def dataset(self: _Bids) -> _Bids:
         """The settings that all participants share, with nothing left to defaults but their lag."""
         if self.samples not in self.kinds:
             known = ", ".join(self.kinds)
             raise DataError(f"--samples: expected {known}, got {self.samples!r}. Choose one of them.")
-        self.processing(self.lag_trs or 0)
+        self.processing()  # refuses what has no meaning
         layout = self.layout
         confounds = self.confounds or (DEFAULT_CONFOUNDS if layout.derivatives else ("none",))
         confound_columns(confounds)
@@ -113,8 +111,8 @@ def _load(source: BidsSource) -> Samples:
     events = [events_of(run) for run in runs]
     wanted = wanted_categories(source.pairs, [trial for each in events for trial in trial_types(each)])
     columns = confound_columns(source.confounds)
-    lag = default_lag(t_r) if source.lag_trs is None else source.lag_trs
-    steps = replace(source.processing(lag, **confound_settings(runs, columns)), t_r=t_r)
+    tables = confound_files(runs, columns)
+    steps = replace(source.processing(confounds=tables, confound_columns=columns or None), t_r=t_r)
     images = [open_series(run.bold) for run in runs]
     volumes = [image.shape[3] for image in images]
     shown = [
@@ -128,11 +126,11 @@ def _load(source: BidsSource) -> Samples:
     samples = replace(
         samples,
         notes=(*mask_notes, *_notes(shown, source.layout), *lost, *samples.notes),
-        space=_entity(runs[0].bold, "space", NATIVE),
+        space=runs[0].entities.get("space", NATIVE),
         confound_columns=columns,
     )
     if source.samples == "block":
-        samples = average_events(samples, shown, labels, lag)
+        samples = average_events(samples, shown, labels, steps.lag_trs)
     return _told(samples, source, runs)
 
 
@@ -214,12 +212,10 @@ def common_mask(files: Sequence[Path]) -> Any:
     return like(first, inside.astype(np.uint8))
 
 
-def confound_settings(runs: Sequence[RunFiles], columns: tuple[str, ...]) -> dict[str, Any]:
-    """The confound settings of the processing; every run must have a table with all of the columns."""
-    if not columns:
-        return {"confounds": None, "confound_columns": None}
+def confound_files(runs: Sequence[RunFiles], columns: tuple[str, ...]) -> tuple[Path, ...]:
+    """The confound tables of the runs, each with all of the columns; none where no column is asked for."""
     files = []
-    for run in runs:
+    for run in runs if columns else ():
         if run.confounds is None:
             raise DataError(
                 f"confounds: expected desc-confounds_timeseries.tsv beside {run.bold.name}, found none. Give "
@@ -227,7 +223,7 @@ def confound_settings(runs: Sequence[RunFiles], columns: tuple[str, ...]) -> dic
             )
         check_columns(run.confounds, columns)
         files.append(run.confounds)
-    return {"confounds": tuple(files), "confound_columns": columns}
+    return tuple(files)
 
 
 def _mask(runs: Sequence[RunFiles], images: Sequence[Any], given: str) -> tuple[Any, tuple[str, ...]]:
@@ -243,22 +239,12 @@ def _mask(runs: Sequence[RunFiles], images: Sequence[Any], given: str) -> tuple[
             f"mask: expected a desc-brain_mask beside every run, found none for {without}. Add it, or "
             "give --mask."
         )
-    return _computed_mask(images)
-
-
-def _computed_mask(images: Sequence[Any]) -> tuple[Any, tuple[str, ...]]:
-    """A brain mask from the mean of raw volumes, by nilearn."""
-    from nilearn.masking import compute_epi_mask
-
     for image in images[1:]:
         check_same_grid(image, images[0], "BOLD file")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an empty mask is an error here
-        computed = compute_epi_mask(mean_volume(list(images)))
-    size = int(np.count_nonzero(np.asarray(computed.dataobj)))
+    mask, size = computed_mask(images)
     if not size:
         raise DataError("mask: none could be computed from the raw volumes. Give one with --mask.")
-    return computed, (f"The brain mask was computed from the mean volume: {size:,} voxels.",)
+    return mask, (f"The brain mask was computed from the mean volume: {size:,} voxels.",)
 
 
 def _start_time(run: RunFiles, t_r: float) -> float:
@@ -294,7 +280,7 @@ def _lost_conditions(samples: Samples, wanted: set[str], pairs: Sequence[str]) -
 def _told(samples: Samples, source: BidsSource, runs: Sequence[RunFiles]) -> Samples:
     """The samples with where they came from."""
     made = "fMRIPrep derivatives" if source.layout.derivatives else "raw volumes"
-    what = f"{made}, {len(runs)} runs of task {_entity(runs[0].bold, 'task', 'unnamed')}"
+    what = f"{made}, {len(runs)} runs of task {runs[0].entities.get('task', 'unnamed')}"
     return samples.from_source(
         "bids",
         f"Participant {samples.subject} of a BIDS dataset ({what}); samples are {samples.plural}.",
@@ -304,9 +290,3 @@ def _told(samples: Samples, source: BidsSource, runs: Sequence[RunFiles]) -> Sam
         mask=source.mask or "the voxels that all runs' brain masks have in common",
         confound_columns=list(samples.confound_columns),
     )
-
-
-def _entity(path: Path, key: str, default: str) -> str:
-    """The value of an entity in a name."""
-    file = parse_name(path)
-    return default if file is None else file.entities.get(key, default)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels
-from mvpa_gamp.imaging.masked_series import Series, collect_blocks
+from mvpa_gamp.imaging.matrix import Series, collect_blocks
 from mvpa_gamp.imaging.phantom.anatomy import Anatomy
 from mvpa_gamp.imaging.phantom.cache import read_cached, write_cached
 from mvpa_gamp.imaging.phantom.patterns import ventral_temporal
@@ -38,20 +38,10 @@ class PhantomSource(Source):
     name = "the phantom"
     paths = ()
 
-    def resolve(self) -> "PhantomSource":
-        """The same: a phantom has nothing to look for."""
-        self.processing(self.lag_trs)
-        if len(self.phantom_shape) != 3:
-            came = len(self.phantom_shape)
-            raise DataError(f"--phantom-shape: expected three numbers, got {came}. For example 40 64 64.")
-        return self
-
     def load(self) -> Samples:
         """Samples of the phantom."""
-        x, y, z = self.resolve().phantom_shape
-        return phantom_samples(
-            Phantom((x, y, z), seed=self.seed), self.processing(self.lag_trs), mask=self.mask
-        )
+        spec = Phantom(self.phantom_shape, seed=self.seed)  # type: ignore[arg-type]  # which checks it
+        return phantom_samples(spec, self.processing(), mask=self.mask)
 
 
 def phantom_samples(

@@ -1,6 +1,6 @@
 import numpy as np
 
-from mvpa_gamp.imaging.file_order import order_notes
+from mvpa_gamp.imaging.file_checks import order_notes
 from mvpa_gamp.imaging.labels import Labels
 
 
