@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,12 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .gamp import Bernoulli, Design, ElasticNet, EmResult, SolverSettings, fit_em, solve
+from .gamp import Design, EmResult, SolverSettings, fit_em, solve
 from .gamp.likelihoods import LIKELIHOODS, Likelihood
+from .gamp.moments import floored
 from .gamp.parameters import parameters
 from .gamp.priors import Prior
-from .gamp.starts import named_prior, start_laplace, start_prior
-
-_NO_VARIANCE = 1e-12  # scores are of order one
+from .gamp.starts import start
 
 
 class GAMPClassifier(ClassifierMixin, BaseEstimator):
@@ -104,7 +102,8 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             self, X, y, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), order="C"
         )
         self.classes_, labels = _two_classes(y)
-        design = Design(X, center=self._center(X))
+        centered = self._is_centered(X)
+        design = Design(X, center="train" if centered else None)
         if not design.row_energy().any():
             raise ValueError(
                 "No feature of X varies, so nothing tells the classes apart. Check how X was built or masked."
@@ -122,7 +121,8 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             )
         else:
             tuned = EmResult(solve(design, labels, likelihood, prior, settings), likelihood, prior, {})
-        self._keep(tuned, design)
+        self._center_ = np.asarray(X.mean(axis=0, dtype=float)).ravel().astype(X.dtype) if centered else None
+        self._keep(tuned)
         return self
 
     def decision_function(self, X: Any) -> NDArray:
@@ -131,10 +131,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         In max-sum mode, which has no posterior, it is the score itself.
         """
         score, variance = self._score(self._checked(X))
-        if self.mode == "max-sum":
-            return score
-        clean = self._clean_likelihood()
-        return clean.log_partition(1.0, score, variance) - clean.log_partition(-1.0, score, variance)
+        return score if self.mode == "max-sum" else self.likelihood_.log_odds(score, variance)
 
     def predict(self, X: Any) -> NDArray:
         """The class with the higher probability."""
@@ -145,8 +142,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         """Class probabilities (n_samples, 2), averaged over the posterior of the score."""
         log_odds = self.decision_function(X)
         if self.mode == "max-sum":
-            variance = np.full_like(log_odds, _NO_VARIANCE)
-            positive = self._clean_likelihood().predict_proba(log_odds, variance)
+            positive = self.likelihood_.predict_proba(log_odds, floored(np.zeros_like(log_odds)))
         else:
             positive = expit(log_odds)
         return np.column_stack([1 - positive, positive])
@@ -159,7 +155,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
     def get_support(self, indices: bool = False) -> NDArray:
         """Selected features: inclusion probability above 1/2; without a Bernoulli prior, non-zero weights."""
         check_is_fitted(self)
-        chosen = self.inclusion_prob_ > 0.5 if isinstance(self.prior_, Bernoulli) else self.coef_[0] != 0
+        chosen = self.inclusion_prob_ > 0.5 if self.prior_.has_atom else self.coef_[0] != 0
         return np.flatnonzero(chosen) if indices else chosen
 
     def _settings(self) -> SolverSettings:
@@ -173,13 +169,13 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             intercept=self.fit_intercept,
         )
 
-    def _center(self, X: Any) -> NDArray | None:
+    def _is_centered(self, X: Any) -> bool:
         wanted = self.center
         if isinstance(wanted, str) and wanted == "auto":
             wanted = self.fit_intercept and not sparse.issparse(X)
         if not isinstance(wanted, (bool, np.bool_)):
             raise ValueError(f"center must be True, False or 'auto', got {wanted!r}.")
-        return np.asarray(X.mean(axis=0, dtype=float)).ravel() if wanted else None
+        return bool(wanted)
 
     def _start(self, design: Design, labels: NDArray, likelihood: Any) -> Any:
         if isinstance(self.prior, Prior):
@@ -188,26 +184,18 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"prior must be a name or a prior object of mvpa_gamp.gamp, got {type(self.prior).__name__}."
             )
-        if self.mode == "max-sum" and self.prior in ("laplace", "elastic-net"):
-            laplace = start_laplace(design, labels, likelihood)
-            if self.prior == "laplace":
-                return laplace
-            spread: ElasticNet = start_prior(self.prior, design)
-            return replace(spread, l1=laplace.rate)
-        named_prior(self.prior)
-        return start_prior(self.prior, design)
+        return start(self.prior, design, labels, likelihood, self.mode)
 
-    def _keep(self, tuned: EmResult, design: Design) -> None:
+    def _keep(self, tuned: EmResult) -> None:
         result = tuned.result
         self.likelihood_, self.prior_ = tuned.likelihood, tuned.prior
-        self._center_ = design.center
         self.coef_ = np.ascontiguousarray(result.coef.T)
         self.coef_std_ = np.sqrt(result.coef_var).T
-        self.intercept_ = result.intercept - self._shift()
+        self.intercept_ = result.plain_intercept
         self.inclusion_prob_ = (
             (result.coef[:, 0] != 0).astype(float)
             if self.mode == "max-sum"
-            else np.asarray(tuned.prior.inclusion(result.r, result.tau_r)[:, 0], dtype=float)
+            else tuned.inclusion()[:, 0].astype(float)
         )
         self.loo_score_ = float(result.cavity_score[0])
         self.n_iter_ = int(result.n_iter[0])
@@ -225,14 +213,8 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         """X @ coef_ + intercept_ and its variance, around the center: float32 X may have a large mean."""
         design = Design(X, center=self._center_)
         score, variance, _ = design.scores(self.coef_.T, np.square(self.coef_std_.T))
-        offset = self.intercept_[0] + self._shift()
-        return score[:, 0] + offset, np.maximum(variance[:, 0], _NO_VARIANCE)
-
-    def _shift(self) -> float:
-        return 0.0 if self._center_ is None else float(np.vdot(self._center_.astype(float), self.coef_))
-
-    def _clean_likelihood(self) -> Any:
-        return getattr(self.likelihood_, "base", self.likelihood_)  # new labels are not flipped
+        shift = 0.0 if self._center_ is None else float(np.vdot(self._center_.astype(float), self.coef_))
+        return score[:, 0] + self.intercept_[0] + shift, floored(variance[:, 0])
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from packaging.version import Version
 from scipy import sparse
-from scipy.special import expit, ndtr
+from scipy.special import expit, logit, ndtr
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_selection import SelectFromModel
@@ -23,9 +23,11 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import mvpa_gamp.classifier
 from mvpa_gamp import GAMPClassifier
-from mvpa_gamp.gamp import Bernoulli, Gaussian, Laplace, Logistic, Robust
+from mvpa_gamp.gamp import Bernoulli, Gaussian, Laplace, Logistic, Probit, Robust
 from mvpa_gamp.gamp.likelihoods import LIKELIHOODS
 from mvpa_gamp.gamp.priors import PRIORS
+from mvpa_gamp.methods import METHODS, GampMethod
+from mvpa_gamp.methods.gamp import LOGISTIC_LIKE_VARIANCE
 
 MAX_SUM = {"mode": "max-sum", "prior": "laplace"}
 
@@ -200,6 +202,46 @@ def test_robust_likelihood_finds_wrong_labels_and_predicts_right_ones(mode):
     assert model.predict_proba(X).max() > 0.95  # of the right label, not of the one that may be flipped
     if not mode:
         assert abs(model.hyperparameters_["likelihood.flip"] - 0.2) < 0.08
+
+
+# --- one model, two ways in
+
+
+OWN = GampMethod("own", "own", "", Robust(Logistic(), 0.05), "bernoulli-gaussian", learn_likelihood=())
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csc_matrix])
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        (METHODS["gamp-bg-lr"], {}),
+        (METHODS["gamp-bg-pr"], {"likelihood": Probit(LOGISTIC_LIKE_VARIANCE)}),
+        (METHODS["gamp-bg-hl"], {"likelihood": "hinge"}),
+        (METHODS["gamp-l1-lr"], {**MAX_SUM, "tol": 1e-4}),
+        (OWN, {"likelihood": OWN.likelihood, "learn_likelihood": ()}),
+    ],
+    ids=["bg-lr", "bg-pr", "bg-hl", "l1-lr", "robust"],
+)
+def test_the_classifier_is_the_method_of_the_tables(method, settings, form):
+    X, y = two_features(90, 40, seed=12, noise=1.0)
+    X[np.random.default_rng(3).random(X.shape) < 0.5] = 0
+    X[:, 3:9] += 2.0  # means far from zero
+    labels, everything = np.where(y == "yes", 1, -1), np.ones((90, 1), dtype=bool)
+    wanted = method.fit_folds(X, labels, everything, np.arange(90) % 3)
+    model = GAMPClassifier(center=True, **settings).fit(form(X), y)
+    close = {"rtol": 0, "atol": 1e-6 * np.abs(wanted.coef).max()}
+    np.testing.assert_allclose(model.coef_.T, wanted.coef, **close)
+    np.testing.assert_allclose(model.intercept_, wanted.intercept, atol=1e-6)
+    np.testing.assert_array_equal(model.get_support(), wanted.support[:, 0])
+    if method.has_posterior:
+        np.testing.assert_allclose(model.coef_std_.T, wanted.coef_std, **close)
+        np.testing.assert_allclose(model.inclusion_prob_, wanted.inclusion[:, 0], atol=1e-6)
+        np.testing.assert_allclose(model.predict_proba(form(X))[:, 1], wanted.proba[:, 0], atol=1e-6)
+        np.testing.assert_allclose(
+            model.decision_function(form(X)), logit(wanted.proba[:, 0]), rtol=1e-5, atol=1e-5
+        )
+    else:  # no posterior to average over: the score itself
+        np.testing.assert_allclose(model.decision_function(form(X)), wanted.decision[:, 0], atol=1e-6)
 
 
 # --- kinds of input

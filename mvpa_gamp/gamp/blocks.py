@@ -71,11 +71,11 @@ class Block(Protocol):
         ...
 
     def forward_pair(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
-        """X w and S tau_w."""
+        """X w and S tau_w, as new arrays; w may have more columns than tau_w."""
         ...
 
     def adjoint_pair(self, s: Array, tau_s: Array) -> tuple[Array, Array]:
-        """X' s and S' tau_s."""
+        """X' s and S' tau_s, as new arrays; s may have more columns than tau_s."""
         ...
 
 
@@ -193,7 +193,7 @@ class OwnMeanBlock:
     up the means, and with them the memory of X' s, so that a visit of a block makes each array once.
     """
 
-    def __init__(self, block: DenseBlock) -> None:
+    def __init__(self, block: Block) -> None:
         self.features, self.block = block.features, block
         self.means: Array | None = None
         self._pair: Array | None = None  # (n, 2 B) X' s and the means

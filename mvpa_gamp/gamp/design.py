@@ -40,12 +40,12 @@ class Design:
     train : (M, B) or (M,) bool, True where a row's label may be used; None means all rows, one column.
     center : mean removal without touching X, because GAMP expects features around zero. (N,) is subtracted
         from every row; "train" subtracts from each column the mean of its own training rows; None nothing.
-        Sparse X stays sparse; an (N,) center then costs two more products, "train" none.
+        Sparse X stays sparse; a center then costs two more products.
 
     Training means need not be known: slopes that sum to zero over the training rows do not feel them, scores
     lose their training mean instead (``balanced`` and ``around_training_mean``, called by the solver), and
-    squares are taken around means of the column's own training rows (``OwnMeanBlock``; of sparse X around
-    zero). So a column depends on its training rows alone.
+    squares are taken around means of the column's own training rows (``OwnMeanBlock``). So a column depends
+    on its training rows alone.
 
     >>> import numpy as np
     >>> from mvpa_gamp.gamp import Design
@@ -148,7 +148,7 @@ class Design:
         return self._energy
 
     def _row_energy(self) -> Array:
-        n_columns = self.shape[2] if self._balances and not self.is_sparse else 1
+        n_columns = self.shape[2] if self._balances else 1
         ones = np.ones((self.shape[1], n_columns), dtype=self.dtype)
 
         def visit(block: Block) -> tuple[Array, float]:
@@ -179,17 +179,23 @@ class Design:
         Products may skip the rows that a column does not train on, unless ``all_rows``. With ``scratch`` a
         block is valid until the same thread multiplies by the next one.
         """
+        plain = self._dense_blocks(all_rows, scratch) if self._sparse is None else [self._sparse_block()]
+        for block in plain:
+            yield OwnMeanBlock(block) if self._balances else block
+
+    def _sparse_block(self) -> Block:
+        assert self._sparse is not None
+        return (
+            self._sparse if self.center is None else CenteredSparseBlock(self._sparse, self.center[:, None])
+        )
+
+    def _dense_blocks(self, all_rows: bool, scratch: Scratch | None) -> Iterator[Block]:
         n_features = self.X.shape[1]
-        if self._sparse is not None:
-            center = self.center
-            yield self._sparse if center is None else CenteredSparseBlock(self._sparse, center[:, None])
-            return
         groups = None if all_rows else self._groups
         for start in range(0, n_features, self._block_width):
             features = slice(start, min(start + self._block_width, n_features))
             center = None if self.center is None else self.center[features]
-            block = DenseBlock(features, self.X[:, features], center, groups, scratch)
-            yield OwnMeanBlock(block) if self._balances else block
+            yield DenseBlock(features, self.X[:, features], center, groups, scratch)
 
 
 def _common_center(center: str, X: Any) -> Array | None:

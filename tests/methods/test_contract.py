@@ -158,7 +158,7 @@ def test_each_fold_may_have_its_own_labels(name, problem, fits):
     np.testing.assert_allclose(found.coef[:, 1], -found.coef[:, 0], atol=tolerance * np.abs(found.coef).max())
 
 
-@pytest.mark.parametrize("name", ["l1-lr-cv", "onebit-cs", "cdn", "tron"])
+@pytest.mark.parametrize("name", NAMES)
 def test_sparse_x_gives_the_same_as_dense(name, problem, fits):
     X, y, train, runs = problem
     found = METHODS[name].fit_folds(sparse.csr_array(X), y, train, runs)
