@@ -56,27 +56,15 @@ class Block(Protocol):
 
     def forward(self, w: Array) -> Array:
         """X w, float64."""
-        ...
-
-    def forward_squares(self, tau_w: Array) -> Array:
-        """S tau_w, float64."""
-        ...
 
     def adjoint(self, s: Array) -> Array:
-        """X' s, in the precision of X."""
-        ...
-
-    def adjoint_squares(self, tau_s: Array) -> Array:
-        """S' tau_s, in the precision of X."""
-        ...
+        """X' s, in the precision of X and Fortran order."""
 
     def forward_pair(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
-        """X w and S tau_w, as new arrays; w may have more columns than tau_w."""
-        ...
+        """X w and S tau_w, float64, as new arrays; w and tau_w need not have the same columns."""
 
     def adjoint_pair(self, s: Array, tau_s: Array) -> tuple[Array, Array]:
-        """X' s and S' tau_s, as new arrays; s may have more columns than tau_s."""
-        ...
+        """X' s and S' tau_s, like ``adjoint``, as new arrays; s and tau_s need not have the same columns."""
 
 
 class Scratch(local):
@@ -141,25 +129,17 @@ class DenseBlock:
         """X w, float64."""
         return self._forward(self._parts, w)
 
-    def forward_squares(self, tau_w: Array) -> Array:
-        """S tau_w, float64."""
-        return self._forward(self._squares, tau_w)
-
     def adjoint(self, s: Array) -> Array:
         """X' s, in Fortran order."""
         return self._adjoint(self._parts, s)
 
-    def adjoint_squares(self, tau_s: Array) -> Array:
-        """S' tau_s, in Fortran order."""
-        return self._adjoint(self._squares, tau_s)
-
     def forward_pair(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
         """X w and S tau_w; w may hold several sets of columns side by side."""
-        return self.forward(w), self.forward_squares(tau_w)
+        return self.forward(w), self._forward(self._squares, tau_w)
 
     def adjoint_pair(self, s: Array, tau_s: Array) -> tuple[Array, Array]:
         """X' s and S' tau_s; s may hold several sets of columns side by side."""
-        return self.adjoint(s), self.adjoint_squares(tau_s)
+        return self.adjoint(s), self._adjoint(self._squares, tau_s)
 
     def _forward(self, parts: list[Array], w: Array) -> Array:
         if self._groups is None:
@@ -209,14 +189,6 @@ class OwnMeanBlock:
     def adjoint(self, s: Array) -> Array:
         """X' s of the block."""
         return self.block.adjoint(s)
-
-    def forward_squares(self, tau_w: Array) -> Array:
-        """S tau_w around the means chosen last."""
-        return self.forward_pair(tau_w[:, :0], tau_w)[1]
-
-    def adjoint_squares(self, tau_s: Array) -> Array:
-        """S' tau_s around the means that tau_s weighs."""
-        return self.adjoint_pair(tau_s, tau_s)[1]
 
     def forward_pair(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
         """X w, and S tau_w = X^2 tau_w - 2 X (m tau_w) + 1 (m^2)' tau_w, never negative."""

@@ -76,14 +76,11 @@ class _UserCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except Exception as error:
-            _log.debug("A compiled loop could not be loaded: %s", error)
+        except Exception:
             with suppress(OSError):
                 self.flush()  # a damaged index is written anew
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        try:
+        with suppress(Exception):  # a full disk, for example
             super().save_overload(sig, data)
-        except Exception as error:  # a full disk
-            _log.debug("A compiled loop could not be saved: %s", error)

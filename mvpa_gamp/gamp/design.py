@@ -63,7 +63,7 @@ class Design:
             self.center = _common_center(center, self.X)
         else:
             self.center = None if center is None else _checked_center(center, self.X)
-        self._sparse = SparseBlock(self.X) if self.is_sparse else None
+        self._sparse = _sparse_block(self.X, self.center)
         self._groups = None if self.is_sparse else row_groups(self.train)
         self._energy = self._row_energy()
         if self._balances and self.center is not None:
@@ -99,7 +99,7 @@ class Design:
         part = copy(self)
         part.X = self.X[:, features].astype(dtype)
         part.center = None if self.center is None else self.center[features].astype(dtype)
-        part._sparse = SparseBlock(part.X) if self.is_sparse else None
+        part._sparse = _sparse_block(part.X, part.center)
         part._energy = part._row_energy()
         return part
 
@@ -154,7 +154,8 @@ class Design:
         def visit(block: Block) -> tuple[Array, float]:
             self.center_squares(block)
             with np.errstate(over="ignore", invalid="ignore"):
-                return block.forward_squares(ones[block.features]), 0.0
+                part = ones[block.features]
+                return block.forward_pair(part[:, :0], part)[1], 0.0
 
         energy, _ = self._summed(visit, n_columns)
         if not np.isfinite(energy).all():
@@ -179,15 +180,9 @@ class Design:
         Products may skip the rows that a column does not train on, unless ``all_rows``. With ``scratch`` a
         block is valid until the same thread multiplies by the next one.
         """
-        plain = self._dense_blocks(all_rows, scratch) if self._sparse is None else [self._sparse_block()]
+        plain = self._dense_blocks(all_rows, scratch) if self._sparse is None else [self._sparse]
         for block in plain:
             yield OwnMeanBlock(block) if self._balances else block
-
-    def _sparse_block(self) -> Block:
-        assert self._sparse is not None
-        return (
-            self._sparse if self.center is None else CenteredSparseBlock(self._sparse, self.center[:, None])
-        )
 
     def _dense_blocks(self, all_rows: bool, scratch: Scratch | None) -> Iterator[Block]:
         n_features = self.X.shape[1]
@@ -196,6 +191,13 @@ class Design:
             features = slice(start, min(start + self._block_width, n_features))
             center = None if self.center is None else self.center[features]
             yield DenseBlock(features, self.X[:, features], center, groups, scratch)
+
+
+def _sparse_block(X: Any, center: Array | None) -> Block | None:
+    """All of a sparse X, None if it is dense."""
+    if not sparse.issparse(X):
+        return None
+    return SparseBlock(X) if center is None else CenteredSparseBlock(SparseBlock(X), center[:, None])
 
 
 def _common_center(center: str, X: Any) -> Array | None:

@@ -64,6 +64,17 @@ def parameters(model: Any, prefix: str = "") -> dict[str, Any]:
     return found
 
 
+def column_shapes(model: Any, prefix: str = "") -> dict[str, tuple[int, ...]]:
+    """Flat name -> () for a parameter that all columns share, (B,) for one value per column."""
+    found: dict[str, tuple[int, ...]] = {}
+    for item, value in _items(model):
+        if is_dataclass(value):
+            found.update(column_shapes(value, f"{prefix}{item.name}."))
+        elif _is_numeric(value):
+            found[prefix + item.name] = np.shape(value)[_own_axes(item) :]
+    return found
+
+
 def with_parameters(model: Model, values: dict[str, Any], prefix: str = "") -> Model:
     """A copy with new values under the flat names of ``parameters``."""
     changes: dict[str, Any] = {}
@@ -118,13 +129,18 @@ def _map(model: Model, change: Callable[[Any, int], Any]) -> Model:
         if is_dataclass(value):
             changes[item.name] = _map(value, change)
         elif _is_numeric(value):
-            changes[item.name] = change(value, item.metadata.get("parameter_ndim", 0))
+            changes[item.name] = change(value, _own_axes(item))
     return replace(model, **changes)  # type: ignore[type-var]
 
 
 def _items(model: Any) -> Iterator[tuple[Field, Any]]:
     for item in fields(model):
         yield item, getattr(model, item.name)
+
+
+def _own_axes(item: Field) -> int:
+    """Axes of a parameter besides that of columns."""
+    return item.metadata.get("parameter_ndim", 0)
 
 
 def _is_numeric(value: Any) -> bool:

@@ -37,42 +37,26 @@ class SparseBlock:
 
     def forward(self, w: Array) -> Array:
         """X w, float64."""
-        return self.forward_many(w, w[:, :0])[0]
-
-    def forward_squares(self, tau_w: Array) -> Array:
-        """S tau_w, float64."""
-        return self.forward_many(tau_w[:, :0], tau_w)[1]
-
-    def forward_pair(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
-        """X w and S tau_w in one pass over X."""
-        return self.forward_many(w, tau_w)
+        return self.forward_pair(w, w[:, :0])[0]
 
     def adjoint(self, s: Array) -> Array:
         """X' s, in the precision of X."""
-        return self.adjoint_many(s, s[:, :0])[0]
+        return self.adjoint_pair(s, s[:, :0])[0]
 
-    def adjoint_squares(self, tau_s: Array) -> Array:
-        """S' tau_s, in the precision of X."""
-        return self.adjoint_many(tau_s[:, :0], tau_s)[1]
-
-    def adjoint_pair(self, s: Array, tau_s: Array) -> tuple[Array, Array]:
-        """X' s and S' tau_s in one pass over X."""
-        return self.adjoint_many(s, tau_s)
-
-    def forward_many(self, plain: Array, squared: Array) -> tuple[Array, Array]:
-        """X times the columns ``plain`` (N, A) and S times the columns ``squared`` (N, B), float64."""
+    def forward_pair(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
+        """X w and S tau_w in one pass over X, float64."""
         if not self._is_compiled:
-            return _by_scipy(self, plain, squared, False)
+            return _by_scipy(self, w, tau_w, False)
         product = self._gather if self.X.format == "csr" else self._scatter
-        first, second = _split(product(plain, squared), plain.shape[1])
+        first, second = _split(product(w, tau_w), w.shape[1])
         return np.ascontiguousarray(first, dtype=float), np.ascontiguousarray(second, dtype=float)
 
-    def adjoint_many(self, plain: Array, squared: Array) -> tuple[Array, Array]:
-        """X' times ``plain`` (M, A) and S' times ``squared`` (M, B), in the precision of X, Fortran order."""
+    def adjoint_pair(self, s: Array, tau_s: Array) -> tuple[Array, Array]:
+        """X' s and S' tau_s in one pass over X, in the precision of X and Fortran order."""
         if not self._is_compiled:
-            return _by_scipy(self, plain, squared, True)
+            return _by_scipy(self, s, tau_s, True)
         product = self._scatter if self.X.format == "csr" else self._gather
-        first, second = _split(product(plain, squared), plain.shape[1])
+        first, second = _split(product(s, tau_s), s.shape[1])
         dtype = self.X.dtype
         return np.asfortranarray(first, dtype=dtype), np.asfortranarray(second, dtype=dtype)
 
@@ -147,15 +131,11 @@ class CenteredSparseBlock:
         """X w - 1 c' w."""
         return self.plain.forward(w) - (self.center * w).sum(axis=0, dtype=float)
 
-    def forward_squares(self, tau_w: Array) -> Array:
-        """S tau_w - 2 X (c tau_w) + 1 (c^2)' tau_w, never negative."""
-        return self.forward_pair(tau_w[:, :0], tau_w)[1]
-
     def forward_pair(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
-        """Both forward products in one pass over X."""
+        """X w - 1 c' w, and S tau_w - 2 X (c tau_w) + 1 (c^2)' tau_w, never negative, in one pass over X."""
         shifted = self.center * tau_w
         constant = (self.center * shifted).sum(axis=0, dtype=float)
-        plain, squares = self.plain.forward_many(np.hstack([w, shifted]), tau_w)
+        plain, squares = self.plain.forward_pair(np.hstack([w, shifted]), tau_w)
         z, cross = _split(plain, w.shape[1])
         return z - (self.center * w).sum(axis=0, dtype=float), np.maximum(squares - 2 * cross + constant, 0.0)
 
@@ -163,13 +143,9 @@ class CenteredSparseBlock:
         """X' s - c 1' s."""
         return self.plain.adjoint(s) - self.center * s.sum(axis=0)
 
-    def adjoint_squares(self, tau_s: Array) -> Array:
-        """S' tau_s - 2 c (X' tau_s) + c^2 1' tau_s, never negative."""
-        return self.adjoint_pair(tau_s[:, :0], tau_s)[1]
-
     def adjoint_pair(self, s: Array, tau_s: Array) -> tuple[Array, Array]:
-        """Both adjoint products in one pass over X."""
-        plain, squares = self.plain.adjoint_many(np.hstack([s, tau_s]), tau_s)
+        """X' s - c 1' s, and S' tau_s - 2 c (X' tau_s) + c^2 1' tau_s, never negative, in one pass over X."""
+        plain, squares = self.plain.adjoint_pair(np.hstack([s, tau_s]), tau_s)
         first, cross = _split(plain, s.shape[1])
         constant = np.square(self.center) * tau_s.sum(axis=0)
         return (

@@ -10,7 +10,7 @@ import numpy as np
 
 from .models import Models
 from .moments import Array
-from .parameters import parameters
+from .parameters import column_shapes
 from .scalar_channels import (
     Channel,
     Estimate,
@@ -30,7 +30,6 @@ NOT_FINITE = (
 
 _NOTHING = 1e-14  # moments below this share of E w^2 count as 0 when the iteration is asked to stand still
 _COLUMNS = 9  # of a record
-_PER_COMPONENT = ("weights", "means", "variances")
 
 
 @dataclass(frozen=True)
@@ -144,10 +143,10 @@ def _check_settings(ratio: float, mode: str, max_iter: int, tol: float, damping:
 
 
 def _check_parameters(model: Any) -> None:
-    for name, value in parameters(model).items():
-        if np.ndim(value) > (name.split(".")[-1] in _PER_COMPONENT):
+    for name, shape in column_shapes(model).items():
+        if shape:
             raise ValueError(
-                f"{type(model).__name__}: {name} must be one number here, got shape {np.shape(value)}. "
+                f"{type(model).__name__}: {name} must be one number here, got shape {shape}. "
                 "Call state_evolution once per column."
             )
 

@@ -100,47 +100,38 @@ class Method(Protocol):
     @property
     def name(self) -> str:
         """Name in METHODS and on the command line."""
-        ...
 
     @property
     def label(self) -> str:
         """Short name for tables."""
-        ...
 
     @property
     def description(self) -> str:
         """A sentence for the methods text."""
-        ...
 
     @property
     def reference(self) -> str:
         """The work that describes it, as a paper would list it."""
-        ...
 
     @property
     def short_reference(self) -> str:
         """The same as a text would cite it: authors, year."""
-        ...
 
     @property
     def intercept(self) -> str:
         """What holds of the intercept: "free", "penalised" or "none"."""
-        ...
 
     @property
     def has_posterior(self) -> bool:
         """Whether weights have standard deviations and inclusion probabilities."""
-        ...
 
     @property
     def is_batched(self) -> bool:
         """Whether further label vectors are columns of the same solve, without a nested search each."""
-        ...
 
     @property
     def uses_connectivity(self) -> bool:
         """Whether it wants to know which features are neighbours."""
-        ...
 
     def fit_folds(
         self, X: Any, y: NDArray, train: NDArray, runs: NDArray, connectivity: Any = None
@@ -151,4 +142,3 @@ class Method(Protocol):
         ``connectivity`` is a sparse (N, N) adjacency of the features, as scikit-learn's ``grid_to_graph``
         makes it; methods without ``uses_connectivity`` ignore it.
         """
-        ...

@@ -41,8 +41,8 @@ def products(design, w, s, all_rows=False):
     for block in design.blocks(all_rows):
         at = block.features
         forward += block.forward(w[at])
-        forward_squares += block.forward_squares(squares_w[at])
-        adjoint[at], adjoint_squares[at] = block.adjoint(s), block.adjoint_squares(squares_s)
+        adjoint[at], adjoint_squares[at] = block.adjoint(s), block.adjoint_pair(s, squares_s)[1]
+        forward_squares += block.forward_pair(w[at], squares_w[at])[1]
     return forward, forward_squares, adjoint, adjoint_squares
 
 
@@ -82,8 +82,9 @@ def test_precision_of_the_results(form):
     w, s = np.ones((90, 2), dtype=np.float32), np.ones((60, 2), dtype=np.float32)
     for block in design.blocks():
         assert block.forward(w[block.features]).dtype == np.float64
-        assert block.forward_squares(w[block.features]).dtype == np.float64
-        assert block.adjoint(s).dtype == block.adjoint_squares(s).dtype == np.float32
+        part = w[block.features]
+        assert all(product.dtype == np.float64 for product in block.forward_pair(part, part))
+        assert all(product.dtype == np.float32 for product in (block.adjoint(s), *block.adjoint_pair(s, s)))
 
 
 def test_integers_and_booleans_become_float64():
@@ -237,7 +238,8 @@ def test_squares_of_centered_sparse_x_are_never_negative():
     design = Design(sparse.csr_array(X), center=X.mean(axis=0))
     tau_w, tau_s = rng.random((8, 1)), rng.random((30, 1))
     for block in design.blocks():
-        assert (block.forward_squares(tau_w) >= 0).all() and (block.adjoint_squares(tau_s) >= 0).all()
+        assert (block.forward_pair(tau_w, tau_w)[1] >= 0).all()
+        assert (block.adjoint_pair(tau_s, tau_s)[1] >= 0).all()
 
 
 def test_x_is_left_alone():

@@ -12,12 +12,11 @@ from mvpa_gamp.gamp.gaussian_tails import truncated_normal
 from mvpa_gamp.gamp.moments import Array, Moments
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 from mvpa_gamp.gamp.priors.moment_matching import match_both, match_l1, match_l2
-from mvpa_gamp.gamp.priors.prior import (
+from mvpa_gamp.gamp.priors.prior import Prior, channel
+from mvpa_gamp.gamp.priors.sums import (
     VARIANCE_FLOOR,
     Parameter,
-    Prior,
     Statistics,
-    channel,
     column_sum,
     finite_or,
     held_count,

@@ -10,15 +10,8 @@ from numpy.typing import ArrayLike
 from mvpa_gamp.gamp.moments import Array, Moments
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 from mvpa_gamp.gamp.priors.elastic_net import ElasticNetPosterior, shrunken_soft_threshold
-from mvpa_gamp.gamp.priors.prior import (
-    VARIANCE_FLOOR,
-    Parameter,
-    Prior,
-    Statistics,
-    channel,
-    finite_or,
-    held_count,
-)
+from mvpa_gamp.gamp.priors.prior import Prior, channel
+from mvpa_gamp.gamp.priors.sums import VARIANCE_FLOOR, Parameter, Statistics, finite_or, held_count
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What every prior shares: the steps that follow from its scalar posterior, and the checks of its parameters.
+"""What every prior shares: the steps that follow from its scalar posterior, and the facts that it states.
 
 A prior p(w) meets GAMP through the scalar channel r = w + N(0, tau_r). ``condition(r, tau_r)`` returns the
 posterior p(w | r) as a short-lived record with three readings: its moments, its evidence against w = 0, and
@@ -7,24 +7,17 @@ while the special functions are evaluated once.
 """
 
 from collections.abc import Iterable
-from dataclasses import fields
 from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mvpa_gamp.gamp.moments import Array, Moments
+from mvpa_gamp.gamp.parameters import column_shapes
+from mvpa_gamp.gamp.priors.sums import Parameter, Statistics, common_shape, spread
 from mvpa_gamp.gamp.weights_step import StepFunction
 
-Parameter = float | Array
-Statistics = dict[str, Array]
 P = TypeVar("P", bound="Prior")
-
-# Smallest variance that learning may reach. Weights of 1e-10 are nothing for features of any usual scale,
-# and their products with probabilities stay clear of the slow denormal numbers of float32.
-VARIANCE_FLOOR = 1e-20
-# Below this summed weight a column (or a mixture component) holds no data: its old parameters stay.
-EMPTY = 1e-8
 
 
 class ScalarPosterior(Protocol):
@@ -32,15 +25,12 @@ class ScalarPosterior(Protocol):
 
     def moments(self) -> Moments:
         """Posterior mean and variance."""
-        ...
 
     def log_bayes_factor(self) -> Array:
         """Log of the density of r under this prior over its density N(r; 0, tau_r) when w = 0."""
-        ...
 
     def statistics(self, weights: Array | None) -> Statistics:
         """Sums over rows, in float64, each row weighted by ``weights``; "count" is the sum of weights."""
-        ...
 
 
 class Prior:
@@ -104,7 +94,9 @@ class Prior:
     def inclusion(self, r: ArrayLike, tau_r: ArrayLike) -> Array:
         """P(w != 0 | r), which is 1 for a prior without an atom at zero."""
         r, tau_r = channel(r, tau_r)
-        return np.ones(np.broadcast_shapes(r.shape, tau_r.shape, *parameter_shapes(self)), dtype=r.dtype)
+        return np.ones(
+            np.broadcast_shapes(r.shape, tau_r.shape, *column_shapes(self).values()), dtype=r.dtype
+        )
 
     def scaled(self: P, factor: Parameter) -> P:
         """The prior of factor times w, for a positive factor."""
@@ -141,51 +133,6 @@ def channel(r: ArrayLike, tau_r: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     if r.dtype not in (np.float32, np.float64):
         r = r.astype(np.float64)
     return r, np.asarray(tau_r, dtype=r.dtype)
-
-
-def common_shape(one: Array, other: Array) -> tuple[int, ...]:
-    """Shape that two arrays broadcast to (NumPy's own function costs as much as a small block)."""
-    return one.shape if one.shape == other.shape else np.broadcast_shapes(one.shape, other.shape)
-
-
-def spread(values: Array, shape: tuple[int, ...]) -> Array:
-    """``values`` broadcast to ``shape``, read-only where that repeats them."""
-    return values if np.shape(values) == shape else np.broadcast_to(values, shape)
-
-
-def column_sum(shape: tuple[int, ...], values: Array, weights: Array | None = None) -> Array:
-    """Float64 sums over rows of values, times weights if given, both broadcast to ``shape``."""
-    if weights is None:
-        return np.asarray(spread(values, shape).sum(axis=0, dtype=np.float64))
-    return np.einsum("i...,i...->...", spread(values, shape), spread(weights, shape), dtype=np.float64)
-
-
-def row_count(shape: tuple[int, ...], weights: Array | None) -> Array:
-    """Sum of the weights of each column; the number of rows when there are none."""
-    return np.full(shape[1:], float(shape[0])) if weights is None else column_sum(shape, weights)
-
-
-def held_count(count: Array) -> Array:
-    """``count`` where it holds data and NaN elsewhere, which ``finite_or`` turns back into the old value."""
-    return np.where(count > EMPTY, count, np.nan)
-
-
-def finite_or(new: ArrayLike, old: Parameter) -> Array:
-    """``new`` where it is finite, ``old`` elsewhere: a column that failed keeps its parameters."""
-    new = np.asarray(new, dtype=float)
-    return np.where(np.isfinite(new), new, old)
-
-
-def parameter_shapes(prior: Prior) -> list[tuple[int, ...]]:
-    """Column shapes of a prior's parameters: () for a number, (B,) for one value per column."""
-    shapes: list[tuple[int, ...]] = []
-    for item in fields(prior):  # type: ignore[arg-type]
-        value = getattr(prior, item.name)
-        if isinstance(value, Prior):
-            shapes += parameter_shapes(value)
-        else:
-            shapes.append(np.shape(value)[item.metadata.get("parameter_ndim", 0) :])
-    return shapes
 
 
 def _finished(moments: Moments, r: ArrayLike) -> Moments:
