@@ -96,8 +96,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> "GAMPClassifier":
         """Fit to samples X (n_samples, n_features), dense or sparse, and two classes y."""
-        settings = self._settings()
-        likelihood = _likelihood(self.likelihood)
+        settings, likelihood = self._settings(), _likelihood(self.likelihood)
         X, y = validate_data(
             self, X, y, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), order="C"
         )
@@ -108,21 +107,8 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "No feature of X varies, so nothing tells the classes apart. Check how X was built or masked."
             )
-        prior = self._start(design, labels, likelihood)
-        if self.em:
-            tuned = fit_em(
-                design,
-                labels,
-                likelihood,
-                prior,
-                settings,
-                learn_prior=self.learn_prior,
-                learn_likelihood=self.learn_likelihood,
-            )
-        else:
-            tuned = EmResult(solve(design, labels, likelihood, prior, settings), likelihood, prior, {})
         self._center_ = np.asarray(X.mean(axis=0, dtype=float)).ravel().astype(X.dtype) if centered else None
-        self._keep(tuned)
+        self._keep(self._tuned(design, labels, likelihood, settings))
         return self
 
     def decision_function(self, X: Any) -> NDArray:
@@ -176,6 +162,20 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(wanted, (bool, np.bool_)):
             raise ValueError(f"center must be True, False or 'auto', got {wanted!r}.")
         return bool(wanted)
+
+    def _tuned(self, design: Design, labels: NDArray, likelihood: Any, settings: SolverSettings) -> EmResult:
+        prior = self._start(design, labels, likelihood)
+        if not self.em:
+            return EmResult(solve(design, labels, likelihood, prior, settings), likelihood, prior, {})
+        return fit_em(
+            design,
+            labels,
+            likelihood,
+            prior,
+            settings,
+            learn_prior=self.learn_prior,
+            learn_likelihood=self.learn_likelihood,
+        )
 
     def _start(self, design: Design, labels: NDArray, likelihood: Any) -> Any:
         if isinstance(self.prior, Prior):

@@ -44,10 +44,10 @@ def solve_screened(
     features = _first_guess(design, labels, likelihood, warm)
     for _ in range(_MAX_ROUNDS):
         small = design.restrict(features, np.float64)  # small enough for full precision
-        begin = None if warm is None else _on(warm, features)
+        begin = None if warm is None else _restricted(warm, features)
         part, models = run(small, labels, likelihood, prior, settings, warm=begin, callback=callback)
         n_iter = n_iter + part.n_iter
-        warm = _everywhere(design, part, labels, models, features)
+        warm = _completed(design, part, labels, models, features)
         missed = _most_missed(warm, features)
         if not missed.size:
             break
@@ -71,7 +71,7 @@ def _first_guess(design: Design, y: Array, likelihood: Any, warm: GampResult | N
     return np.sort(np.argsort(-size, kind="stable")[:wanted])
 
 
-def _everywhere(design: Design, part: GampResult, y: Array, models: Models, features: NDArray) -> GampResult:
+def _completed(design: Design, part: GampResult, y: Array, models: Models, features: NDArray) -> GampResult:
     """The restricted result with r, tau_r and the proximal step of all the other features filled in."""
     s, tau_s = models.likelihood.prox_score(y, part.p, floored(part.tau_p))
     s, tau_s = (np.where(design.train, value, 0.0) for value in (s, tau_s))
@@ -105,6 +105,6 @@ def _most_missed(result: GampResult, features: NDArray) -> NDArray:
     return missed[np.argsort(-wish[missed], kind="stable")[: features.size]]
 
 
-def _on(result: GampResult, features: NDArray) -> GampResult:
+def _restricted(result: GampResult, features: NDArray) -> GampResult:
     names = ("coef", "coef_var", "r", "tau_r")
     return replace(result, **{name: np.asfortranarray(getattr(result, name)[features]) for name in names})

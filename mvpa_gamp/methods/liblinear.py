@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input
-from .nested import choose, nested_plan
+from .nested import NestedPlan, choose, nested_plan
 from .references import FAN_2008
 
 
@@ -55,13 +55,7 @@ class _Liblinear(ABC):
         start = perf_counter()
         data = check_fold_input(X, y, train, runs)
         plan = nested_plan(data.Y, data.runs)
-        needed = {fold.fit for folds in plan.inner for fold in folds}
-        scores = np.full((self.n_values, *plan.labels.shape), np.nan)
-        for fit in needed:
-            for g, C in enumerate(self.candidates(data.X, plan.labels[fit])):
-                model = self._fit(data.X, plan.labels[fit], C)
-                scores[g, fit] = model.decision_function(data.X)
-        choice = choose(plan, scores)
+        choice = choose(plan, self._scores(data.X, plan))
         outer = plan.labels[plan.outer]
         chosen = [
             self.candidates(data.X, labels)[g] for g, labels in zip(choice.candidate, outer, strict=True)
@@ -82,6 +76,14 @@ class _Liblinear(ABC):
             decision=decision,
             proba=expit(decision),
         )
+
+    def _scores(self, X: Any, plan: NestedPlan) -> NDArray:
+        """Decision values (G, U, M) of every candidate and fit that tuning needs, NaN for the other fits."""
+        scores = np.full((self.n_values, *plan.labels.shape), np.nan)
+        for fit in {fold.fit for folds in plan.inner for fold in folds}:
+            for g, C in enumerate(self.candidates(X, plan.labels[fit])):
+                scores[g, fit] = self._fit(X, plan.labels[fit], C).decision_function(X)
+        return scores
 
     @abstractmethod
     def candidates(self, X: Any, labels: NDArray) -> NDArray:
