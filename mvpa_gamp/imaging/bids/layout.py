@@ -55,8 +55,8 @@ def find_layout(bids_dir: str | Path, derivatives: str | Path = "") -> Layout:
     folder = Path(chosen).expanduser().absolute()
     if not folder.is_dir():
         raise DataError(
-            f"--derivatives {folder}: expected fMRIPrep's output folder, found none there. Check the path, or "
-            "give none for raw data."
+            f"--derivatives {folder}: expected fMRIPrep's output folder, found none there. Check the path, "
+            "or give none for raw data."
         )
     return Layout(root, folder)
 
