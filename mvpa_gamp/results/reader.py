@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mvpa_gamp.methods import METHODS, Method
 from mvpa_gamp.results.files import number, read_json, read_tsv
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.tables import AVERAGE, join_timings
+from mvpa_gamp.results.tables import join_timings
 
 _FACTS = ("name", "label", "description", "reference", "short_reference", "intercept", "is_batched")
 _TEXT = ("subject", "contrast", "comparison", "method", "status")
@@ -88,10 +88,6 @@ class Results:
     def finished(self, subject: str, contrast: str) -> list[str]:
         """Methods that did not fail on a comparison."""
         return [m for m in self.labels if self.row(subject, contrast, m)["status"] == "ok"]
-
-    def averages(self) -> list[dict[str, Any]]:
-        """The rows that average over comparisons."""
-        return [row for row in self.rows if row["contrast"] == AVERAGE]
 
     def cells(self) -> Iterator[tuple[str, str, str]]:
         """Subject, contrast and method of every cell, a method on a comparison, that did not fail."""
