@@ -127,34 +127,19 @@ def consistency_section(results: Results) -> str:
             "Number of voxels selected in at least k folds. A flat line is a selection that does not depend "
             "on the run left out; a steep one changes with every fold."
         )
+        first, second = (folder.figure(f"sub-{subject}_{name}.svg") for name in ("overlap", "selection"))
         parts += [
-            figure(
-                folder.figure(f"sub-{subject}_overlap.svg"),
-                overlap,
-                f"Overlap of folds, sub-{subject}",
-                "medium",
-            ),
+            figure(first, overlap, f"Overlap of folds, sub-{subject}", "medium"),
             _consistency_table(results, subject),
-            figure(
-                folder.figure(f"sub-{subject}_selection.svg"), counts, f"Selection frequency, sub-{subject}"
-            ),
+            figure(second, counts, f"Selection frequency, sub-{subject}"),
         ]
     return section("consistency", "Consistency of the selected voxels", *parts)
 
 
 def _consistency_table(results: Results, subject: str) -> str:
     """Jaccard, its chance level, Kuncheva, Nogueira with interval."""
-    head = (
-        "Comparison",
-        "Method",
-        "Voxels",
-        "Jaccard %",
-        "by chance %",
-        "Kuncheva",
-        "Nogueira",
-        "95 % interval",
-    )
-    top = headings(head, 2)
+    names = ("Comparison", "Method", "Voxels", "Jaccard %", "by chance %", "Kuncheva", "Nogueira")
+    top = headings((*names, "95 % interval"), 2)
     body, before = [], None
     for row in results.table(subject, "consistency"):
         low, high = number(row["nogueira_low"]), number(row["nogueira_high"])
