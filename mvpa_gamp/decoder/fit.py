@@ -26,6 +26,7 @@ from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
 from mvpa_gamp.decoding.scoring import check_scoring_name, mean_score, score_rows
 from mvpa_gamp.decoding.splits import Splits, make_splits
+from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.methods.gamp import GampMethod
 
@@ -53,6 +54,7 @@ class Decoded:
     masker: NiftiMasker
     mean_img: Any
     cleaned_by_group: bool
+    connectivity: Any  # (N, N) which voxels are neighbours, None where the method does not ask
     notes: tuple[str, ...]
 
     @property
@@ -102,6 +104,7 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
         f"{'each of ' * (n_pairs > 1)}{n_pairs} pair{'s' * (n_pairs > 1)}."
     )
     runs = np.zeros(len(rows)) if kept_groups is None else np.unique(kept_groups, return_inverse=True)[1]
+    connectivity = voxel_connectivity(found.masker.mask_img_) if method.uses_connectivity else None
     solve = check_memory(_location(decoder.memory)).cache(fit_pairs, ignore=["n_jobs"])
     return Decoded(
         method=method,
@@ -112,11 +115,12 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
         groups=kept_groups,
         rows=np.flatnonzero(kept),
         splits=splits,
-        fits=solve(method, rows, codes, runs, splits.folds, n_jobs=decoder.n_jobs),
+        fits=solve(method, rows, codes, runs, splits.folds, n_jobs=decoder.n_jobs, connectivity=connectivity),
         center=rows.mean(axis=0, dtype=float).astype(rows.dtype),
         masker=found.masker,
         mean_img=found.mean_img,
         cleaned_by_group=cleaned_by is not None,
+        connectivity=connectivity,
         notes=notes,
     )
 
@@ -148,6 +152,7 @@ def permute(data: Decoded, n: int, exchange: str, seed: int, n_jobs: int) -> Per
     return permutation_test(
         data.method, data.X, data.codes, groups, n, seed=seed, exchange=exchange, blocks=blocks,
         folds=data.splits.folds, score=None if data.scoring == "accuracy" else judge, n_jobs=n_jobs,
+        connectivity=data.connectivity,
     )  # fmt: skip
 
 

@@ -13,18 +13,21 @@ from .pairwise import fit_pairs
 from .tasks import check_signs
 
 
-def cross_validate(method: Method, X: Any, y: Any, runs: Any, folds: Folds | None = None) -> FoldFits:
+def cross_validate(
+    method: Method, X: Any, y: Any, runs: Any, folds: Folds | None = None, connectivity: Any = None
+) -> FoldFits:
     """Fit ``method`` once per fold and once on all rows; folds leave one run out unless given.
 
     X is (M, N), y (M,) in -1/+1, runs (M,). The F folds and the refit are the F + 1 columns of one call of
     ``fit_folds``; columns do not influence one another, so labels of a run never reach the fold that holds it
-    out.
+    out. ``connectivity`` (N, N) says which features are neighbours, for methods that ask for it.
     """
     runs = np.asarray(runs)
     folds = leave_one_run_out(runs) if folds is None else folds
     labels = _check_labels(y, folds)
     X = X if sparse.issparse(X) else np.asarray(X)
-    return fit_pairs(method, X, (labels < 0).astype(int), runs, folds, n_classes=2)[0]
+    codes = (labels < 0).astype(int)
+    return fit_pairs(method, X, codes, runs, folds, n_classes=2, connectivity=connectivity)[0]
 
 
 class HeldOut(NamedTuple):

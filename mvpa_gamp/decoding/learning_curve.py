@@ -21,6 +21,7 @@ from ..gamp.parameters import with_parameters
 from ..gamp.starts import named_prior
 from ..methods import GampMethod
 from ..methods.fold_fits import Method
+from .pairwise import graph_for
 
 # Accuracy by which a right prediction may be off: on simulated i.i.d. data of 200 to 480 rows its root mean
 # square error over data sets, learnt parameters and finite size together, was 0.03.
@@ -109,6 +110,7 @@ def learning_curve(
     n_train_runs: Sequence[int] | None = None,
     n_splits: int = 20,
     seed: int = 0,
+    connectivity: Any = None,
 ) -> LearningCurve:
     """Measure accuracy for several numbers of training runs, and predict it.
 
@@ -123,7 +125,7 @@ def learning_curve(
     points = []
     for size in sizes:
         train = _subsets(y, runs, names, size, n_splits, rng)
-        fits = method.fit_folds(X, y, train, runs)
+        fits = method.fit_folds(X, y, train, runs, **graph_for(method, connectivity))
         points.append((*_by_run((fits.decision > 0) == (y > 0)[:, None], train, runs, names), train.shape[1]))
     accuracy, error, n_fitted = (np.array(part) for part in zip(*points, strict=True))
     measured = LearningCurve(
@@ -220,6 +222,11 @@ def _learnt_model(
 
 def _no_theory(method: Method, X: Any) -> str:
     """Why state evolution says nothing about this method, or nothing."""
+    if getattr(method, "uses_connectivity", False):
+        return (
+            "No extrapolation: state evolution takes features as independent, this prior takes neighbours "
+            "as alike. Read the measured curve only."
+        )
     if not (method.is_batched and method.has_posterior):
         return (
             f"No extrapolation: state evolution predicts sum-product GAMP, not {method.name!r}. "

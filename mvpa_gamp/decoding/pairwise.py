@@ -17,7 +17,15 @@ _ARRAYS = 16  # of the size of the weights, and of the scores, that a solve hold
 
 
 def fit_pairs(
-    method: Method, X: Any, codes: NDArray, runs: NDArray, folds: Folds, n_classes: int = 0, n_jobs: int = 1
+    method: Method,
+    X: Any,
+    codes: NDArray,
+    runs: NDArray,
+    folds: Folds,
+    *,
+    n_classes: int = 0,
+    n_jobs: int = 1,
+    connectivity: Any = None,
 ) -> tuple[FoldFits, ...]:
     """Fit every pair of the classes 0..K-1 in ``codes`` (M,) on every fold and on all rows, a record each.
 
@@ -29,7 +37,7 @@ def fit_pairs(
     everything = np.ones((len(codes), 1), dtype=bool)
     train, targets = pair_columns(codes, pairs, np.hstack([folds.train, everything]))
     began = time.perf_counter()
-    fits = solve_columns(method, X, targets, train, runs, n_jobs)
+    fits = solve_columns(method, X, targets, train, runs, n_jobs, connectivity)
     seconds = (time.perf_counter() - began) / len(pairs)
     fits = replace(fits, pattern=haufe_pattern(X, fits.coef, train))
     n_columns = folds.train.shape[1] + 1
@@ -63,16 +71,27 @@ def columns_at_once(X: Any) -> int:
 
 
 def solve_columns(
-    method: Method, X: Any, targets: NDArray, train: NDArray, runs: NDArray, n_jobs: int = 1
+    method: Method,
+    X: Any,
+    targets: NDArray,
+    train: NDArray,
+    runs: NDArray,
+    n_jobs: int = 1,
+    connectivity: Any = None,
 ) -> FoldFits:
     """The fits of all columns of ``train`` (M, B), chunk by chunk or in ``n_jobs`` processes."""
-    n_columns, most = train.shape[1], columns_at_once(X)
+    n_columns, most, graph = train.shape[1], columns_at_once(X), graph_for(method, connectivity)
     if n_jobs == 1:
         chunks = [slice(at, at + most) for at in range(0, n_columns, most)]
-        return FoldFits.join([method.fit_folds(X, targets[:, c], train[:, c], runs) for c in chunks])
+        return FoldFits.join([method.fit_folds(X, targets[:, c], train[:, c], runs, **graph) for c in chunks])
     from joblib import Parallel, delayed, effective_n_jobs
 
     workers = min(effective_n_jobs(n_jobs), n_columns)
     parts = np.array_split(np.arange(n_columns), max(workers, -(-n_columns // most)))
-    jobs = (delayed(method.fit_folds)(X, targets[:, part], train[:, part], runs) for part in parts)
+    jobs = (delayed(method.fit_folds)(X, targets[:, part], train[:, part], runs, **graph) for part in parts)
     return FoldFits.join(list(Parallel(n_jobs=workers)(jobs)))
+
+
+def graph_for(method: Method, connectivity: Any) -> dict[str, Any]:
+    """The argument of ``fit_folds`` that tells a method which features are neighbours, if it asks for it."""
+    return {"connectivity": connectivity} if getattr(method, "uses_connectivity", False) else {}

@@ -128,6 +128,7 @@ def permutation_test(
     folds: Folds | None = None,
     score: Score | None = None,
     max_inclusion: bool = False,
+    connectivity: Any = None,
     columns_at_once: int | None = None,
     n_jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
@@ -139,7 +140,8 @@ def permutation_test(
     (M,), or stretches of rows of one label and run. ``exchange="sample"`` exchanges single rows and is right
     only for independent ones, such as block averages or trial-wise maps; p-values are too small otherwise.
     ``score`` replaces the accuracy. ``max_inclusion`` keeps the null of the largest inclusion probability,
-    for ``PermutationTest.family_wise``. ``columns_at_once`` bounds memory (None: chosen by N). ``progress``
+    for ``PermutationTest.family_wise``. ``connectivity`` (N, N) says which features are neighbours, for
+    methods that ask for it. ``columns_at_once`` bounds memory (None: chosen by N). ``progress``
     is called with the number of label vectors done and their total.
     """
     folds = leave_one_run_out(runs) if folds is None else folds
@@ -151,7 +153,7 @@ def permutation_test(
     for chunk in plan.chunks:
         part = null_statistics(
             method, X, plan.labels[:, chunk], runs,
-            folds=folds, score=score, max_inclusion=max_inclusion, n_jobs=n_jobs,
+            folds=folds, score=score, max_inclusion=max_inclusion, n_jobs=n_jobs, connectivity=connectivity,
         )  # fmt: skip
         parts.append(part)
         if progress is not None:
@@ -202,6 +204,7 @@ def null_statistics(
     score: Score | None = None,
     max_inclusion: bool = False,
     n_jobs: int = 1,
+    connectivity: Any = None,
 ) -> NullStatistics:
     """Cross-validate each of the label vectors (M, k): k times P pairs times F folds in one ``fit_folds``.
 
@@ -218,7 +221,7 @@ def null_statistics(
     pairs = class_pairs(int(codes.max()) + 1)
     columns = [pair_columns(each, pairs, folds.train) for each in codes.T]
     train, targets = (np.concatenate(arrays, axis=1) for arrays in zip(*columns, strict=True))
-    fits = solve_columns(method, X, targets, train, np.asarray(runs), n_jobs)
+    fits = solve_columns(method, X, targets, train, np.asarray(runs), n_jobs, connectivity)
     if max_inclusion and fits.inclusion is None:
         raise ValueError(
             f"max_inclusion needs inclusion probabilities, which {method.name!r} does not have. "

@@ -25,9 +25,11 @@ class NullChunk(NamedTuple):
     labels: NDArray  # (m, k)
     max_inclusion: bool
 
-    def answer(self, X: NDArray, runs: NDArray) -> Arrays:
+    def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """Scores of the k label vectors."""
-        found = null_statistics(self.method, X, self.labels, runs, max_inclusion=self.max_inclusion)
+        found = null_statistics(
+            self.method, X, self.labels, runs, max_inclusion=self.max_inclusion, connectivity=connectivity
+        )
         inclusion = {} if found.max_inclusion is None else {"max_inclusion": found.max_inclusion}
         return {"score": found.score, "n_failed": np.array(found.n_failed), **inclusion}
 
@@ -46,7 +48,7 @@ class Planting(NamedTuple):
     fdr: float
     seed: int
 
-    def answer(self, X: NDArray, runs: NDArray) -> Arrays:
+    def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """Effects (K, 8) and what they were planted with."""
         n_planted = max(1, min(_PLANTED, X.shape[1] // 10))
         found = planted_check(
@@ -74,9 +76,9 @@ class Curve(NamedTuple):
     y: NDArray
     seed: int
 
-    def answer(self, X: NDArray, runs: NDArray) -> Arrays:
+    def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """The measured and the predicted curve, and how it goes on if that may be said."""
-        found = learning_curve(self.method, X, self.y, runs, seed=self.seed)
+        found = learning_curve(self.method, X, self.y, runs, seed=self.seed, connectivity=connectivity)
         sizes = [] if found.refusal else [round(share * found.n_runs) for share in _FARTHER]
         farther = [found.extrapolate(size) for size in sizes]
         stored = {f.name: np.asarray(getattr(found, f.name)) for f in fields(found) if f.name != "model"}

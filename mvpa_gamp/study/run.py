@@ -60,7 +60,8 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
     pending = [cell for cell, finished in zip(cells, done, strict=True) if not finished]
     jobs = open_jobs(plans, output.resume)
     work = [*(FitWork(cell.method, cell.task.rows, cell.task.y) for cell in pending), *(j.work for j in jobs)]
-    with closing(run_tasks(answered, work, (samples.X, samples.runs), workers)) as answers:
+    shared = (samples.X, samples.runs, samples.connectivity if _any_asks(methods) else None)
+    with closing(run_tasks(answered, work, shared, workers)) as answers:
         outcomes = (stored(cell, next(answers)) for cell in pending)
         records = _work_through(cells, done, outcomes, output, subject, console)
         inference = collect(plans, jobs, answers, console)
@@ -68,6 +69,11 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
     about = about_study(settings, samples)
     write_tables(output.folder, subject, tasks, methods, records, about, extra)
     return finish(output, console)
+
+
+def _any_asks(methods: Sequence[Method]) -> bool:
+    """Whether any method wants to know which voxels are neighbours."""
+    return any(method.uses_connectivity for method in methods)
 
 
 def _write_inference(

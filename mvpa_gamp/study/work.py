@@ -18,8 +18,8 @@ class Work(Protocol):
         """The rows of X that it needs."""
         ...
 
-    def answer(self, X: NDArray, runs: NDArray) -> Any:
-        """Do it, given these rows and their runs."""
+    def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Any:
+        """Do it, given these rows, their runs, and which voxels are neighbours."""
         ...
 
 
@@ -30,15 +30,15 @@ class FitWork(NamedTuple):
     rows: NDArray
     y: NDArray
 
-    def answer(self, X: NDArray, runs: NDArray) -> FoldFits:
+    def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> FoldFits:
         """The fits."""
-        return cross_validate(self.method, X, self.y, runs)
+        return cross_validate(self.method, X, self.y, runs, connectivity=connectivity)
 
 
-def answered(work: Work, X: NDArray, runs: NDArray) -> Any:
+def answered(work: Work, X: NDArray, runs: NDArray, connectivity: Any) -> Any:
     """The answer, or the traceback as text."""
     try:
         with block_threads(1):  # one thread for the BLAS: the same digits however many cores a worker has
-            return work.answer(X[work.rows], runs[work.rows])
+            return work.answer(X[work.rows], runs[work.rows], connectivity)
     except Exception:
         return traceback.format_exc()
