@@ -9,7 +9,7 @@ from mvpa_gamp.study.errors import StudyError
 
 # Written out so that --help need not import the methods; a test compares it with METHODS.
 KNOWN_METHODS = (
-    "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", "gamp-l1-lr",
+    "gamp-bg-lr", "gamp-sbg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", "gamp-l1-lr",
     "l1-lr-cv", "onebit-cs", "cdn", "tron",
 )  # fmt: skip
 DEFAULT_METHODS = ("l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "onebit-cs")
