@@ -41,6 +41,9 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
     fit_intercept : learn an offset of the score; also what makes unbalanced classes work.
     center : subtract the feature means; "auto" does so for dense X only.
     stop, max_iter, tol, damping, variance : see ``mvpa_gamp.gamp.SolverSettings``.
+    connectivity : sparse (n_features, n_features) adjacency, such as ``grid_to_graph`` of scikit-learn makes
+        for a mask: features with selected neighbours are then selected more readily. Needs a Bernoulli prior,
+        sum-product mode and the cavity stop, which are the defaults.
 
     Attributes
     ----------
@@ -79,6 +82,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         tol: float | None = None,
         damping: float | None = None,
         variance: str = "full",
+        connectivity: Any = None,
     ) -> None:
         self.likelihood = likelihood
         self.prior = prior
@@ -93,6 +97,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.damping = damping
         self.variance = variance
+        self.connectivity = connectivity
 
     def fit(self, X: Any, y: Any) -> "GAMPClassifier":
         """Fit to samples X (n_samples, n_features), dense or sparse, and two classes y."""
@@ -102,7 +107,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         )
         self.classes_, labels = _two_classes(y)
         centered = self._is_centered(X)
-        design = Design(X, center="train" if centered else None)
+        design = Design(X, center="train" if centered else None, connectivity=self.connectivity)
         if not design.row_energy().any():
             raise ValueError(
                 "No feature of X varies, so nothing tells the classes apart. Check how X was built or masked."

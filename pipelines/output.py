@@ -36,6 +36,7 @@ METHOD_ORDER = (
     "gamp-l1-lr",
     "cdn",
     "tron",
+    "gamp-sbg-lr",
 )
 COLOUR_OF = dict(zip(METHOD_ORDER, COLOURS, strict=True))
 MARKER_OF = dict(zip(METHOD_ORDER, MARKERS, strict=True))

@@ -48,9 +48,10 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    method : :obj:`str`, default="gamp-bg-lr"
-        A GAMP name of ``mvpa_gamp.methods.METHODS``: "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl"
-        or "gamp-l1-lr", which has no posterior and therefore no deviation and inclusion maps.
+    method : :obj:`str`, default="gamp-sbg-lr"
+        A GAMP name of ``mvpa_gamp.methods.METHODS``: "gamp-sbg-lr", whose prior takes neighbouring voxels as
+        alike, "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", which do not, or "gamp-l1-lr", which
+        has no posterior and therefore no deviation and inclusion maps.
 
     mask : filename, Nifti1Image, NiftiMasker or None, default=None
         Where to decode. An image or file must be on the grid of the images: another shape or affine is
@@ -201,7 +202,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        method: str = "gamp-bg-lr",
+        method: str = "gamp-sbg-lr",
         mask: Any = None,
         cv: Any = None,
         scoring: Any = "accuracy",

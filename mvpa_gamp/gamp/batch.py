@@ -38,7 +38,7 @@ class Batch:
         if warm is None:
             state = start(design, y, models.likelihood, models.prior, settings)
         else:
-            state = resume(design, y, models.likelihood, warm, settings)
+            state = resume(design, y, models.likelihood, models.prior, warm, settings)
         damping = Damping.begin(settings.damping, n_columns)
         spare = state.weights  # in place: only a broken move is taken back, and what is to be kept was copied
         if settings.stop == "fixed-point":

@@ -13,11 +13,15 @@ from .result import some_features
 
 @dataclass
 class Best:
-    """One state per column of the whole problem; weights follow from r, tau_r and the models."""
+    """One state per column of the whole problem; weights follow from r, tau_r and the models.
+
+    Where rates come from neighbours they came from the state before, so the inclusions pi are kept too.
+    """
 
     models: Models  # with which each state was computed
     r: Array  # (N, B)
     tau_r: Array  # (N, B)
+    pi: Array  # (N, B), or (0, B) without neighbours
     p: Array  # (M, B)
     tau_p: Array  # (M, B)
     intercept: Array  # (B,)
@@ -28,18 +32,20 @@ class Best:
     def begin(cls, batch: Batch) -> "Best":
         """The start, for columns that never get further."""
         n_rows, _, n_columns = batch.design.shape
-        r, tau_r = (np.empty_like(part) for part in batch.state.weights[2:])
+        r, tau_r, pi = (np.empty_like(part) for part in batch.state.weights[2:])
         p, tau_p = np.zeros((n_rows, n_columns)), np.zeros((n_rows, n_columns))
         nothing = np.full(n_columns, -np.inf)
-        best = cls(batch.models, r, tau_r, p, tau_p, np.zeros(n_columns), np.zeros(n_columns, int), nothing)
+        zeros, never = np.zeros(n_columns), np.zeros(n_columns, int)
+        best = cls(batch.models, r, tau_r, pi, p, tau_p, zeros, never, nothing)
         best.store(batch, np.arange(n_columns), nothing, 0)
         return best
 
     def store(self, batch: Batch, local: NDArray, score: Array, iteration: int) -> None:
         """Overwrite some columns (``local`` numbers within the batch) with their present state."""
         state, at = batch.state, batch.columns[local]
-        for to, column in zip(at, local, strict=True):
-            self.r[:, to], self.tau_r[:, to] = state.weights.r[:, column], state.weights.tau_r[:, column]
+        for kept, now in zip((self.r, self.tau_r, self.pi), state.weights[2:], strict=True):
+            for to, column in zip(at, local, strict=True):
+                kept[:, to] = now[:, column]
         self.intercept[at] = state.intercept[local]
         self.tau_p[:, at] = state.tau_z[:, local]
         self.p[:, at] = (state.z + state.intercept - state.s * state.tau_z)[:, local]
@@ -55,7 +61,10 @@ class Best:
     def weights(self, mode: str) -> Moments:
         """Means and variances of the weights, (N, B)."""
         coef, coef_var = np.empty_like(self.r), np.empty_like(self.r)
-        step = self.models.prior.posterior if mode == "sum-product" else self.models.prior.prox
+        prior = self.models.prior
+        step, given = prior.posterior if mode == "sum-product" else prior.prox, [self.r, self.tau_r]
+        if len(self.pi):
+            step, given = prior.posterior_included, [*given, self.pi]
         for at in some_features(len(coef)):
-            coef[at], coef_var[at] = step(self.r[at], self.tau_r[at])
+            coef[at], coef_var[at] = step(*(part[at] for part in given))
         return Moments(coef, coef_var)

@@ -15,6 +15,7 @@ from scipy import sparse
 from ..threads import block_threads
 from .blocks import Block, DenseBlock, OwnMeanBlock, Scratch, row_groups
 from .moments import Array
+from .neighbours import Neighbours
 from .sparse_blocks import CenteredSparseBlock, SparseBlock
 
 # Bytes of X per block: about a second-level cache, so that a block is read from memory once.
@@ -41,6 +42,9 @@ class Design:
     center : mean removal without touching X, because GAMP expects features around zero. (N,) is subtracted
         from every row; "train" subtracts from each column the mean of its own training rows; None nothing.
         Sparse X stays sparse; a center then costs two more products.
+    connectivity : (N, N) adjacency of the features, scipy.sparse, such as scikit-learn's ``grid_to_graph``
+        makes: the inclusion rate of a Bernoulli prior then follows the neighbours of each weight
+        (``Neighbours``). Edges count in both directions, their weights do not. None: one rate per column.
 
     Training means need not be known: slopes that sum to zero over the training rows do not feel them, scores
     lose their training mean instead (``balanced`` and ``around_training_mean``, called by the solver), and
@@ -54,10 +58,13 @@ class Design:
     (12, 5, 3)
     """
 
-    def __init__(self, X: Any, train: Any = None, center: Any = None) -> None:
+    def __init__(self, X: Any, train: Any = None, center: Any = None, connectivity: Any = None) -> None:
         X = checked_matrix(X)
         self.X = X if sparse.issparse(X) else np.ascontiguousarray(X)
         self.train = _checked_train(train, self.X.shape[0])
+        self.neighbours = (
+            None if connectivity is None else Neighbours(connectivity, self.X.shape[1], self.X.dtype)
+        )
         self._balances = isinstance(center, str)
         if isinstance(center, str):
             self.center = _common_center(center, self.X)
@@ -95,7 +102,12 @@ class Design:
         return part
 
     def restrict(self, features: NDArray, dtype: Any) -> "Design":
-        """A smaller X of some features in the given precision, with the same training rows."""
+        """A smaller X of some features in the given precision, with the same training rows; no neighbours."""
+        if self.neighbours is not None:
+            raise ValueError(
+                "Some features of a design with connectivity lose their neighbours. Use mode='sum-product', "
+                "which fits all features, or leave connectivity out."
+            )
         part = copy(self)
         part.X = self.X[:, features].astype(dtype)
         part.center = None if self.center is None else self.center[features].astype(dtype)

@@ -17,6 +17,7 @@ from .design import Design
 from .iteration import Output
 from .models import Models
 from .moments import Array
+from .neighbours import check_neighbours
 from .parameters import expand, learnt_names, parameters, put, take, with_parameters
 from .result import EmResult, GampResult
 from .screening import solve_screened
@@ -58,6 +59,8 @@ def fit_em(
     (array([3, 7]), True)
     """
     settings = settings or SolverSettings()
+    if design.neighbours is not None:
+        check_neighbours(prior, settings.resolved(neighbours=True))
     learn = Models(learnt_names(likelihood, learn_likelihood), learnt_names(prior, learn_prior))
     if settings.mode == "max-sum":
         _check_max_sum(likelihood, learn)

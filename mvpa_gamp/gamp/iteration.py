@@ -84,7 +84,8 @@ def start(design: Design, y: Array, likelihood: Any, prior: Any, settings: Resol
     _, n_features, n_columns = design.shape
     mean, var = prior.posterior(np.zeros((1, n_columns)), np.full((1, n_columns), _FLAT))
     nothing, flat = np.zeros_like(mean), np.full_like(mean, _FLAT)
-    weights = Weights(*(_filled(row, n_features, design.dtype) for row in (mean, mean, nothing, flat)))
+    parts = [_filled(row, n_features, design.dtype) for row in (mean, mean, nothing, flat)]
+    weights = Weights(*[*parts, _start_pi(design, prior)])
     z, tau_z = _zeros(design, settings)
     if mean.any():
         z, _ = forward(design, weights.w, weights.r, settings)
@@ -96,9 +97,22 @@ def start(design: Design, y: Array, likelihood: Any, prior: Any, settings: Resol
     return replace(state, tau_s=tau_s)
 
 
-def resume(design: Design, y: Array, likelihood: Any, warm: GampResult, settings: ResolvedSettings) -> State:
+def _start_pi(design: Design, prior: Any) -> Array:
+    """The prior's rate for every weight, where there are neighbours that read it."""
+    _, n_features, n_columns = design.shape
+    if design.neighbours is None:
+        return np.empty((0, n_columns), dtype=design.dtype)
+    return _filled(prior.rate[None], n_features, design.dtype)
+
+
+def resume(
+    design: Design, y: Array, likelihood: Any, prior: Any, warm: GampResult, settings: ResolvedSettings
+) -> State:
     """Begin where an earlier result ended: its weights, and the slopes at its cavity predictions p."""
-    parts = (warm.coef, warm.coef, warm.r, warm.tau_r)
+    pi = _start_pi(design, prior)
+    if pi.shape == warm.pi.shape:
+        pi = warm.pi
+    parts = (warm.coef, warm.coef, warm.r, warm.tau_r, pi)
     weights = Weights(*(np.array(part, dtype=design.dtype, order="F") for part in parts))
     z, tau_z = forward(design, weights.w, warm.coef_var.astype(design.dtype), settings)
     given = State(weights, warm.p, tau_z, tau_z, 0 * z, 0 * z, np.zeros_like(warm.intercept))

@@ -43,6 +43,7 @@ class GampResult:
     tau_p: Array  # (M, B)
     r: Array  # (N, B)
     tau_r: Array  # (N, B)
+    pi: Array  # (N, B) P(w != 0) where rates come from neighbours; (0, B) where it follows from r and tau_r
     n_iter: NDArray  # (B,) iterations done
     kept_iter: NDArray  # (B,) iteration of the state returned
     status: NDArray  # (B,) sentences
@@ -69,6 +70,8 @@ class EmResult:
 
     def inclusion(self) -> Array:
         """P(w != 0) of every weight, (N, B); 1 for priors without an atom at zero."""
+        if len(self.result.pi):
+            return self.result.pi
         r, tau_r = self.result.r, self.result.tau_r
         inclusion = np.empty_like(r)
         for at in some_features(len(r)):

@@ -6,6 +6,12 @@ MODES = ("sum-product", "max-sum")
 STOPS = ("cavity", "fixed-point")
 VARIANCES = ("full", "uniform")
 
+# A cavity run chooses among its iterates, so steps are small; the number of EM updates on the way is what
+# their size changes. One rate per column wants many: 0.2 loses weak features among 30,000. Rates that follow
+# neighbours find them sooner: 0.15 to 0.3 decode fMRI alike, in half the iterations, and 0.1 a little worse.
+_CAVITY_STEP, _NEIGHBOURS_STEP = 0.1, 0.2
+_FIXED_POINT_STEP = 0.5
+
 
 @dataclass(frozen=True)
 class SolverSettings:
@@ -19,7 +25,7 @@ class SolverSettings:
     tol : relative change of weights and of scores that counts as standing still. None: 1e-5 for sum-product,
         1e-7 for max-sum; never below what the precision of X can resolve.
     damping : step in (0, 1]; 1 is undamped. None: 0.1 for cavity (small steps, fine choice of the
-        iterate), 0.5 for fixed-point.
+        iterate), 0.2 where the design has a connectivity, 0.5 for fixed-point.
     adaptive : let each column shrink its step when its objective rises, and grow it back (fixed-point only;
         a column that turns non-finite is always retried with smaller steps).
     patience : iterations without a clearly better cavity score. A damped run dips below the score of its
@@ -63,10 +69,11 @@ class SolverSettings:
         if self.tol is not None and not self.tol > 0:
             raise ValueError(f"tol must be positive, got {self.tol}.")
 
-    def resolved(self) -> "ResolvedSettings":
-        """What a solve runs with: every None replaced by its default."""
+    def resolved(self, neighbours: bool = False) -> "ResolvedSettings":
+        """What a solve runs with: every None replaced by its default, with neighbours or without."""
         stop = self.stop or ("cavity" if self.mode == "sum-product" else "fixed-point")
-        damping = self.damping or (0.1 if stop == "cavity" else 0.5)
+        cavity_step = _NEIGHBOURS_STEP if neighbours else _CAVITY_STEP
+        damping = self.damping or (cavity_step if stop == "cavity" else _FIXED_POINT_STEP)
         return ResolvedSettings(
             mode=self.mode,
             stop=stop,

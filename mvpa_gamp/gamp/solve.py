@@ -19,6 +19,7 @@ from .design import Design
 from .iteration import Output, State, input_step, output_step
 from .models import Models
 from .moments import Array
+from .neighbours import check_neighbours
 from .parameters import expand, parameters
 from .result import GampResult
 from .settings import ResolvedSettings, SolverSettings
@@ -102,8 +103,10 @@ def run(
     labels = checked_labels(y, design)
     n_columns = design.shape[2]
     models = Models(expand(likelihood, n_columns), expand(prior, n_columns))
-    resolved = (settings or SolverSettings()).resolved()
+    resolved = (settings or SolverSettings()).resolved(design.neighbours is not None)
     prior.require_mode(resolved.mode)
+    if design.neighbours is not None:
+        check_neighbours(prior, resolved)
     resolved = replace(resolved, tol=max(resolved.tol, 50 * float(np.finfo(design.dtype).eps)))
     with block_threads(design.n_blocks) as over_blocks:
         tools = Tools(resolved, tuner, over_blocks, Scratch())
@@ -135,6 +138,7 @@ def _result(best: Best, stopping: Stopping, design: Design) -> GampResult:
         tau_p=np.where(design.train, best.tau_p, tau_z),
         r=best.r,
         tau_r=best.tau_r,
+        pi=best.pi,
         n_iter=stopping.n_iter,
         kept_iter=best.iteration,
         status=stopping.status.astype(str),
@@ -194,7 +198,7 @@ def _iterate(batch: Batch, best: Best, stopping: Stopping, tools: Tools, iterati
 def _move(batch: Batch, out: Output, tools: Tools) -> Move:
     """The input side of an iteration, written to ``batch.spare``, and whether each column may keep it."""
     old, settings, damping = batch.state, tools.settings, batch.damping
-    step = step_function(batch.models.prior, settings.mode, batch.compiled)
+    step = step_function(batch.models.prior, settings.mode, batch.compiled, _local_log_odds(batch, tools))
     new, statistics, moved_by = input_step(
         old, out, batch.design, step, damping.step, settings, batch.spare, tools.over_blocks, tools.scratch
     )
@@ -208,10 +212,22 @@ def _move(batch: Batch, out: Output, tools: Tools) -> Move:
     return Move(new, statistics, residual, finite, accepted)
 
 
+def _local_log_odds(batch: Batch, tools: Tools) -> Array | None:
+    """Log-odds of every weight's own rate, (N, B) in memory used again and again; None: one per column."""
+    neighbours, pi = batch.design.neighbours, batch.state.weights.pi
+    if neighbours is None:
+        return None
+    out = tools.scratch.like(pi.T, "log-odds").T
+    return neighbours.log_odds(pi, batch.models.prior.rate, out, tools.over_blocks)
+
+
 def _adopt(batch: Batch, move: Move, tuned: Models, adaptive: bool) -> None:
     """Let the batch go where its move leads, with tuned models, in the columns that may."""
     old, models, moved = batch.state, batch.models, np.flatnonzero(move.accepted)
     batch.state, batch.spare = _merged(old, move.state, moved), old.weights
+    if batch.design.neighbours is not None:
+        stuck = np.flatnonzero(~move.accepted)  # their inclusions are gone, and the column's rate is left
+        batch.state.weights.pi[:, stuck] = models.prior.rate[stuck]
     batch.models = models.replaced(moved, tuned, moved)
     batch.made_with = batch.made_with.replaced(moved, models, moved)
     batch.damping.adapt(move.accepted, move.finite, adaptive)

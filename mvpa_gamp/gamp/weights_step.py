@@ -21,6 +21,7 @@ class Weights(NamedTuple):
     w_damped: Array
     r: Array
     tau_r: Array
+    pi: Array  # P(w != 0), kept where neighbours read it; (0, B) elsewhere
 
 
 class BlockStep(NamedTuple):
@@ -44,13 +45,16 @@ def is_worth_compiling(dtype: Any, n_weights: int) -> bool:
     return dtype == np.float32 and n_weights >= _WORTH_COMPILING and compiled.is_available()
 
 
-def step_function(prior: Any, mode: str, fused: bool = False) -> StepFunction:
-    """The step for this prior, which writes to the next weights; ``fused`` asks for a compiled one first."""
-    offered = prior.fused_step() if fused and mode == "sum-product" else None
-    return offered or _plain_step(prior, mode)
+def step_function(prior: Any, mode: str, fused: bool = False, log_odds: Array | None = None) -> StepFunction:
+    """The step for this prior, which writes to the next weights; ``fused`` asks for a compiled one first.
+
+    ``log_odds`` (N, B), in Fortran order, are those of every weight's own rate, instead of the prior's.
+    """
+    offered = prior.fused_step(log_odds) if fused and mode == "sum-product" else None
+    return offered or _plain_step(prior, mode, log_odds)
 
 
-def _plain_step(prior: Any, mode: str) -> StepFunction:
+def _plain_step(prior: Any, mode: str, log_odds: Array | None) -> StepFunction:
     def step(
         last: Weights, new: Weights, at: slice, adjoint: Array, precision: Array, mix: Array
     ) -> BlockStep:
@@ -59,7 +63,10 @@ def _plain_step(prior: Any, mode: str) -> StepFunction:
         w_damped += (1 - mix) * last.w_damped[at]
         r = tau_r * adjoint
         r += w_damped  # line 14
-        (w, tau_w), sums = _weights(prior, r, tau_r, mode)
+        if log_odds is None:
+            (w, tau_w), sums = _weights(prior, r, tau_r, mode)
+        else:
+            (w, tau_w), sums, new.pi[at] = prior.expect_local(r, tau_r, log_odds[at])
         new.w[at], new.w_damped[at], new.r[at], new.tau_r[at] = w, w_damped, r, tau_r
         w_damped -= w
         return BlockStep(tau_w, sums, np.array([_squared(w_damped), _squared(w), _total(precision)]))

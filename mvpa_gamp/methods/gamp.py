@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from ..gamp import Design, EmResult, Hinge, Logistic, Probit, SolverSettings, fit_em
 from ..gamp.moments import floored
+from ..gamp.neighbours import check_neighbours
 from ..gamp.parameters import learnt_names, parameters
 from ..gamp.starts import named_prior, start
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input
-from .references import ZINIEL_2015
+from .references import MENG_2016, ZINIEL_2015
 
 # A probit of this variance is the closest to a logistic of scale 1 (Bishop 2006, sec. 4.5: 8 / pi is the
 # slope match; 2.9 matches the curve), so both share one start of the prior.
@@ -26,7 +27,8 @@ class GampMethod:
 
     A feature counts as selected when its posterior inclusion probability exceeds one half (Bernoulli
     priors, as in the paper) or when its weight is not zero (max-sum). ``learn_likelihood`` names parameters
-    of the likelihood to learn too; None means its default.
+    of the likelihood to learn too; None means its default. With ``uses_connectivity`` the inclusion rate of a
+    feature follows its neighbours.
 
     >>> import numpy as np
     >>> from mvpa_gamp.gamp import Logistic, Robust
@@ -47,15 +49,17 @@ class GampMethod:
     prior: str
     settings: SolverSettings = field(default_factory=lambda: SolverSettings(intercept=True))
     learn_likelihood: tuple[str, ...] | None = None
+    uses_connectivity: bool = False
+    reference: str = ZINIEL_2015
+    short_reference: str = "Ziniel et al., 2015"
 
-    reference: ClassVar[str] = ZINIEL_2015
-    short_reference: ClassVar[str] = "Ziniel et al., 2015"
     is_batched: ClassVar[bool] = True
-    uses_connectivity: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         named_prior(self.prior).require_mode(self.settings.mode)
         learnt_names(self.likelihood, self.learn_likelihood)
+        if self.uses_connectivity:
+            check_neighbours(named_prior(self.prior), self.settings.resolved(neighbours=True))
 
     @property
     def has_posterior(self) -> bool:
@@ -73,11 +77,23 @@ class GampMethod:
         """Fit one classifier per column of ``train``; see ``FoldFits`` for the contract."""
         began = time.perf_counter()
         X, Y, train, _ = check_fold_input(X, y, train, runs)
-        design = Design(X, train, center="train")
+        design = Design(X, train, center="train", connectivity=self._graph(connectivity))
         prior = start(self.prior, design, Y, self.likelihood, self.settings.mode)
         learn = self.learn_likelihood
         tuned = fit_em(design, Y, self.likelihood, prior, self.settings, learn_likelihood=learn)
         return self._fold_fits(tuned, time.perf_counter() - began)
+
+    def _graph(self, connectivity: Any) -> Any:
+        """The connectivity, if this method wants one."""
+        if not self.uses_connectivity:
+            return None
+        if connectivity is None:
+            raise ValueError(
+                f"{self.name} needs to know which features are neighbours, got connectivity=None. Give a "
+                "sparse (N, N) adjacency: Samples.connectivity, or that of a mask by "
+                "sklearn.feature_extraction.image.grid_to_graph."
+            )
+        return connectivity
 
     def _fold_fits(self, tuned: EmResult, seconds: float) -> FoldFits:
         result = tuned.result
@@ -117,6 +133,17 @@ GAMP_METHODS = (
         f"Sum-product GAMP with a Bernoulli-Gaussian prior and a logistic likelihood; {_TUNED}.",
         Logistic(),
         "bernoulli-gaussian",
+    ),
+    GampMethod(
+        "gamp-sbg-lr",
+        "GAMP sBG-LR",
+        "Sum-product GAMP (Ziniel et al., 2015) with a spatial Bernoulli-Gaussian prior, whose inclusion "
+        f"rate follows the neighbours of each voxel, and a logistic likelihood; {_TUNED}.",
+        Logistic(),
+        "bernoulli-gaussian",
+        uses_connectivity=True,
+        reference=MENG_2016,
+        short_reference="Meng et al., 2016",
     ),
     GampMethod(
         "gamp-bl-lr",

@@ -5,6 +5,10 @@ ZINIEL_2015 = (
     "generalized approximate message passing. IEEE Transactions on Signal Processing 63(8), 2020–2032. "
     "doi:10.1109/TSP.2015.2407311"
 )
+MENG_2016 = (
+    "Meng X, Wu S, Kuang L, Huang D, Lu J (2016). Approximate message passing with nearest neighbor sparsity "
+    "pattern learning. arXiv:1601.00543"
+)
 BECKER_2011 = (
     "Becker SR, Candès EJ, Grant MC (2011). Templates for convex cone problems with applications to sparse "
     "signal recovery. Mathematical Programming Computation 3, 165–218. doi:10.1007/s12532-011-0029-5"

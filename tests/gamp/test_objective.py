@@ -36,7 +36,7 @@ def test_bethe_free_energy_is_lowest_at_the_fixed_point():
     likelihood, prior = expand(Probit(0.25), 1), expand(Gaussian(var=3.0), 1)
     design, labels, run = Design(X), y[:, None], SolverSettings(stop="fixed-point", tol=1e-9)
     there = solve(design, y, likelihood, prior, run)
-    state = resume(design, labels, likelihood, there, run)
+    state = resume(design, labels, likelihood, prior, there, run)
 
     def energy_at(shift):
         w = there.coef + shift

@@ -85,7 +85,7 @@ def enumerated(X, y, rate, likelihood, n_nodes=41):
 def energy(design, y, likelihood, prior, result):
     """Bethe free energy of a result."""
     models = expand(likelihood, 1), expand(prior, 1)
-    state = resume(design, y[:, None], models[0], result, SETTLED)
+    state = resume(design, y[:, None], *models, result, SETTLED)
     return bethe_free_energy(state, y[:, None], design, *models)[0]
 
 
@@ -113,11 +113,11 @@ def test_fixed_points_are_stationary_points_of_the_free_energy(likelihood, prior
     y = np.where(X[:, :3].sum(axis=1) + rng.standard_normal(80) > 0, 1.0, -1.0)
     design, models = Design(X), (expand(likelihood, 1), expand(prior, 1))
     found = solve(design, y, likelihood, prior, SETTLED)
-    state = resume(design, y[:, None], models[0], found, SETTLED)
+    state = resume(design, y[:, None], *models, found, SETTLED)
 
     def energy_at(r, tau_r):
         w, tau_w = prior.posterior(r, tau_r)
-        moved = replace(state, weights=Weights(w, w, r, tau_r), z=X @ w, tau_z=X**2 @ tau_w)
+        moved = replace(state, weights=Weights(w, w, r, tau_r, found.pi), z=X @ w, tau_z=X**2 @ tau_w)
         return bethe_free_energy(moved, y[:, None], design, *models)[0]
 
     here = energy_at(found.r, found.tau_r)

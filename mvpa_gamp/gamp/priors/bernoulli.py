@@ -12,7 +12,7 @@ from mvpa_gamp.gamp.moments import Array, Moments
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 from mvpa_gamp.gamp.priors.bernoulli_gaussian_kernel import bernoulli_gaussian_step
 from mvpa_gamp.gamp.priors.gaussian import Gaussian
-from mvpa_gamp.gamp.priors.prior import Prior, ScalarPosterior, channel
+from mvpa_gamp.gamp.priors.prior import Prior, ScalarPosterior, channel, finished
 from mvpa_gamp.gamp.priors.sums import Parameter, Statistics, finite_or, held_count, row_count
 from mvpa_gamp.gamp.weights_step import StepFunction
 
@@ -58,18 +58,35 @@ class Bernoulli(Prior):
         """The rate and what the slab learns by default."""
         return ("rate", *(_SLAB + name for name in self.slab.default_learn))
 
-    def condition(self, r: ArrayLike, tau_r: ArrayLike) -> "BernoulliPosterior":
-        """Posterior of w given r = w + N(0, tau_r)."""
+    def condition(
+        self, r: ArrayLike, tau_r: ArrayLike, log_odds: Array | None = None
+    ) -> "BernoulliPosterior":
+        """Posterior of w given r = w + N(0, tau_r); ``log_odds`` replace those of the rate."""
         given = self.slab.condition(r, tau_r)
-        return BernoulliPosterior(given, _probability(given.log_bayes_factor(), logit(self.rate)))
+        odds = logit(self.rate) if log_odds is None else log_odds
+        return BernoulliPosterior(given, _probability(given.log_bayes_factor(), odds))
+
+    def expect_local(
+        self, r: ArrayLike, tau_r: ArrayLike, log_odds: Array
+    ) -> tuple[Moments, Statistics, Array]:
+        """As ``expect``, every weight with a rate of its own, given as log-odds; also the inclusions."""
+        given = self.condition(r, tau_r, log_odds)
+        return finished(given.moments(), r), given.statistics(None), given.inclusion
+
+    def posterior_included(self, r: ArrayLike, tau_r: ArrayLike, inclusion: Array) -> Moments:
+        """Mean and variance of p(w | r) where P(w != 0 | r) is known, and its rate may not be."""
+        return finished(BernoulliPosterior(self.slab.condition(r, tau_r), inclusion).moments(), r)
 
     def inclusion(self, r: ArrayLike, tau_r: ArrayLike) -> Array:
         """P(w != 0 | r), from log-odds: tiny probabilities keep their relative accuracy."""
         return self.condition(r, tau_r).inclusion.astype(channel(r, tau_r)[0].dtype, copy=False)
 
-    def fused_step(self) -> StepFunction | None:
+    def fused_step(self, log_odds: Array | None = None) -> StepFunction | None:
         """The compiled step of a Bernoulli-Gaussian prior; other slabs have none."""
-        return bernoulli_gaussian_step(self.rate, self.slab) if isinstance(self.slab, Gaussian) else None
+        if not isinstance(self.slab, Gaussian):
+            return None
+        odds = np.atleast_2d(logit(self.rate)) if log_odds is None else log_odds
+        return bernoulli_gaussian_step(odds, self.slab)
 
     def scaled(self, factor: Parameter) -> "Bernoulli":
         """The prior of factor times w: the slab scales, the rate stays."""

@@ -10,7 +10,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
 
 from mvpa_gamp.gamp.compiled import compiler
 from mvpa_gamp.gamp.moments import Array
@@ -20,10 +19,14 @@ from mvpa_gamp.gamp.weights_step import BlockStep, StepFunction, Weights
 _SUMS = ("slab.count", "slab.first", "slab.second")
 
 
-def bernoulli_gaussian_step(rate: Any, slab: Gaussian) -> StepFunction:
-    """The fused step of a Bernoulli prior with a Gaussian slab, parameters one per column."""
+def bernoulli_gaussian_step(log_odds: Array, slab: Gaussian) -> StepFunction:
+    """The fused step of a Bernoulli prior with a Gaussian slab, the slab's parameters one per column.
+
+    ``log_odds`` of the rate are (1, B), or (N, B) where every weight has its own.
+    """
     kernel = _kernel()
-    parameters = [np.asarray(part, dtype=np.float32) for part in (logit(rate), slab.mean, slab.var)]
+    of_slab = [np.asarray(part, dtype=np.float32) for part in (slab.mean, slab.var)]
+    odds = np.ascontiguousarray(log_odds.T, dtype=np.float32)
 
     def step(
         last: Weights, new: Weights, at: slice, adjoint: Array, precision: Array, mix: Array
@@ -32,7 +35,7 @@ def bernoulli_gaussian_step(rate: Any, slab: Gaussian) -> StepFunction:
         sums = np.zeros((6, mix.size))
         weights = (part.T for part in (last.w, last.w_damped, *new))
         given = (np.ascontiguousarray(adjoint.T), np.ascontiguousarray(precision.T))
-        kernel(*given, *weights, tau_w, sums, at.start, mix, *parameters)
+        kernel(*given, *weights, tau_w, sums, at.start, mix, odds, *of_slab)
         counted = {"count": np.full(mix.size, float(len(adjoint)))}
         return BlockStep(tau_w.T, counted | dict(zip(_SUMS, sums[:3], strict=True)), sums[3:])
 
@@ -71,6 +74,7 @@ def _bernoulli_gaussian(
     new_w_damped: Any,
     new_r: Any,
     new_tau_r: Any,
+    new_pi: Any,
     tau_w: Any,
     sums: Any,
     start: int,
@@ -79,13 +83,19 @@ def _bernoulli_gaussian(
     mean: Any,
     var: Any,
 ) -> None:
-    """Rows are columns of the problem: adjoint, precision, tau_w (B, n); weights (B, N) from ``start`` on."""
+    """Rows are columns of the problem: adjoint, precision, tau_w (B, n); weights (B, N) from ``start`` on.
+
+    ``log_odds`` are (B, 1) or (B, N); inclusions go to ``new_pi`` (B, N) unless it is (B, 0).
+    """
     n_columns, n = adjoint.shape
-    # Weights may be damped in place; an array of its own lets the compiler see that nothing else overlaps.
-    damped_run = np.empty(_RUN, np.float32)
+    is_local, keeps_pi = log_odds.shape[1] > 1, new_pi.shape[1] > 0
+    # Weights may be damped in place; arrays of its own let the compiler see that nothing else overlaps.
+    damped_run, odds_run = np.empty(_RUN, np.float32), np.empty(_RUN, np.float32)
+    pi_run = np.empty(_RUN, np.float32)
     for b in range(n_columns):
         share, rest = mix[b], _ONE - mix[b]
-        odds, mu, v = log_odds[b], mean[b], var[b]
+        mu, v = mean[b], var[b]
+        odds_run[:] = log_odds[b, 0]
         old, old_damped = last_w[b, start : start + n], last_w_damped[b, start : start + n]
         out_w, out_damped = new_w[b, start : start + n], new_w_damped[b, start : start + n]
         out_r, out_tau = new_r[b, start : start + n], new_tau_r[b, start : start + n]
@@ -96,6 +106,8 @@ def _bernoulli_gaussian(
             last = min(first + _RUN, n)
             for j in range(first, last):
                 damped_run[j - first] = share * old[j] + rest * old_damped[j]
+            if is_local:
+                odds_run[: last - first] = log_odds[b, start + first : start + last]
             for j in range(first, last):
                 c = precisions[j]
                 tau = _ONE / c
@@ -118,7 +130,7 @@ def _bernoulli_gaussian(
                 series = _ONE + tt * (_L3 + tt * (_L5 + tt * (_L7 + tt * _L9)))
                 log_d = exponent * _LOG_2 + _TWO * t * series
                 evidence = c * q * (v * c * r * r + mu * (_TWO * r - mu)) - log_d
-                x = max(odds + _HALF * evidence, _LEAST_LOG_ODDS)
+                x = max(odds_run[j - first] + _HALF * evidence, _LEAST_LOG_ODDS)
                 # Inclusion 1 / (1 + exp(-x)); exp of a large x would overflow, and is 1 long before.
                 x = -min(x, -_LEAST_LOG_ODDS)
                 whole = np.floor(x * _PER_LOG_2 + _HALF)
@@ -127,6 +139,7 @@ def _bernoulli_gaussian(
                 e = _ONE + f * (_ONE + f * (_E2 + f * (_E3 + f * e)))
                 scale = np.int32((np.int32(whole) + _BIAS) << _MANTISSA_BITS).view(np.float32)
                 inclusion = _ONE / (_ONE + e * scale)
+                pi_run[j - first] = inclusion
                 w = inclusion * slab_mean
                 out_w[j], out_damped[j], out_r[j], out_tau[j] = w, damped, r, tau
                 out_var[j] = inclusion * (slab_var + (slab_mean - w) * slab_mean)
@@ -137,6 +150,8 @@ def _bernoulli_gaussian(
                 change += (w - damped) * (w - damped)
                 size += w * w
                 information += c
+            if keeps_pi:
+                new_pi[b, start + first : start + last] = pi_run[: last - first]
             sums[0, b] += count
             sums[1, b] += first_sum
             sums[2, b] += second_sum

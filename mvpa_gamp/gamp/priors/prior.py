@@ -43,7 +43,9 @@ class Prior:
 
     modes: ClassVar[tuple[str, ...]] = ("sum-product",)
     l1_name: ClassVar[str] = ""  # of the parameter that is an l1 penalty, if there is one
-    has_atom: ClassVar[bool] = False  # whether w is zero with a probability, 1 - ``rate``
+    # Whether w is zero with a probability, 1 - ``rate``. Every weight may then have a rate of its own:
+    # ``expect_local`` and ``posterior_included`` (see ``Bernoulli``) do the steps.
+    has_atom: ClassVar[bool] = False
 
     @property
     def learnable(self) -> tuple[str, ...]:
@@ -69,7 +71,7 @@ class Prior:
 
     def posterior(self, r: ArrayLike, tau_r: ArrayLike) -> Moments:
         """Mean and variance of p(w | r): the sum-product step, lines 16 and 17 of Algorithm 1."""
-        return _finished(self.condition(r, tau_r).moments(), r)
+        return finished(self.condition(r, tau_r).moments(), r)
 
     def expect(
         self, r: ArrayLike, tau_r: ArrayLike, weights: Array | None = None
@@ -79,7 +81,7 @@ class Prior:
         The sums, (B,) or (L, B), are float64 and additive: blocks of rows may be summed by the caller.
         """
         given = self.condition(r, tau_r)
-        return _finished(given.moments(), r), given.statistics(weights)
+        return finished(given.moments(), r), given.statistics(weights)
 
     def em_update(
         self: P,
@@ -102,8 +104,11 @@ class Prior:
         """The prior of factor times w, for a positive factor."""
         raise NotImplementedError
 
-    def fused_step(self) -> StepFunction | None:
-        """The sum-product step of one block in a single compiled pass over float32, where there is one."""
+    def fused_step(self, log_odds: Array | None = None) -> StepFunction | None:
+        """The sum-product step of one block in a single compiled pass over float32, where there is one.
+
+        ``log_odds`` as in ``step_function``.
+        """
         return None
 
     def require_mode(self, mode: str) -> None:
@@ -135,7 +140,7 @@ def channel(r: ArrayLike, tau_r: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     return r, np.asarray(tau_r, dtype=r.dtype)
 
 
-def _finished(moments: Moments, r: ArrayLike) -> Moments:
+def finished(moments: Moments, r: ArrayLike) -> Moments:
     """Moments as full writable arrays in the dtype of r."""
     dtype = np.float32 if getattr(r, "dtype", None) == np.float32 else np.float64
     shape = common_shape(*moments)

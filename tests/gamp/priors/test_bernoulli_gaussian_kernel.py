@@ -25,16 +25,22 @@ def narrow(values):
     return np.asfortranarray(values, dtype=np.float32)
 
 
-def both_steps(prior, adjoint, precision, last=None, at=None):
+def weights_of(make, log_odds):
+    """Weights whose inclusions are kept if every one of them has a rate of its own."""
+    nothing = np.empty((0, N_COLUMNS), np.float32)
+    return Weights(*(narrow(make()) for _ in range(4)), nothing if log_odds is None else narrow(make()))
+
+
+def both_steps(prior, adjoint, precision, last=None, at=None, log_odds=None):
     """(new weights, contribution) of the plain and of the compiled step."""
     n_features = len(adjoint)
     at = at or slice(0, n_features)
-    last = last or Weights(*(narrow(np.zeros((at.stop, N_COLUMNS))) for _ in range(4)))
+    last = last or weights_of(lambda: np.zeros((at.stop, N_COLUMNS)), log_odds)
     mix = np.linspace(0.1, 1, N_COLUMNS).astype(np.float32)
     found = []
     for compiled in (False, True):
-        new = Weights(*(narrow(np.full((at.stop, N_COLUMNS), 7.0)) for _ in range(4)))
-        step = step_function(expand(prior, N_COLUMNS), "sum-product", compiled)
+        new = weights_of(lambda: np.full((at.stop, N_COLUMNS), 7.0), log_odds)
+        step = step_function(expand(prior, N_COLUMNS), "sum-product", compiled, log_odds)
         found.append((new, step(last, new, at, narrow(adjoint), narrow(precision), mix)))
     return found
 
@@ -42,7 +48,8 @@ def both_steps(prior, adjoint, precision, last=None, at=None):
 def assert_same(plain, fused, rtol):
     (new, done), (new_fused, done_fused) = plain, fused
     for name, wanted, got in zip(new._fields, new, new_fused, strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=rtol, atol=1e-6 * np.abs(wanted).max(), err_msg=name)
+        scale = np.abs(wanted).max(initial=0)
+        np.testing.assert_allclose(got, wanted, rtol=rtol, atol=1e-6 * scale, err_msg=name)
     np.testing.assert_allclose(
         done_fused.tau_w, done.tau_w, rtol=10 * rtol, atol=1e-6 * np.abs(done.tau_w).max()
     )
@@ -63,8 +70,41 @@ def test_compiled_step_equals_the_plain_one(mean, scale):
     prior = Bernoulli(0.05, Gaussian(mean * scale, (0.1 * scale) ** 2))
     precision = rng.gamma(2.0, 150.0, (1000, N_COLUMNS)) / scale**2
     adjoint = rng.standard_normal(precision.shape) * 2 * np.sqrt(precision)
-    last = Weights(*(narrow(0.1 * scale * rng.standard_normal(precision.shape)) for _ in range(4)))
+    last = weights_of(lambda: 0.1 * scale * rng.standard_normal(precision.shape), None)
     assert_same(*both_steps(prior, adjoint, precision, last), rtol=2e-5)
+
+
+@pytest.mark.parametrize("at", [slice(0, 700), slice(300, 1000)], ids=["first block", "last block"])
+def test_every_weight_may_have_a_rate_of_its_own(at):
+    rng = np.random.default_rng(6)
+    prior, n = Bernoulli(0.05, Gaussian(0.02, 0.01)), at.stop - at.start
+    precision = rng.gamma(2.0, 150.0, (n, N_COLUMNS))
+    adjoint = rng.standard_normal(precision.shape) * 2 * np.sqrt(precision)
+    log_odds = narrow(rng.normal(-4, 3, (1000, N_COLUMNS)))
+    plain, fused = both_steps(prior, adjoint, precision, at=at, log_odds=log_odds)
+    assert_same(plain, fused, rtol=2e-5)
+    new, done = fused
+    np.testing.assert_allclose(new.pi[at].sum(axis=0), done.sums["slab.count"], rtol=1e-5)
+    slab = prior.slab.posterior(new.r[at], new.tau_r[at]).mean
+    np.testing.assert_allclose(new.w[at], new.pi[at] * slab, rtol=1e-5, atol=1e-7)
+    assert (new.pi[: at.start] == 7.0).all()
+    one_rate, _ = both_steps(prior, adjoint, precision, at=at)
+    assert np.abs(one_rate[0].w[at] - new.w[at]).max() > 1e-3
+
+
+def test_the_same_rate_everywhere_is_one_rate():
+    rng = np.random.default_rng(7)
+    precision = rng.gamma(2.0, 150.0, (600, N_COLUMNS))
+    adjoint = rng.standard_normal(precision.shape) * 2 * np.sqrt(precision)
+    prior = Bernoulli(0.05, Gaussian(0.0, 0.01))
+    log_odds = narrow(np.full(precision.shape, np.log(0.05 / 0.95)))
+    for one, local in zip(
+        both_steps(prior, adjoint, precision),
+        both_steps(prior, adjoint, precision, log_odds=log_odds),
+        strict=True,
+    ):
+        for name in ("w", "r", "tau_r"):
+            np.testing.assert_array_equal(getattr(one[0], name), getattr(local[0], name))
 
 
 def test_the_python_that_is_compiled_says_the_same(monkeypatch):
