@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.special import expit, logit, ndtr
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.feature_extraction.image import grid_to_graph
 from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_score
@@ -244,6 +245,33 @@ def test_the_classifier_is_the_method_of_the_tables(method, settings, form):
         np.testing.assert_allclose(model.decision_function(form(X)), wanted.decision[:, 0], atol=1e-6)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_neighbours_are_those_of_the_method_of_the_tables(form):
+    X, y = two_features(90, 40, seed=12, noise=1.0)
+    X, graph = form(X + 2.0), grid_to_graph(5, 8)
+    labels, everything = np.where(y == "yes", 1, -1), np.ones((90, 1), dtype=bool)
+    method = METHODS["gamp-sbg-lr"]
+    wanted = method.fit_folds(X, labels, everything, np.arange(90) % 3, connectivity=graph)
+    model = GAMPClassifier(center=True, connectivity=graph).fit(X, y)
+    np.testing.assert_array_equal(model.coef_.T, wanted.coef)
+    np.testing.assert_array_equal(model.coef_std_.T, wanted.coef_std)
+    np.testing.assert_array_equal(model.intercept_, wanted.intercept)
+    np.testing.assert_array_equal(model.inclusion_prob_, wanted.inclusion[:, 0])
+    assert model.n_iter_ == wanted.n_iter[0]
+    alone = GAMPClassifier(center=True).fit(X, y)
+    assert np.abs(model.inclusion_prob_ - alone.inclusion_prob_).max() > 1e-3
+
+
+def test_connectivity_is_a_parameter_like_any_other(data):
+    X, y = data
+    model = GAMPClassifier(connectivity=grid_to_graph(6, 10))
+    copied = clone(model)
+    assert sparse.issparse(copied.get_params()["connectivity"])
+    again = pickle.loads(pickle.dumps(copied.fit(X, y)))
+    np.testing.assert_array_equal(again.predict_proba(X), model.fit(X, y).predict_proba(X))
+    assert cross_val_score(model, X, y, cv=3).mean() > 0.8
+
+
 # --- kinds of input
 
 
@@ -404,6 +432,10 @@ def test_one_warning_with_a_count_and_never_more(data, settings):
         ({**MAX_SUM, "stop": "cavity"}, r"stop='cavity' needs mode='sum-product'.*Use stop='fixed-point'"),
         ({"damping": 2.0}, r"damping must be a step in \(0, 1\], got 2.0"),
         ({"max_iter": 0}, r"max_iter must be at least 1, got 0"),
+        ({"connectivity": sparse.eye_array(9)}, r"connectivity must be \(60, 60\), .*got shape \(9, 9\)"),
+        ({**MAX_SUM, "connectivity": sparse.eye_array(60)}, r"connectivity needs mode='sum-product'"),
+        ({"stop": "fixed-point", "connectivity": sparse.eye_array(60)}, r"connectivity needs stop='cavity'"),
+        ({"prior": "gaussian", "connectivity": sparse.eye_array(60)}, r"zero with some .*got Gaussian"),
         ({"tol": -1.0}, r"tol must be positive, got -1.0"),
         ({"variance": "none"}, r"variance must be one of 'full', 'uniform', got 'none'"),
         ({"learn_prior": ("slope",)}, r"Bernoulli cannot learn 'slope'; it can learn 'rate'"),
