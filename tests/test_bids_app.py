@@ -410,6 +410,19 @@ def test_spaces_that_differ_make_no_mean_map(copy, tmp_path, capsys):
     assert not (out / "group").exists()  # maps of another group do not stay behind
 
 
+def test_folders_that_name_the_space_among_the_origins_only_are_understood(done, bids_tree, tmp_path):
+    out = shutil.copytree(done, tmp_path / "out")
+    for path in out.glob("sub-*/summary.json"):
+        study = json.loads(path.read_text())
+        assert study["data"].pop("bids_space") == study["data"]["provenance"]["space"] == SPACE
+        path.write_text(json.dumps(study))
+    (out / "sub-01" / "summary.json").write_text(
+        (out / "sub-01" / "summary.json").read_text().replace(SPACE, "MNI152NLin6Asym")
+    )
+    main(group(bids_tree, out))
+    assert f"different spaces: MNI152NLin6Asym: sub-01; {SPACE}: sub-02" in (out / "index.html").read_text()
+
+
 def test_grids_that_differ_make_no_mean_map(bids_tree, make_bids_tree, tmp_path, capsys):
     other = make_bids_tree(tmp_path / "ds", ("04",), (), shape=(8, 11, 9))
     out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"

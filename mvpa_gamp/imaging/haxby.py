@@ -49,7 +49,7 @@ class HaxbySource(Source):
         if folder is None:
             raise DataError(
                 f"Haxby data of participant {number}: expected {DATASET}/subj{number}/bold.nii.gz and "
-                f"labels.txt in {_looked_in(self.data_dir)}, found none. Give --data-dir, or --fetch to "
+                f"labels.txt in {_listed(self.data_dir)}, found none. Give --data-dir, or --fetch to "
                 "download them."
             )
         return replace(ready, participant_label=str(number), data_dir=str(folder.absolute()))
@@ -80,23 +80,18 @@ def participant_number(participant: int | str) -> int:
 
 def find_haxby(participant: int, data_dir: str | Path = "") -> Path | None:
     """The folder ``haxby2001`` with BOLD and labels of a participant, or None; never touches the network."""
-    for folder in _candidate_folders(data_dir):
+    for folder in (folder for root in _roots(data_dir) for folder in (root / DATASET, root)):
         own = folder / f"subj{participant}"
         if (own / "bold.nii.gz").is_file() and (own / "labels.txt").is_file():
             return folder
     return None
 
 
-def _candidate_folders(data_dir: str | Path) -> list[Path]:
-    """Folders that may be ``haxby2001``."""
-    roots = [Path(data_dir).expanduser()] if data_dir else _nilearn_folders()
-    return [folder for root in roots for folder in (root / DATASET, root)]
-
-
-def _nilearn_folders() -> list[Path]:
+def _roots(data_dir: str | Path) -> list[Path]:
+    """Where to look: the folder given, or nilearn's data folders."""
     from nilearn.datasets import get_data_dirs
 
-    return [Path(folder) for folder in get_data_dirs()]
+    return [Path(folder).expanduser() for folder in ([data_dir] if data_dir else get_data_dirs())]
 
 
 def _fetch(participant: int, data_dir: str | Path) -> Path | None:
@@ -108,7 +103,7 @@ def _fetch(participant: int, data_dir: str | Path) -> Path | None:
     except Exception as error:  # nilearn passes on whatever the network, the archive or the disk raise
         raise DataError(
             f"Haxby data of participant {participant} could not be downloaded: {error}. Check the network, "
-            f"or put the files into {_looked_in(data_dir)}."
+            f"or put the files into {_listed(data_dir)}."
         ) from error
     return find_haxby(participant, data_dir)
 
@@ -130,5 +125,5 @@ def _choose_mask(own: Path, mask: str, bold: Any) -> tuple[Any, tuple[str, ...]]
     return computed, (f"{told}: {size:,} voxels.",)
 
 
-def _looked_in(data_dir: str | Path) -> str:
-    return str(data_dir) if data_dir else " or ".join(map(str, _nilearn_folders()))
+def _listed(data_dir: str | Path) -> str:
+    return " or ".join(map(str, _roots(data_dir)))

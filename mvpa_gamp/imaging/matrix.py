@@ -1,6 +1,6 @@
 """From volumes to a matrix, for every source: one grid, usable voxels, and each run cleaned by itself."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,6 @@ _SHOWN = 5  # volumes or files listed in a message
 # Which voxels of a mask are used: those that are finite and vary within every run, those that are finite in
 # every volume, or all of them, missing values being 0.
 VARYING, FINITE, ALL = "varying", "finite", "all"
-
-_Runs = Sequence[tuple[Any, NDArray]]  # the name of each run and its rows
 
 
 @dataclass(frozen=True)
@@ -53,15 +51,13 @@ class Volumes:
 class Series:
     """M raw volumes at the N voxels of a mask, and which of their values were missing."""
 
+    volumes: Volumes
     values: NDArray  # (M, N) float32; NaN and infinity are 0
     inside: NDArray  # (x, y, z) bool
     mask_img: Any  # whose header the voxels' mask gets
     mean_img: Any
     finite: NDArray  # (N,) bool: no volume has NaN or infinity there
     lost: NDArray  # (M,) int: voxels that are NaN or infinite in each volume
-    counts: tuple[int, ...]  # volumes of each image
-    names: tuple[str, ...]  # of the images
-    what: str = "BOLD file"
 
     def mask_of(self, kept: NDArray) -> Any:
         """The mask of some of the voxels (N,) bool."""
@@ -81,36 +77,29 @@ class Matrix:
 
 
 def volumes_to_matrix(
-    volumes: Volumes, mask: Any, processing: Processing, runs: NDArray | None = None, voxels: str = VARYING
-) -> Matrix:
-    """All volumes as rows, at the voxels of a mask; see :func:`series_to_matrix`."""
-    series = read_series(volumes, mask, processing.smoothing_fwhm)
-    return series_to_matrix(series, processing, runs, None, voxels)
-
-
-def series_to_matrix(
-    series: Series,
+    volumes: Volumes,
+    mask: Any,
     processing: Processing,
     runs: NDArray | None = None,
     rows: NDArray | None = None,
     voxels: str = VARYING,
 ) -> Matrix:
-    """Clean each run by itself; runs (M,) may be interleaved, None is one run of all volumes.
+    """Read the voxels of a mask (image or file) and clean each run by itself.
 
-    ``rows`` (M,) bool are the volumes kept; the others help to clean their run. ``voxels`` is VARYING,
-    FINITE or ALL.
+    Runs (M,) may be interleaved, None is one run of all volumes. ``rows`` (M,) bool are the volumes kept; the
+    others help to clean their run. ``voxels`` is VARYING, FINITE or ALL.
     """
-    n = len(series.values)
-    stretches = _rows_of_runs(np.ones(n, dtype=int) if runs is None else np.asarray(runs), n)
+    n = volumes.shape[3]
+    members_of = _rows_of_runs(np.ones(n, dtype=int) if runs is None else np.asarray(runs), n)
     rows = np.ones(n, dtype=bool) if rows is None else rows
     confounds, missing = None, 0
-    if processing.confound_files:
-        columns = processing.confound_columns
-        confounds, missing = read_confounds(processing.confound_files, list(series.counts), columns)
-    kept, notes = usable_voxels(series, stretches, voxels)
+    if files := processing.confound_files:
+        confounds, missing = read_confounds(files, list(volumes.counts), processing.confound_columns)
+    series = read_series(volumes, mask, processing.smoothing_fwhm)
+    kept, notes = usable_voxels(series, list(members_of.values()), voxels)
     X = np.empty((int(rows.sum()), int(kept.sum())), dtype=np.float32)
     place = np.cumsum(rows) - 1
-    for run, members in stretches:
+    for run, members in members_of.items():
         nuisance = None if confounds is None else fill_missing(confounds[members])
         cleaned = clean_run(series.values[np.ix_(members, kept)], processing, processing.t_r, nuisance, run)
         wanted = rows[members]
@@ -120,17 +109,52 @@ def series_to_matrix(
     return Matrix(X, series.mask_of(kept), series.mean_img, notes)
 
 
-def _rows_of_runs(runs: NDArray, n: int) -> list[tuple[Any, NDArray]]:
-    """Each run, in order of appearance, and its rows."""
+def _rows_of_runs(runs: NDArray, n: int) -> dict[Any, NDArray]:
+    """The rows of each run, in order of appearance."""
     if len(runs) != n:
         raise DataError(
             f"runs: expected the run of each of {n} volumes, got {len(runs)}. Give one per volume."
         )
-    return [(run, np.flatnonzero(runs == run)) for run in dict.fromkeys(runs.tolist())]
+    return {run: np.flatnonzero(runs == run) for run in dict.fromkeys(runs.tolist())}
 
 
-def usable_voxels(series: Series, runs: _Runs, voxels: str = VARYING) -> tuple[NDArray, tuple[str, ...]]:
-    """The voxels (N,) bool that are used, and a sentence about each kind left out."""
+def read_series(volumes: Volumes, mask: Any, smoothing_fwhm: float | None = None) -> Series:
+    """Read the voxels of a mask block by block, smoothed before masking.
+
+    Infinite and missing values count as 0 in the mean volume and in smoothing.
+    """
+    first, total, (mask_img, inside) = volumes.images[0], volumes.shape[3], open_mask(mask)
+    check_same_grid(mask_img, first, "mask")
+    values = np.empty((total, int(inside.sum())), dtype=np.float32)
+    summed, row = np.zeros(inside.shape), 0
+    finite, lost = np.ones(values.shape[1], dtype=bool), np.zeros(total, dtype=int)
+    for block in (block for image in volumes.images for block in volume_blocks(image)):
+        here, good = slice(row, row + block.shape[3]), np.isfinite(block)
+        if not good.all():
+            finite &= good[inside].all(axis=1)
+            lost[here] = (~good[inside]).sum(axis=0)
+            block = np.where(good, block, np.float32(0))
+        summed += block.sum(axis=3, dtype=np.float64)
+        values[here] = _smooth(block, first.affine, smoothing_fwhm)[inside].T
+        row = here.stop
+    mean = like(first, (summed / total).astype(np.float32))
+    return Series(volumes, values, inside, mask_img, mean, finite, lost)
+
+
+def _smooth(block: NDArray, affine: NDArray, fwhm: float | None) -> NDArray:
+    """A block of volumes smoothed by nilearn with a Gaussian of ``fwhm`` mm."""
+    if fwhm is None:
+        return block
+    import nibabel
+    from nilearn.image import smooth_img
+
+    return np.asarray(smooth_img(nibabel.Nifti1Image(block, affine), fwhm).dataobj, dtype=np.float32)
+
+
+def usable_voxels(
+    series: Series, runs: Sequence[NDArray], voxels: str = VARYING
+) -> tuple[NDArray, tuple[str, ...]]:
+    """The voxels (N,) bool that are used, and a sentence about each kind left out; ``runs``: rows of each."""
     size = series.values.shape[1]
     finite = np.ones(size, dtype=bool) if voxels == ALL else series.finite
     varying = _varying(series.values, runs) if voxels == VARYING else np.ones(size, dtype=bool)
@@ -145,7 +169,7 @@ def usable_voxels(series: Series, runs: _Runs, voxels: str = VARYING) -> tuple[N
     if not kept.any():
         raise DataError(
             f"mask: none of its {size} voxels can be used ({unknown} with NaN or infinity, {constant} "
-            f"constant within a run). Check that mask and {series.what} belong together."
+            f"constant within a run). Check that mask and {series.volumes.what} belong together."
         )
     notes = []
     if unknown:
@@ -158,11 +182,10 @@ def usable_voxels(series: Series, runs: _Runs, voxels: str = VARYING) -> tuple[N
     return kept, tuple(notes)
 
 
-def _varying(values: NDArray, runs: _Runs) -> NDArray:
+def _varying(values: NDArray, runs: Sequence[NDArray]) -> NDArray:
     """Voxels (N,) that vary within every run; where each run is a single volume, that vary over the runs."""
-    parts = [members for _, members in runs if len(members) > 1] or [np.arange(len(values))]
     varying = np.ones(values.shape[1], dtype=bool)
-    for members in parts:
+    for members in [run for run in runs if len(run) > 1] or [np.arange(len(values))]:
         run = values[members]
         varying &= (run != run[0]).any(axis=0)
     return varying
@@ -173,17 +196,16 @@ def _broken_volumes(series: Series) -> str:
 
     Empty where none is, and where most volumes are: then the mask does not fit.
     """
-    size, starts = series.values.shape[1], np.cumsum((0, *series.counts[:-1]))
+    volumes, size = series.volumes, series.values.shape[1]
     if np.mean(series.lost > BROKEN * size) > BROKEN:
         return ""
     said = []
-    for name, start, length in zip(series.names, starts, series.counts, strict=True):
-        lost = series.lost[start : start + length]
+    for name, lost in zip(volumes.names, np.split(series.lost, np.cumsum(volumes.counts)[:-1]), strict=True):
         bad = np.flatnonzero(lost > BROKEN * size)
         if bad.size:
             share = "all" if (lost[bad] == size).all() else "most"
-            which = " is" if length == 1 else f": {_volume_numbers(bad)}"
-            said.append(f"{series.what} {name}{which} NaN or infinite in {share} voxels of the mask")
+            which = " is" if len(lost) == 1 else f": {_volume_numbers(bad)}"
+            said.append(f"{volumes.what} {name}{which} NaN or infinite in {share} voxels of the mask")
     more = [f"and {len(said) - _SHOWN} more"] if len(said) > _SHOWN else []
     return "; ".join([*said[:_SHOWN], *more])
 
@@ -195,49 +217,3 @@ def _volume_numbers(places: NDArray) -> str:
         return f"volume {shown} (counted from 1) is"
     more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
     return f"volumes {shown}{more} (counted from 1) are"
-
-
-def read_series(volumes: Volumes, mask: Any, smoothing_fwhm: float | None = None) -> Series:
-    """Read the voxels of a mask (image or file, on the same grid) block by block, smoothed before masking."""
-    first, total, (mask_img, inside) = volumes.images[0], volumes.shape[3], open_mask(mask)
-    check_same_grid(mask_img, first, "mask")
-    blocks = (block for image in volumes.images for block in volume_blocks(image))
-    values, summed, lost, finite = collect_blocks(blocks, inside, first.affine, total, smoothing_fwhm)
-    mean = like(first, (summed / total).astype(np.float32))
-    counts, names = volumes.counts, volumes.names
-    return Series(values, inside, mask_img, mean, finite, lost, counts, names, volumes.what)
-
-
-def collect_blocks(
-    blocks: Iterator[NDArray], inside: NDArray, affine: NDArray, total: int, smoothing_fwhm: float | None
-) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Masked values (M, N) float32, the sum of all volumes (x, y, z), how many voxels of each volume are not
-    finite (M,), and which voxels (N,) are finite throughout.
-
-    Infinite and missing values count as 0 in the sum and in smoothing.
-    """
-    values = np.empty((total, int(inside.sum())), dtype=np.float32)
-    summed = np.zeros(inside.shape)
-    finite = np.ones(values.shape[1], dtype=bool)
-    lost = np.zeros(total, dtype=int)
-    row = 0
-    for block in blocks:
-        good = np.isfinite(block)
-        if not good.all():
-            finite &= good[inside].all(axis=1)
-            lost[row : row + block.shape[3]] = (~good[inside]).sum(axis=0)
-            block = np.where(good, block, np.float32(0))
-        summed += block.sum(axis=3, dtype=np.float64)
-        if smoothing_fwhm is not None:
-            block = _smooth(block, affine, smoothing_fwhm)
-        values[row : row + block.shape[3]] = block[inside].T
-        row += block.shape[3]
-    return values, summed, lost, finite
-
-
-def _smooth(block: NDArray, affine: NDArray, fwhm: float) -> NDArray:
-    """A block of volumes smoothed by nilearn with a Gaussian of ``fwhm`` mm."""
-    import nibabel
-    from nilearn.image import smooth_img
-
-    return np.asarray(smooth_img(nibabel.Nifti1Image(block, affine), fwhm).dataobj, dtype=np.float32)

@@ -142,13 +142,9 @@ def read_confounds(
             f"confounds: expected one file, or one for each of {len(volumes)} BOLD files, got {len(files)}. "
             "Give as many confound files as BOLD files."
         )
-    headers, parts = [], []
-    for path, rows in zip(files, expected, strict=True):
-        header, cells = _confound_cells(path, columns)
-        headers.append(header)
-        parts.append(_numbers(path, cells, rows))
-    _check_headers(files, headers)
-    table = np.concatenate(parts)
+    tables = [_confound_table(path, rows, columns) for path, rows in zip(files, expected, strict=True)]
+    _check_headers(files, [header for header, _ in tables])
+    table = np.concatenate([numbers for _, numbers in tables])
     return table, int(np.isnan(table).sum())
 
 
@@ -159,8 +155,8 @@ def fill_missing(confounds: NDArray) -> NDArray:
     return np.where(known, confounds, totals / np.maximum(known.sum(axis=0), 1))
 
 
-def _confound_cells(path: Path, columns: tuple[str, ...] | None) -> tuple[list[str], list[list[str]]]:
-    """Header and cells of a TSV or CSV, all columns or the ``columns`` named, in that order."""
+def _confound_table(path: Path, rows: int, columns: tuple[str, ...] | None) -> tuple[list[str], NDArray]:
+    """Header and numbers (rows, C) of a TSV or CSV, all columns or the ``columns`` named, in that order."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -168,13 +164,22 @@ def _confound_cells(path: Path, columns: tuple[str, ...] | None) -> tuple[list[s
     separator = "\t" if lines and "\t" in lines[0] else ","
     header = [name.strip() for name in lines[0].split(separator)] if lines else []
     cells = [line.split(separator) for line in lines[1:] if line.strip()]
-    if columns is None:
-        return header, cells
-    missing = [name for name in columns if name not in header]
-    if missing:
+    if missing := [name for name in columns or () if name not in header]:
         raise DataError(f"confounds {path} has no column {missing[0]}. Choose among {', '.join(header)}.")
-    places = [header.index(name) for name in columns]
-    return list(columns), [[row[place] for place in places] for row in cells if len(row) == len(header)]
+    if columns is not None:
+        places = [header.index(name) for name in columns]
+        cells = [[row[place] for place in places] for row in cells if len(row) == len(header)]
+    if len(cells) != rows:
+        raise DataError(
+            f"confounds {path}: expected {rows} lines below the header, one per volume, got {len(cells)}. "
+            "Give the confounds of exactly these volumes."
+        )
+    try:
+        return list(columns or header), np.array([[_number(cell) for cell in row] for row in cells])
+    except ValueError as error:
+        raise DataError(
+            f"confounds {path}: expected numbers or n/a in every column ({error}). Keep numeric columns only."
+        ) from error
 
 
 def _check_headers(files: tuple[Path, ...], headers: list[list[str]]) -> None:
@@ -186,21 +191,6 @@ def _check_headers(files: tuple[Path, ...], headers: list[list[str]]) -> None:
                     "confounds: expected the same columns in all files, in the same order, but column "
                     f"{number} (counted from 1) is {first} in {files[0]} and {name} in {path}. Repair one."
                 )
-
-
-def _numbers(path: Path, cells: list[list[str]], rows: int) -> NDArray:
-    """The cells of a confounds table as numbers (rows, C)."""
-    if len(cells) != rows:
-        raise DataError(
-            f"confounds {path}: expected {rows} lines below the header, one per volume, got {len(cells)}. "
-            "Give the confounds of exactly these volumes."
-        )
-    try:
-        return np.array([[_number(cell) for cell in row] for row in cells])
-    except ValueError as error:
-        raise DataError(
-            f"confounds {path}: expected numbers or n/a in every column ({error}). Keep numeric columns only."
-        ) from error
 
 
 def _number(cell: str) -> float:

@@ -15,7 +15,7 @@ from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.file_checks import check_not_swapped, order_notes
 from mvpa_gamp.imaging.labels import UNLABELLED, Labels, read_labels, runs_in_order, shift_labels
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.matrix import Series, Volumes, read_series, series_to_matrix
+from mvpa_gamp.imaging.matrix import Volumes, volumes_to_matrix
 from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.truth import PlantedTruth
 from mvpa_gamp.imaging.volumes import name_of, open_series, repetition_time
@@ -104,16 +104,22 @@ def load_samples(
     volumes = Volumes(images)
     known = known.of_files(volumes.counts)
     steps = replace(processing, t_r=processing.t_r or repetition_time(images[0]))
-    series = read_series(volumes, mask, steps.smoothing_fwhm)
-    samples = label_series(series, known, steps, entity(subject))
+    samples = samples_of(volumes, mask, known, steps, entity(subject))
     samples = replace(samples, notes=order_notes(volumes.names, volumes.counts, known) + samples.notes)
-    told = "in memory" if isinstance(labels, Labels) else str(labels)
-    origin = {"bold": list(volumes.names), "labels": told, "mask": name_of(series.mask_img)}
-    return samples.from_source("nifti", _description(samples.subject, volumes.names), **origin)
+    names = volumes.names
+    files_told = f"{len(names)} files" if len(names) > 1 else Path(names[0]).name
+    told = f"fMRI volumes of sub-{samples.subject} ({files_told})."
+    origin = {"labels": "in memory" if isinstance(labels, Labels) else str(labels), "mask": name_of(mask)}
+    return samples.from_source("nifti", told, bold=list(names), **origin)
 
 
-def label_series(
-    series: Series, labels: Labels, processing: Processing, subject: str, is_phantom: bool = False
+def samples_of(
+    volumes: Volumes,
+    mask: Any,
+    labels: Labels,
+    processing: Processing,
+    subject: str,
+    is_phantom: bool = False,
 ) -> Samples:
     """Clean each run, drop unusable voxels and unlabelled volumes."""
     assert labels.runs is not None
@@ -126,8 +132,8 @@ def label_series(
             f"labels: no volume is left after dropping {', '.join(processing.drop)}; the conditions are "
             f"{', '.join(sorted(set(map(str, labels.conditions)))[:10])}. Check the label file."
         )
-    matrix = series_to_matrix(series, processing, labels.runs, rows)
-    steps = {"processing": processing.description(), "t_r": processing.t_r, "volumes": list(series.counts)}
+    matrix = volumes_to_matrix(volumes, mask, processing, labels.runs, rows)
+    steps = {"processing": processing.description(), "t_r": processing.t_r, "volumes": list(volumes.counts)}
     return Samples(
         X=matrix.X,
         conditions=conditions[rows],
@@ -141,12 +147,6 @@ def label_series(
         volumes=np.flatnonzero(rows),
         dropped=processing.drop,
     )
-
-
-def _description(subject: str, names: Sequence[str]) -> str:
-    """A sentence about a user's own files."""
-    files = f"{len(names)} files" if len(names) > 1 else Path(names[0]).name
-    return f"fMRI volumes of sub-{subject} ({files})."
 
 
 def _check_lag(labels: Labels, processing: Processing, longest: int) -> None:

@@ -70,7 +70,7 @@ class VolumeMasker(NiftiMasker):
         if steps is None or volumes.shape[3] < MIN_VOLUMES:
             return self._read_by_nilearn(volumes, runs, voxels)
         kept = check_memory(self.memory_).cache(volumes_to_matrix)
-        return cast(Matrix, kept(volumes, self.mask_img_, steps, runs, voxels))
+        return cast(Matrix, kept(volumes, self.mask_img_, steps, runs, voxels=voxels))
 
     def transform_single_imgs(
         self, imgs: Any, confounds: Any = None, sample_mask: Any = None, copy: bool = True

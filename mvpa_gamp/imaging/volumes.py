@@ -47,9 +47,11 @@ def open_image(image: Any, what: str) -> Any:
     try:
         opened: Any = nibabel.load(path, keep_file_open=True)  # a gzip stream is then read once, forwards
         expected = _promised_bytes(opened)
-    except (nibabel.filebasedimages.ImageFileError, nibabel.spatialimages.HeaderDataError) as error:
-        raise _damaged(path, what, error) from error
-    except _UNREADABLE as error:
+    except (
+        nibabel.filebasedimages.ImageFileError,
+        nibabel.spatialimages.HeaderDataError,
+        *_UNREADABLE,
+    ) as error:
         raise _damaged(path, what, error) from error
     _check_values(opened, f"{what} {path}")
     _check_size(opened, path, what, expected)
@@ -170,8 +172,8 @@ def repetition_time(image: Any) -> float | None:
 
 
 def name_of(image: Any) -> str:
-    """The file name of an image, or a word for one in memory."""
-    filename = getattr(image, "get_filename", lambda: None)()
+    """The file name of an image (or of a file given by name), or a word for one in memory."""
+    filename = image if isinstance(image, str | Path) else getattr(image, "get_filename", lambda: None)()
     return str(filename) if filename else _IN_MEMORY
 
 

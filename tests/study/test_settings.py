@@ -134,6 +134,13 @@ def test_seed_and_pairs_of_the_study_reach_the_source(bids_tree):
         assert settings.pairs == settings.source.pairs == expected
 
 
+def test_a_relative_path_of_before_is_the_absolute_one_of_now(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    old = {"data_dir": "data", "participant_label": "1", "mask": "m.nii", "lag_trs": 0}
+    now = HaxbySource(data_dir=str(tmp_path / "data"), participant_label="1", mask=str(tmp_path / "m.nii"))
+    assert differences(old, StudySettings(now)) == []
+
+
 def test_another_source_is_another_study():
     changed = differences(StudySettings(PhantomSource()).values(), StudySettings(HaxbySource(data_dir="/d")))
     assert "data_dir was None, now '/d'" in changed and "phantom was True, now None" in changed

@@ -17,9 +17,9 @@ from mvpa_gamp.imaging.bids.names import IMAGE, BidsFile, natural, parse_name
 from mvpa_gamp.imaging.bids.source import BidsSource, common_mask, wanted_categories
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels
-from mvpa_gamp.imaging.matrix import Volumes, read_series
+from mvpa_gamp.imaging.matrix import Volumes
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Processing
-from mvpa_gamp.imaging.samples import Samples, label_series
+from mvpa_gamp.imaging.samples import Samples, samples_of
 from mvpa_gamp.imaging.volumes import mean_volume, open_image
 
 DEFAULT_GLOB = "*_stat-effect_statmap.nii.gz"
@@ -65,8 +65,7 @@ def _load(source: BetasSource) -> Samples:
     steps = source.processing(drop=())
     _check_enough(labels, steps)
     volumes = Volumes([_open_map(file.path) for file in files], "beta map")
-    series = read_series(volumes, source.mask or _brain_mask(source))
-    samples = label_series(series, labels, steps, participant)
+    samples = samples_of(volumes, source.mask or _brain_mask(source), labels, steps, participant)
     space = files[0].entities.get("space", NATIVE)
     background = mean_volume(volumes.images, magnitude=True)
     samples = replace(samples, kind="beta", volumes=None, space=space, background_img=background)

@@ -1,7 +1,6 @@
 """From a phantom's settings to Samples, through the same processing as real volumes."""
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,14 +10,13 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels
-from mvpa_gamp.imaging.matrix import Series, collect_blocks
-from mvpa_gamp.imaging.phantom.anatomy import Anatomy
+from mvpa_gamp.imaging.matrix import Volumes
 from mvpa_gamp.imaging.phantom.cache import read_cached, write_cached
 from mvpa_gamp.imaging.phantom.patterns import ventral_temporal
 from mvpa_gamp.imaging.phantom.series import Scene, build_scene, run_conditions, simulate_run
 from mvpa_gamp.imaging.phantom.spec import HAXBY_SHAPE, Phantom
 from mvpa_gamp.imaging.processing import Processing
-from mvpa_gamp.imaging.samples import Samples, label_series
+from mvpa_gamp.imaging.samples import Samples, samples_of
 from mvpa_gamp.imaging.source import Source
 from mvpa_gamp.imaging.truth import PlantedTruth
 
@@ -57,10 +55,13 @@ def phantom_samples(
     scene = build_scene(spec)
     anatomy = scene.anatomy
     values = phantom_values(spec, scene, cache)
-    chosen = ventral_temporal(anatomy) if mask == "vt" else np.ones(len(anatomy.baseline), dtype=bool)
+    inside = anatomy.mask.copy()
+    if mask == "vt":
+        inside[anatomy.mask] = ventral_temporal(anatomy)
     steps = replace(processing, t_r=processing.t_r or spec.t_r)
-    series = _series(spec, anatomy, values, chosen, steps.smoothing_fwhm)
-    samples = label_series(series, phantom_labels(spec), steps, "phantom", is_phantom=True)
+    runs = [_grid_image(spec, _Unmasked(run, anatomy.mask)) for run in np.split(values, spec.n_runs)]
+    mask_img, labels = _grid_image(spec, inside.astype(np.uint8)), phantom_labels(spec)
+    samples = samples_of(Volumes(runs), mask_img, labels, steps, "phantom", is_phantom=True)
     kept = (np.asarray(samples.mask_img.dataobj) != 0)[anatomy.mask]
     samples = replace(samples, truth=PlantedTruth(spec.categories, scene.patterns).at(kept))
     return samples.from_source("phantom", _description(spec), phantom=spec.description(), mask=mask)
@@ -91,42 +92,29 @@ def phantom_images(spec: Phantom, cache: bool = False) -> tuple[Any, Any, Any, P
     scene = build_scene(spec)
     anatomy = scene.anatomy
     values = phantom_values(spec, scene, cache)
-    volumes = np.zeros((*spec.shape, len(values)), dtype=np.int16)
-    volumes[anatomy.mask] = values.T
     ventral = np.zeros(spec.shape, dtype=np.uint8)
     ventral[anatomy.mask] = ventral_temporal(anatomy)
-    bold = _grid_image(spec, volumes)
+    bold = _grid_image(spec, _Unmasked(values, anatomy.mask)[..., :])
     bold.header.set_zooms((*bold.header.get_zooms()[:3], spec.t_r))
     masks = _grid_image(spec, anatomy.mask.astype(np.uint8)), _grid_image(spec, ventral)
     return bold, *masks, PlantedTruth(spec.categories, scene.patterns)
 
 
-def _series(spec: Phantom, anatomy: Anatomy, values: NDArray, chosen: NDArray, fwhm: float | None) -> Series:
-    """The voxels of interest as a raw series; only smoothing needs whole volumes."""
-    inside = np.zeros(spec.shape, dtype=bool)
-    inside[anatomy.mask] = chosen
-    mean = np.zeros(spec.shape, dtype=np.float32)
-    mean[anatomy.mask] = values.mean(axis=0, dtype=np.float64)
-    if fwhm is None:
-        picked = values[:, chosen].astype(np.float32)
-    else:
-        picked = collect_blocks(_blocks(values, anatomy.mask), inside, spec.affine, len(values), fwhm)[0]
-    finite, lost = np.ones(picked.shape[1], dtype=bool), np.zeros(len(picked), dtype=int)
-    counts, names = (spec.volumes_per_run,) * spec.n_runs, ("phantom",) * spec.n_runs
-    mask_img, mean_img = _grid_image(spec, inside.astype(np.uint8)), _grid_image(spec, mean)
-    return Series(picked, inside, mask_img, mean_img, finite, lost, counts, names)
+class _Unmasked:
+    """A 4-D array of which only voxels inside a mask are kept; whole volumes are made when they are read."""
+
+    def __init__(self, values: NDArray, mask: NDArray) -> None:
+        self.values, self.mask = values, mask
+        self.shape, self.ndim, self.dtype = (*mask.shape, len(values)), 4, values.dtype
+
+    def __getitem__(self, index: Any) -> NDArray:
+        part = self.values[index[-1]]
+        block = np.zeros((*self.mask.shape, len(part)), dtype=self.dtype)
+        block[self.mask] = part.T
+        return block
 
 
-def _blocks(values: NDArray, mask: NDArray, step: int = 64) -> Iterator[NDArray]:
-    """Whole volumes (x, y, z, b) from masked ones."""
-    for start in range(0, len(values), step):
-        part = values[start : start + step]
-        block = np.zeros((*mask.shape, len(part)), dtype=np.float32)
-        block[mask] = part.T
-        yield block
-
-
-def _grid_image(spec: Phantom, values: NDArray) -> Any:
+def _grid_image(spec: Phantom, values: Any) -> Any:
     """An image on the phantom's grid, in scanner coordinates."""
     import nibabel
 
