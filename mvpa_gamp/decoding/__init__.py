@@ -16,6 +16,8 @@ from .permutation import (
     plan_permutations,
 )
 from .tasks import PAPER_PAIRS, Task, contrast_name, make_tasks, parse_pairs
+from .whitened import fit_whitened
+from .whitening import Whitening, fit_whitening, whitened_folds
 
 __all__ = [
     "PAPER_PAIRS",
@@ -29,9 +31,12 @@ __all__ = [
     "PlantedCheck",
     "PlantedEffect",
     "Task",
+    "Whitening",
     "blocks_of_volumes",
     "contrast_name",
     "cross_validate",
+    "fit_whitened",
+    "fit_whitening",
     "fold_balanced_accuracies",
     "fold_errors",
     "haufe_pattern",
@@ -47,4 +52,5 @@ __all__ = [
     "plan_permutations",
     "planted_check",
     "select_at_fdr",
+    "whitened_folds",
 ]
