@@ -3,10 +3,10 @@
 The noise is what is left of the training rows after the mean of their block is taken away, whatever their
 condition. Its covariance C is shrunk by Ledoit & Wolf (2004), and X becomes X C^(-1/2).
 
-**Fit it on training rows alone, once per fold.** Fitted on all runs it reads no label of the held-out run, but
-it does use where that run's blocks begin and end, which is enough to average its noise away: on the Haxby
-slice the error "falls" from 8 % to 3 %, a rate that no new volume would have. A check on noise cannot show the
-trap, because without any effect the error stays at chance level: block boundaries name no class.
+**Fit it on training rows alone, once per fold.** Fitted on all runs it reads no label of the held-out run,
+but it does use where that run's blocks begin and end, which is enough to average its noise away: on the Haxby
+slice the error "falls" from 8 % to 3 %, a rate that no new volume would have. A check on noise cannot show
+the trap, because without any effect the error stays at chance level: block boundaries name no class.
 """
 
 from collections.abc import Iterator
