@@ -136,7 +136,8 @@ class _Planting(NamedTuple):
         inclusion = self._inclusion(labels)
         counts = [np.count_nonzero(select_at_fdr(column, self.fdr)) for column in inclusion.T]
         n, rate = len(counts), float(np.mean(np.array(counts) > 0))
-        error = float(np.sqrt(rate * (1 - rate) / n))
+        likely = (n * rate + 1) / (n + 2)  # Laplace's estimate: no alarm in a few checks is not certainty
+        error = float(np.sqrt(likely * (1 - likely) / n))
         return PlantedEffect(0.0, rate, error, rate, error, 0.0, 0.0, float(np.mean(counts)), n)
 
     def with_effects(self, labels: NDArray, positions: list[NDArray], size: float) -> PlantedEffect:

@@ -7,6 +7,7 @@ from scipy.stats import binom
 
 _ERRORS = 2.0  # standard errors by which a rate must exceed the nominal one, or a power fall, to be noted
 _LEVEL = 0.05  # of the one-sided binomial test of the checks without an effect
+_POWER = 0.8  # that this test must have against twice the nominal rate before it may confirm the rate
 
 
 class PlantedEffect(NamedTuple):
@@ -61,9 +62,16 @@ class PlantedCheck:
         return any(each.n_selected for each in self.planted)
 
     @property
+    def tells(self) -> bool:
+        """Whether checks without an effect are enough to tell twice the nominal rate from that rate."""
+        n = 0 if self.nothing is None else self.nothing.n_repeats
+        return bool(binom.sf(binom.isf(_LEVEL, n, self.fdr), n, 2 * self.fdr) >= _POWER)
+
+    @property
     def holds(self) -> bool:
-        """Whether voxels were selected, and no observed rate, with or without effects, is above nominal."""
-        return self.selects and self.false_alarms <= self.fdr and self.worst.false_rate <= self.fdr
+        """Whether voxels were selected, no rate, with or without effects, is above nominal, and it shows."""
+        below = self.false_alarms <= self.fdr and self.worst.false_rate <= self.fdr
+        return self.selects and below and self.tells
 
     @property
     def contradicted(self) -> bool:
@@ -96,9 +104,10 @@ class PlantedCheck:
         nothing = self.nothing
         if nothing is None:
             return "checks without an effect were not made"
+        few = "" if self.tells else f", too few to tell from {2 * self.fdr:.1%}"
         return (
             f"without any effect, {nothing.false_rate:.1%} of {nothing.n_repeats} checks selected a voxel "
-            f"(standard error {nothing.false_rate_se:.1%}, nominal {self.fdr:.1%})"
+            f"(standard error {nothing.false_rate_se:.1%}, nominal {self.fdr:.1%}{few})"
         )
 
     @property
