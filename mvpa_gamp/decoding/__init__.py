@@ -1,9 +1,10 @@
 """Who is compared with whom, on which rows, and how well it went."""
 
 from .crossval import HeldOut, cross_validate, fold_balanced_accuracies, fold_errors, held_out_answers
-from .discoveries import PlantedCheck, PlantedEffect, planted_check, select_at_fdr
+from .discoveries import fdr_refusal, planted_check, select_at_fdr
 from .exchange import blocks_of_volumes, permuted_labels
 from .folds import Folds, leave_one_run_out
+from .information import InformationMap, carries_information
 from .learning_curve import Extrapolation, LearningCurve, learning_curve
 from .pattern import haufe_pattern
 from .permutation import (
@@ -15,13 +16,17 @@ from .permutation import (
     permutation_test,
     plan_permutations,
 )
+from .planted import PlantedCheck, PlantedEffect
 from .tasks import PAPER_PAIRS, Task, contrast_name, make_tasks, parse_pairs
+from .whitened import fit_whitened
+from .whitening import Whitening, fit_whitening, whitened_folds
 
 __all__ = [
     "PAPER_PAIRS",
     "Extrapolation",
     "Folds",
     "HeldOut",
+    "InformationMap",
     "LearningCurve",
     "NullStatistics",
     "PermutationPlan",
@@ -29,9 +34,14 @@ __all__ = [
     "PlantedCheck",
     "PlantedEffect",
     "Task",
+    "Whitening",
     "blocks_of_volumes",
+    "carries_information",
     "contrast_name",
     "cross_validate",
+    "fdr_refusal",
+    "fit_whitened",
+    "fit_whitening",
     "fold_balanced_accuracies",
     "fold_errors",
     "haufe_pattern",
@@ -47,4 +57,5 @@ __all__ = [
     "plan_permutations",
     "planted_check",
     "select_at_fdr",
+    "whitened_folds",
 ]

@@ -1,6 +1,8 @@
 """What may be exchanged under the null: blocks (or samples) of one run, drawn before any fit."""
 
 import math
+from collections.abc import Iterator
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +53,13 @@ class Exchange(NamedTuple):
             for members in self.of_run:
                 shuffled[members, column] = rng.permutation(self.labels[members])
         return shuffled[self.of_row]
+
+    def every(self) -> NDArray:
+        """All distinct label vectors (M, n_distinct), the observed one among them."""
+        runs = [list(_arrangements(tuple(self.labels[members].tolist()))) for members in self.of_run]
+        order = np.argsort(np.concatenate(self.of_run))  # of the blocks, from run by run to their numbers
+        vectors = np.array([sum(parts, ()) for parts in product(*runs)], dtype=self.labels.dtype)
+        return vectors.T[order][self.of_row]
 
     @property
     def _counts(self) -> NDArray:
@@ -145,6 +154,16 @@ def blocks_of_volumes(conditions: Any, runs: Any, volumes: Any) -> NDArray:
     conditions, runs, volumes = np.asarray(conditions), np.asarray(runs), np.asarray(volumes)
     changes = (conditions[1:] != conditions[:-1]) | (runs[1:] != runs[:-1]) | (np.diff(volumes) != 1)
     return np.concatenate([[0], np.cumsum(changes)])
+
+
+def _arrangements(labels: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Every distinct order of some labels, once."""
+    if not labels:
+        yield ()
+    for first in sorted(set(labels)):
+        at = labels.index(first)
+        for rest in _arrangements(labels[:at] + labels[at + 1 :]):
+            yield (first, *rest)
 
 
 def _given_blocks(labels: NDArray, runs: NDArray, blocks: NDArray) -> NDArray:

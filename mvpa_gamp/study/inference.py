@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS, fdr_refusal
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.permutation import NullStatistics, PermutationPlan, plan_permutations
 from mvpa_gamp.imaging.samples import Samples
@@ -108,9 +109,10 @@ def _cell_plan(
             key = f"{settings.permutations} {seed} {keep}"
             work = NullChunk(method, rows, plan.labels[:, chunk], keep)
             jobs.append(_job(cell, name, work, f"permutations-{number:04d}", key))
-    if settings.fdr is not None and method.has_posterior:
+    if settings.fdr is not None and not fdr_refusal(method):
+        key = f"{settings.fdr} {seed} {NO_EFFECT_REPEATS}"
         planting = Planting(method, rows, y, blocks[rows], settings.fdr, seed)
-        jobs.append(_job(cell, "planted effects", planting, "planted", f"{settings.fdr} {seed}"))
+        jobs.append(_job(cell, "planted effects", planting, "planted", key))
     if settings.learning_curve:
         jobs.append(_job(cell, "learning curve", Curve(method, rows, y, seed), "learningcurve", f"{seed}"))
     return InferencePlan(cell, plan, tuple(jobs))

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.discoveries import PlantedCheck, PlantedEffect, planted_check
+from mvpa_gamp.decoding.discoveries import planted_check
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve, learning_curve
 from mvpa_gamp.decoding.permutation import NullStatistics, null_statistics
+from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
 from mvpa_gamp.methods.fold_fits import Method
 
 _PLANTED = 10  # voxels with an effect in a planted check, fewer in a small mask
@@ -49,7 +50,7 @@ class Planting(NamedTuple):
     seed: int
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
-        """Effects (K, 8) and what they were planted with."""
+        """Effects (K, 9) and what they were planted with."""
         n_planted = max(1, min(_PLANTED, X.shape[1] // 10))
         found = planted_check(
             self.method, X, self.y, runs, n_planted=n_planted, fdr=self.fdr, blocks=self.blocks,
@@ -63,7 +64,8 @@ class Planting(NamedTuple):
     def read(self, arrays: Arrays) -> PlantedCheck:
         """The way back."""
         n_planted, n_repeats, resemblance = arrays["planted"].tolist()
-        effects = tuple(PlantedEffect(*row) for row in arrays["effects"].tolist())
+        found = (PlantedEffect(*row) for row in arrays["effects"].tolist())
+        effects = tuple(each._replace(n_repeats=int(each.n_repeats)) for each in found)
         sizes = int(n_planted), int(n_repeats), resemblance
         return PlantedCheck(self.method.name, self.fdr, *sizes, self.seed, effects)
 

@@ -1,7 +1,12 @@
+from types import SimpleNamespace
+from typing import ClassVar
+
 import numpy as np
 import pytest
+from scipy.stats import binom
 
-from mvpa_gamp.decoding.discoveries import PlantedCheck, PlantedEffect, planted_check, select_at_fdr
+from mvpa_gamp.decoding import PlantedCheck, PlantedEffect, planted_check, select_at_fdr
+from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS, fdr_refusal
 from mvpa_gamp.methods import METHODS
 
 GAMP = METHODS["gamp-bg-lr"]
@@ -69,16 +74,18 @@ def test_selection_errors_say_what_to_do(inclusion, fdr, words):
 # --- planted check --------------------------------------------------------------------------------------
 
 
-def test_strong_planted_effects_are_found_and_the_rate_holds():
+def test_strong_planted_effects_are_found():
     X, y, runs = study(np.random.default_rng(2))
     before = X.copy()
-    check = planted_check(GAMP, X, y, runs, n_planted=5, effects=(0.0, 0.6), n_repeats=8)
+    check = planted_check(GAMP, X, y, runs, n_planted=5, effects=(0.0, 0.6), n_repeats=8, n_without=40)
     np.testing.assert_array_equal(X, before)  # the user's X is left alone
     nothing, strong = check.effects
     assert nothing.size == 0 and nothing.power == 0 and nothing.false_rate == check.false_alarms
     assert strong.power > 0.6 and strong.false_rate <= 0.1
-    assert check.worst is strong and check.holds and "holds here" in check.verdict
-    assert check.verdict.count("nominal 5.0%") == 1
+    assert nothing.n_repeats == 35 and strong.n_repeats == 8  # half of 70 ways to swap 4 of 8 runs
+    assert check.worst is strong and not check.contradicted
+    assert ("holds here" in check.verdict) == check.holds
+    assert f"Planted voxels found: {strong.power:.0%} at 0.6 standard deviations." in check.verdict
 
 
 def test_the_real_effect_is_gone():
@@ -94,16 +101,20 @@ def test_the_check_can_fail():
 
     class Sure:
         name = "sure"
+        has_posterior, uses_connectivity = True, False
 
         def fit_folds(self, X, y, train, runs):
             fits = GAMP.fit_folds(X, y, train, runs)
-            object.__setattr__(fits, "inclusion", np.linspace(0, 1, X.shape[1])[:, None])
+            object.__setattr__(
+                fits, "inclusion", np.tile(np.linspace(0, 1, X.shape[1])[:, None], train.shape[1])
+            )
             return fits
 
     X, y, runs = study(np.random.default_rng(4), n_runs=6, rows=4, n_features=60)
-    check = planted_check(Sure(), X, y, runs, n_planted=2, effects=(0.0, 0.5), n_repeats=3)
-    assert not check.holds and check.false_alarms == 1
-    assert "Do not rely" in check.verdict and "100% of checks still selected" in check.verdict
+    check = planted_check(Sure(), X, y, runs, n_planted=2, effects=(0.0, 0.5), n_repeats=3, n_without=5)
+    assert not check.holds and check.contradicted and check.false_alarms == 1
+    for words in ("Do not rely", "without any effect, 100.0% of", "carry information"):
+        assert words in check.verdict
 
 
 def test_a_neighbour_of_a_planted_voxel_is_false_only_strictly():
@@ -113,10 +124,11 @@ def test_a_neighbour_of_a_planted_voxel_is_false_only_strictly():
 
     class Pairs:
         name = "pairs"
+        has_posterior, uses_connectivity = True, False
 
         def fit_folds(self, X, y, train, runs):
             fits = GAMP.fit_folds(X, y, train, runs)
-            shift = np.abs(y @ X)
+            shift = np.abs(y[:, 0] @ X)
             sure = shift >= np.sort(shift)[-2]
             object.__setattr__(fits, "inclusion", (sure | np.roll(sure, 30)).astype(float)[:, None])
             return fits
@@ -128,19 +140,94 @@ def test_a_neighbour_of_a_planted_voxel_is_false_only_strictly():
 
 def test_sizes_come_from_the_data_and_repeats_from_the_seed():
     X, y, runs = study(np.random.default_rng(6), n_features=40)
-    first, again = (planted_check(GAMP, X, y, runs, n_planted=4, n_repeats=2, seed=3) for _ in range(2))
+    first, again = (
+        planted_check(GAMP, X, y, runs, n_planted=4, n_repeats=2, n_without=5, seed=3) for _ in range(2)
+    )
     assert first == again
     sizes = [effect.size for effect in first.effects]
     assert sizes == pytest.approx(np.array([0, 0.5, 1, 2]) * sizes[2])
     assert 0.5 < sizes[2] < 0.9  # 0.6 was put into eight voxels
 
 
-def test_a_rate_above_the_nominal_one_within_its_error_is_called_open():
-    effect = PlantedEffect(0.3, 0.08, 0.03, 0.08, 0.03, 0.5, 0.1, 4.0)
-    check = PlantedCheck("any", 0.05, 5, 10, 0.5, 0, (effect,))
-    assert check.holds and "not contradicted here, but not confirmed" in check.verdict
-    unseen = effect._replace(false_rate=0.0, n_selected=0.0)
-    assert "could not be checked" in PlantedCheck("any", 0.05, 5, 10, 0.5, 0, (unseen,)).verdict
+NOTHING = PlantedEffect(0.0, 0.02, 0.01, 0.02, 0.01, 0.0, 0.0, 0.1, 191)
+FOUND = PlantedEffect(0.3, 0.03, 0.02, 0.03, 0.02, 0.5, 0.1, 4.0, 10)
+
+
+def verdict_of(*effects):
+    check = PlantedCheck("any", 0.05, 5, 10, 0.5, 0, effects)
+    assert ("holds here" in check.verdict) == check.holds
+    assert not (check.holds and check.contradicted)
+    return check.verdict
+
+
+def test_the_verdict_holds_only_when_both_checks_do():
+    verdict = verdict_of(NOTHING, FOUND)
+    for words in (
+        "holds here",
+        "2.0% of 191 checks selected a voxel (standard error 1.0%, nominal 5.0%)",
+        "3.0% of the voxels selected in 10 checks were false (standard error 2.0%",
+        "Planted voxels found: 50% at 0.3 standard deviations.",
+    ):
+        assert words in verdict
+
+
+@pytest.mark.parametrize(
+    ("nothing", "found", "words"),
+    [
+        ({"false_rate": 0.30}, {}, "Do not rely on"),
+        ({}, {"false_rate": 0.2}, "Do not rely on"),
+        ({"false_rate": 0.06}, {}, "not contradicted here, but not confirmed"),
+        ({}, {"false_rate": 0.08, "false_rate_se": 0.03}, "not contradicted here, but not confirmed"),
+        ({"n_repeats": 100}, {}, "nominal 5.0%, too few to tell from 10.0%"),
+        ({}, {"false_rate": 0.0, "n_selected": 0.0, "power": 0.0}, "could not be checked"),
+        ({"false_rate": 0.3}, {"n_selected": 0.0, "false_rate": 0.0}, "Do not rely on"),
+    ],
+)
+def test_no_other_verdict_says_that_the_rate_holds(nothing, found, words):
+    assert words in verdict_of(NOTHING._replace(**nothing), FOUND._replace(**found))
+
+
+def test_a_check_that_was_not_made_confirms_nothing():
+    verdict = verdict_of(FOUND)
+    assert "not confirmed" in verdict and "checks without an effect were not made" in verdict
+
+
+def test_falling_power_is_said():
+    strong = FOUND._replace(size=2.0, power=0.1)
+    assert "50% at 0.3, 10% at 2 standard deviations. Power falls" in verdict_of(NOTHING, strong, FOUND)
+
+
+def test_repeats_tell_ten_percent_from_five():
+    """The constant's reason: power 0.8 of a one-sided binomial test at 5 %."""
+    fewest = int(binom.isf(0.05, NO_EFFECT_REPEATS, 0.05)) + 1
+    assert binom.sf(fewest - 1, NO_EFFECT_REPEATS, 0.10) >= 0.8
+    at_fewest = NOTHING._replace(false_rate=fewest / 191)
+    assert "Do not rely" in verdict_of(at_fewest, FOUND)
+    assert "Do not rely" not in verdict_of(NOTHING._replace(false_rate=(fewest - 1) / 191), FOUND)
+
+
+def test_checks_without_an_effect_are_one_solve_of_distinct_labels():
+    class Spy:
+        name, has_posterior, uses_connectivity = "spy", True, False
+        seen: ClassVar[list] = []
+
+        def fit_folds(self, X, y, train, runs):
+            self.seen.append(y)
+            return GAMP.fit_folds(X, y, train, runs)
+
+    X, y, runs = study(np.random.default_rng(8), n_runs=4, rows=4, n_features=30)
+    check = planted_check(Spy(), X, y, runs, n_planted=2, effects=(0.0, 1.0), n_repeats=2, n_without=50)
+    (together, *single) = Spy.seen
+    assert len(single) == 2 and together.shape[1] == check.effects[0].n_repeats == 3  # half of 6
+    assert (together.T @ y == 0).all() and len(np.unique(together, axis=1).T) == together.shape[1]
+
+
+def test_a_spatial_prior_is_refused_in_a_sentence():
+    spatial = SimpleNamespace(name="spatial", has_posterior=True, uses_connectivity=True)
+    X, y, runs = study(np.random.default_rng(9), n_runs=3, rows=3, n_features=20)
+    with pytest.raises(ValueError, match=r"62 % of data sets.*use carries_information"):
+        planted_check(spatial, X, y, runs)
+    assert fdr_refusal(GAMP) == ""
 
 
 @pytest.mark.parametrize(
