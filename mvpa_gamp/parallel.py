@@ -112,7 +112,7 @@ def _client(where: str) -> Iterator[Any]:
     workers = int(local[1])
     with (
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):

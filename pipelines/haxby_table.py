@@ -91,7 +91,11 @@ def study_rows(samples: Samples, tasks: Sequence[Task], methods: Sequence[Method
     """Rows of all comparisons and methods, then the averages over comparisons."""
     rows = []
     for method in methods:
-        done = [cross_validate(method, samples.X[t.rows], t.y, samples.runs[t.rows]) for t in tasks]
+        graph = samples.connectivity if method.uses_connectivity else None
+        done = [
+            cross_validate(method, samples.X[t.rows], t.y, samples.runs[t.rows], connectivity=graph)
+            for t in tasks
+        ]
         rows += [measured(samples, task, method, each) for task, each in zip(tasks, done, strict=True)]
     averages = average_rows(rows)
     for average in averages:

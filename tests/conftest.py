@@ -78,6 +78,11 @@ def pytest_configure(config):
         threadpoolctl.threadpool_limits(1)
 
 
+def pytest_collection_modifyitems(items):
+    """The longest test first, so that the other processes have work beside it."""
+    items.sort(key=lambda item: item.name != "test_the_site_builds_without_warnings")
+
+
 @pytest.fixture(autouse=True)
 def _no_outside_data(monkeypatch, tmp_path_factory):
     """No test finds real data, a cache or settings of the machine it runs on."""

@@ -78,6 +78,11 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         Remove a line from each voxel's series, each group by itself when groups are given. For volumes in
         the order of the scan; give all volumes of a run, rest included, and name it in ``ignore``.
 
+    whiten : :obj:`bool`, default=False
+        Whiten the noise that voxels share, estimated from the spread within blocks (stretches of one class
+        and group) of each fold's training images alone, with Ledoit-Wolf shrinkage. Weights are mapped back
+        to voxels; inclusion and selection are those of whitened voxels. Not for single maps per block.
+
     low_pass : :obj:`float` or None, default=None
         Low-pass filter in Hz, each group by itself when groups are given.
 
@@ -209,6 +214,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         smoothing_fwhm: float | None = None,
         standardize: Any = True,
         detrend: bool = False,
+        whiten: bool = False,
         low_pass: float | None = None,
         high_pass: float | None = None,
         t_r: float | None = None,
@@ -226,6 +232,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         self.smoothing_fwhm = smoothing_fwhm
         self.standardize = standardize
         self.detrend = detrend
+        self.whiten = whiten
         self.low_pass = low_pass
         self.high_pass = high_pass
         self.t_r = t_r
@@ -356,6 +363,11 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         ``pvalue`` and a ``caution``.
         """
         check_is_fitted(self)
+        if self.whiten:
+            raise ValueError(
+                "permutation_test: every fold of whiten=True has its own whitened images, which permutations "
+                "cannot share. Test a decoder with whiten=False."
+            )
         return permute(self._data, n, unit or exchange, _seed(self.random_state), self.n_jobs)
 
     def generate_report(

@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from nilearn.maskers import NiftiMasker
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.utils.validation import check_memory
 
 from mvpa_gamp.decoder.images import CLEANING, build_masker, check_mask_grid, extract, open_images
@@ -21,11 +22,14 @@ from mvpa_gamp.decoder.labels import (
 )
 from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.folds import Folds
 from mvpa_gamp.decoding.multiclass import Answers, class_pairs, classify
 from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
 from mvpa_gamp.decoding.scoring import check_scoring_name, mean_score, score_rows
 from mvpa_gamp.decoding.splits import Splits, make_splits
+from mvpa_gamp.decoding.tasks import make_tasks
+from mvpa_gamp.decoding.whitened import fit_whitened
 from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.methods.gamp import GampMethod
@@ -105,6 +109,7 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
     )
     runs = np.zeros(len(rows)) if kept_groups is None else np.unique(kept_groups, return_inverse=True)[1]
     connectivity = voxel_connectivity(found.masker.mask_img_) if method.uses_connectivity else None
+    places = np.flatnonzero(kept)
     solve = check_memory(_location(decoder.memory)).cache(fit_pairs, ignore=["n_jobs"])
     return Decoded(
         method=method,
@@ -113,15 +118,36 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
         X=rows,
         codes=codes,
         groups=kept_groups,
-        rows=np.flatnonzero(kept),
+        rows=places,
         splits=splits,
-        fits=solve(method, rows, codes, runs, splits.folds, n_jobs=decoder.n_jobs, connectivity=connectivity),
+        fits=_whitened_pairs(method, rows, codes, runs, splits, places, connectivity)
+        if decoder.whiten
+        else solve(method, rows, codes, runs, splits.folds, n_jobs=decoder.n_jobs, connectivity=connectivity),
         center=rows.mean(axis=0, dtype=float).astype(rows.dtype),
         masker=found.masker,
         mean_img=found.mean_img,
         cleaned_by_group=cleaned_by is not None,
         connectivity=connectivity,
         notes=notes,
+    )
+
+
+def _whitened_pairs(
+    method: GampMethod, X: NDArray, codes: NDArray, runs: NDArray, splits: Splits, places: NDArray, graph: Any
+) -> tuple[FoldFits, ...]:
+    """The fits of all pairs of classes with whitened noise."""
+    names = np.array([f"c{code}" for code in codes])
+    pairs = [(f"c{i}", f"c{j}") for i, j in class_pairs(int(codes.max()) + 1)]
+    tasks, blocks = make_tasks(names, pairs), blocks_of_volumes(codes, runs, places)
+    found = fit_whitened([method], X, blocks, tasks, runs, splits.folds, graph)
+    return tuple(_of_all_rows(found[method.name, task.name], X, splits.folds) for task in tasks)
+
+
+def _of_all_rows(fits: FoldFits, X: NDArray, folds: Folds) -> FoldFits:
+    """Answers to images of every class, which the coupling of pairs needs: decisions are X w + b."""
+    decision = np.asarray(X @ fits.coef + fits.intercept, dtype=float)
+    return replace(
+        fits, decision=decision, proba=expit(decision), tested=folds.tested, held_out=folds.held_out
     )
 
 

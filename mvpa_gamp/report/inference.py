@@ -37,6 +37,8 @@ def inference_section(results: Results) -> str:
     for what, show in (("permutations", _tests), ("fdr", _selections), ("learning_curve", _curves)):
         if results.inference.get(what):
             parts += show(results, rows)
+    if results.study.get("information"):
+        parts += _information(results)
     left_out = [method["label"] for method in results.methods if not method["is_batched"]]
     if left_out:
         parts.append(
@@ -93,7 +95,10 @@ def _selections(results: Results, rows: Rows) -> list[str]:
     """Voxels at the expected rate, and what planted effects say about that rate."""
     mine = [row for row in rows if row["fdr_verdict"] != MISSING]
     body = [
-        _names(results, row) + cell(row["fdr_voxels"]) + cell(row["fdr_verdict"], "name wrap") for row in mine
+        _names(results, row)
+        + cell("–" if row["fdr_voxels"] == MISSING else row["fdr_voxels"])
+        + cell(row["fdr_verdict"], "name wrap")
+        for row in mine
     ]
     caption = text(
         f"Largest set of voxels whose expected share of false discoveries is at most "
@@ -104,9 +109,36 @@ def _selections(results: Results, rows: Rows) -> list[str]:
         "planted voxel is not counted as false."
     )
     return [
-        "<h3>Which voxels, at which rate of false discoveries?</h3>",
+        "<h3>Which voxels are needed given the others, at which rate of false discoveries?</h3>",
         _table(("Comparison", "Method", "Voxels", "Check with planted effects"), body, caption),
     ]
+
+
+def _information(results: Results) -> list[str]:
+    """Voxels that differ between the two categories, whatever a classifier needs."""
+    level = results.study["information"]["level"]
+    body, cautions = [], []
+    for subject in results.subjects:
+        for row in results.table(subject, "information"):
+            peak = ", ".join(f"{number(row[f'peak_{axis}_mm']):.0f}" for axis in "xyz")
+            body.append(
+                cell(row["comparison"], "name")
+                + cell(row["voxels"])
+                + cell(peak)
+                + cell(f"{number(row['peak_correlation']):+.2f}")
+                + cell(p_text(row["smallest_p_value"]), value=row["smallest_p_value"])
+            )
+            cautions += [row["caution"]] if row["caution"] != MISSING else []
+    caption = text(
+        f"Voxels whose correlation with the labels has a family-wise p of at most {level:g}: corrected for "
+        "all voxels by step-down maxima over permutations, whatever the method (maps and mask "
+        "desc-information, every voxel with its coordinates in the voxels table). A voxel that carries "
+        "information need not be needed: where others say the same, a sparse classifier gives its inclusion "
+        "probability to one of them, and the easier the categories are told apart, the fewer it needs."
+    )
+    head = ("Comparison", "Voxels", "Peak x, y, z (mm)", "Correlation there", "smallest p")
+    parts = ["<h3>Which voxels carry information about the labels?</h3>", _table(head, body, caption)]
+    return parts + [paragraph(caution) for caution in dict.fromkeys(cautions)]
 
 
 def _curves(results: Results, rows: Rows) -> list[str]:
@@ -161,4 +193,10 @@ def inference_lines(results: Results) -> str:
         if row["curve"] != MISSING:
             said.append("learning curve measured")
         lines.append(f"{row['comparison']}, {results.labels[row['method']]}: {'; '.join(said)}")
+    for subject in results.subjects if results.study.get("information") else ():
+        lines += [
+            f"{row['comparison']}: {row['voxels']} voxels carry information about the labels (family-wise p <= "
+            f"{results.study['information']['level']:g}, {row['permutations']} permutations)"
+            for row in results.table(subject, "information")
+        ]
     return "\n".join(lines)

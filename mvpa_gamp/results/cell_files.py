@@ -26,6 +26,15 @@ _MEANING = {
     "pattern": "Activation pattern of the classifier (Haufe et al., 2014): covariance of each voxel with the "
     "decision value over training volumes, divided by the decision's variance.",
 }
+_WHITENED = {
+    "weight": "Noise was whitened; weights are mapped back to voxels.",
+    "weightsd": "Noise was whitened; deviations are those of whitened voxels.",
+    "pip": "Noise was whitened; probabilities are those of whitened voxels, mixtures of a voxel and those "
+    "whose noise it shares.",
+    "selfreq": "Noise was whitened; selections are those of whitened voxels, mixtures of a voxel and those "
+    "whose noise it shares.",
+    "pattern": "Noise was whitened for fitting; the pattern is that of the measured volumes.",
+}
 _UNITS = {"weight": "arbitrary", "weightsd": "arbitrary", "pattern": "arbitrary", "pip": "1", "selfreq": "1"}
 _FIELDS = {"weight": "coef", "weightsd": "coef_std", "pip": "inclusion", "pattern": "pattern"}
 _PREDICTIONS = {
@@ -57,6 +66,7 @@ class Subject:
     volumes: NDArray | None = None  # (M,) place of each sample in the BOLD series
     truth: Mapping[str, NDArray] = field(default_factory=dict)  # contrast to planted voxels (N,) of a phantom
     fold_maps: bool = False  # whether maps of every fold are written
+    whitened: bool = False  # whether noise was whitened before fitting
 
     @property
     def mask(self) -> NDArray:
@@ -110,6 +120,8 @@ class Cell:
             "Method": self.method.name,
             "MethodDescription": self.method.description,
         }
+        if self.subject.whitened:
+            about["NoiseWhitening"] = _WHITENED[stat]
         path = self.folder.statmap(self.subject.name, self.task.name, desc, stat)
         write_map(path, values, self.subject.mask_img, self.subject.sidecar(about))
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.discoveries import select_at_fdr
+from mvpa_gamp.decoding.discoveries import fdr_refusal, select_at_fdr
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve
 from mvpa_gamp.decoding.permutation import PermutationTest, holm
 from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
@@ -49,7 +49,7 @@ def write_inference(
     """
     files, rows = {}, []
     for cell, fits, each in found:
-        written, row = _write_cell(cell, fits, each)
+        written, row = _write_cell(cell, fits, each, asked)
         keys = cell.keys
         files[f"sub-{keys['subject']}/{keys['contrast']}/{keys['method']}"] = written
         rows.append({**keys, **row})
@@ -67,7 +67,9 @@ def _corrected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def _write_cell(cell: Cell, fits: FoldFits, each: CellInference) -> tuple[list[str], dict[str, Any]]:
+def _write_cell(
+    cell: Cell, fits: FoldFits, each: CellInference, asked: Mapping[str, Any]
+) -> tuple[list[str], dict[str, Any]]:
     """The files of one cell: what was written, and its row."""
     if each.trouble:
         return [], {"status": "failed: " + " ".join(each.trouble.split())}
@@ -79,6 +81,8 @@ def _write_cell(cell: Cell, fits: FoldFits, each: CellInference) -> tuple[list[s
     if each.planted is not None:
         row |= _write_selection(cell, fits, each.planted)
         written.append("planted")
+    elif refusal := fdr_refusal(cell.method) if asked.get("fdr") else "":
+        row["fdr_verdict"] = refusal
     if each.curve is not None:
         row |= _write_curve(cell, each.curve, each.farther)
         written.append("learningcurve")

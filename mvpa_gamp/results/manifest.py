@@ -7,6 +7,7 @@ from pathlib import Path
 from mvpa_gamp.imaging.brainmaps import sidecar_path
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.results.files import write_tsv
+from mvpa_gamp.results.information_files import MAPS
 from mvpa_gamp.results.names import ALL_CLASSES, CELL_TABLES, SUBJECT_TABLES
 from mvpa_gamp.results.reader import Results
 
@@ -29,6 +30,12 @@ def result_files(results: Results) -> Iterator[Path]:
         if results.inference:
             yield folder.inference(sub)
         yield from (folder.cell_table(sub, ALL_CLASSES, *file) for file in results.classes.get("files", ()))
+        for contrast in results.study.get("information", {}).get("contrasts", ()):
+            images = [folder.information(sub, contrast, ending) for ending in MAPS]
+            yield from (path for image in images for path in (image, sidecar_path(image)))
+            yield folder.information(sub, contrast, "voxels.tsv")
+        if results.study.get("information"):
+            yield folder.subject_table(sub, "information")
     for cell in results.cells():
         overlap = results.row(*cell)["folds"] > 1  # of a single fold there is none
         tables = (name for name in CELL_TABLES if overlap or name != "jaccard")

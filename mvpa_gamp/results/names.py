@@ -13,7 +13,7 @@ _OWN = ("dataset_description.json", "index.html", "summary.tsv", "summary.json",
 _OWN_FOLDERS = ("figures", "logs", "work")
 
 
-STATS = ("weight", "weightsd", "pip", "selfreq", "pattern", "truth", "logpfwe")
+STATS = ("weight", "weightsd", "pip", "selfreq", "pattern", "truth", "logpfwe", "corr")
 ALL_CLASSES = "all"  # the contrast name of tables about all classes together
 
 
@@ -90,6 +90,10 @@ class ResultsFolder:
     def fdr_mask(self, subject: str, contrast: str, method: str) -> Path:
         """The voxels selected at an expected false-discovery rate."""
         return self.subject_file(subject, f"contrast-{contrast}_desc-{entity(method)}Fdr_mask.nii.gz")
+
+    def information(self, subject: str, contrast: str, ending: str) -> Path:
+        """Which voxels carry information about a comparison's labels: maps, mask and table."""
+        return self.subject_file(subject, f"contrast-{contrast}_desc-information_{ending}")
 
     def inference(self, subject: str) -> Path:
         """P-values, selections at a false-discovery rate and learning curves, a row per cell."""

@@ -28,10 +28,10 @@ class PlannedCell:
 
 
 def plan_cells(
-    folder: ResultsFolder, samples: Samples, tasks: Sequence[Task], methods: Sequence[Method]
+    folder: ResultsFolder, samples: Samples, tasks: Sequence[Task], methods: Sequence[Method], whiten: bool
 ) -> list[PlannedCell]:
     """All cells, comparison by comparison, so that the first one's row is complete early."""
-    data = data_fingerprint(samples)
+    data = data_fingerprint(samples) + (" whitened" if whiten else "")
     return [
         PlannedCell(
             task,

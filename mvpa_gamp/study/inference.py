@@ -32,6 +32,11 @@ _FEWEST_RUNS = 3  # of a learning curve
 
 def check_inference(settings: StudySettings, methods: Sequence[Method]) -> None:
     """Refuse what needs no data to be known wrong."""
+    if settings.whiten and (settings.permutations or settings.fdr or settings.learning_curve):
+        raise StudyError(
+            "--whiten cannot be tested by --permutations, --fdr or --learning-curve: every fold has its own "
+            "whitened volumes. Run these without --whiten, into another folder."
+        )
     if settings.permutations < 0:
         raise StudyError(f"--permutations: expected 1 or more, got {settings.permutations}. 1000 is usual.")
     if settings.max_inclusion and not settings.permutations:
@@ -44,12 +49,23 @@ def check_inference(settings: StudySettings, methods: Sequence[Method]) -> None:
     for option, wanted, fact, kind in (
         ("--permutations", settings.permutations, "is_batched", "GAMP methods"),
         ("--max-inclusion", settings.max_inclusion, "has_posterior", of_inclusion),
-        ("--fdr", settings.fdr, "has_posterior", of_inclusion),
         ("--learning-curve", settings.learning_curve, "is_batched", "GAMP methods"),
     ):
         if wanted and not any(getattr(method, fact) for method in methods):
             names = ", ".join(method.name for method in methods)
             raise StudyError(f"{option} is for {kind}, got {names}. Add gamp-bg-lr to --methods.")
+    refusals = [fdr_refusal(method) for method in methods]
+    if settings.fdr is not None and all(refusals):
+        raise StudyError(f"--fdr: {refusals[-1]}")
+
+
+def check_whitening(settings: StudySettings, samples: Samples) -> None:
+    """Refuse to whiten samples that have no noise to learn from."""
+    if settings.whiten and samples.kind != "volume":
+        raise StudyError(
+            "--whiten needs several volumes of every block, whose spread is the noise, got "
+            f"{samples.plural}. Leave it out."
+        )
 
 
 @dataclass(frozen=True)
@@ -79,12 +95,12 @@ def plan_inference(
     n_runs = len(np.unique(samples.runs))
     if settings.learning_curve and n_runs < _FEWEST_RUNS:
         raise StudyError(f"--learning-curve needs {_FEWEST_RUNS} runs or more, got {n_runs}. Leave it out.")
-    blocks = _blocks(samples)
+    blocks = blocks_of(samples)
     plans = [_cell_plan(settings, samples, cell, blocks) for cell in cells if cell.method.is_batched]
-    return [plan for plan in plans if plan.jobs]
+    return [plan for plan in plans if plan.jobs or settings.fdr is not None]
 
 
-def _blocks(samples: Samples) -> NDArray:
+def blocks_of(samples: Samples) -> NDArray:
     """The block of each sample: what is exchanged as a whole. Means of events and given maps stand alone."""
     each = np.arange(len(samples.runs))
     if samples.kind != "volume":

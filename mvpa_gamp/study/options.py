@@ -59,6 +59,11 @@ def add_study(group: Any, default_pairs: str) -> None:
         metavar="NAME",
         help=f"any of {', '.join(KNOWN_METHODS)} (default: {' '.join(DEFAULT_METHODS)})",
     )
+    group.add_argument(
+        "--whiten",
+        action="store_true",
+        help="whiten the noise of neighbouring voxels, estimated on the training runs of each fold",
+    )
     group.add_argument("--seed", type=int, metavar="N", help="seed of everything random (default 0)")
     group.add_argument("--fold-maps", action="store_true", help="also write the maps of every fold")
 

@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from mvpa_gamp.decoding.information import carries_information
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
@@ -17,6 +18,7 @@ from mvpa_gamp.report.printed import pair_lines, paper_table
 from mvpa_gamp.results.cell_files import Cell, CellRecord, Subject, failed_cell, write_cell
 from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.inference_files import CellInference, write_inference
+from mvpa_gamp.results.information_files import write_information
 from mvpa_gamp.results.manifest import missing_files, write_manifest
 from mvpa_gamp.results.reader import ResultsError, read_results
 from mvpa_gamp.results.stored_fits import load_fits
@@ -25,11 +27,19 @@ from mvpa_gamp.study.cells import PlannedCell, is_done, plan_cells, stored
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import about_study
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.inference import InferencePlan, check_inference, collect, open_jobs, plan_inference
+from mvpa_gamp.study.inference import (
+    InferencePlan,
+    blocks_of,
+    check_inference,
+    check_whitening,
+    collect,
+    open_jobs,
+    plan_inference,
+)
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
 from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels
 from mvpa_gamp.study.settings import INFERENCE, StudySettings, settings_text
-from mvpa_gamp.study.work import FitWork, answered
+from mvpa_gamp.study.work import FitWork, WhitenedWork, Work, answered
 
 
 def run_study(settings: StudySettings, output: Output, workers: Workers, console: Console) -> int:
@@ -47,9 +57,10 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         tasks = choose_tasks(settings.pairs, samples)
         subject = Subject(
             samples.subject, samples.mask_img, samples.banner, samples.runs, samples.volumes,
-            planted_voxels(samples, tasks), settings.fold_maps,
+            planted_voxels(samples, tasks), settings.fold_maps, settings.whiten,
         )  # fmt: skip
-        cells = plan_cells(output.folder, samples, tasks, methods)
+        check_whitening(settings, samples)
+        cells = plan_cells(output.folder, samples, tasks, methods, settings.whiten)
         done = [output.resume and is_done(cell) for cell in cells]
         plans = plan_inference(settings, samples, cells)
         prepare(output)
@@ -59,16 +70,50 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
     _say_what(console, samples, tasks, methods, sum(done))
     pending = [cell for cell, finished in zip(cells, done, strict=True) if not finished]
     jobs = open_jobs(plans, output.resume)
-    work = [*(FitWork(cell.method, cell.task.rows, cell.task.y) for cell in pending), *(j.work for j in jobs)]
+    work = [*_fit_work(settings, samples, pending), *(job.work for job in jobs)]
     shared = (samples.X, samples.runs, samples.connectivity if _any_asks(methods) else None)
     with closing(run_tasks(answered, work, shared, workers)) as answers:
-        outcomes = (stored(cell, next(answers)) for cell in pending)
+        outcomes = _outcomes(pending, answers, together=settings.whiten)
         records = _work_through(cells, done, outcomes, output, subject, console)
         inference = collect(plans, jobs, answers, console)
     extra = _write_inference(settings, output, subject, plans, inference, records)
+    extra |= _write_information(settings, samples, output, subject, tasks)
     about = about_study(settings, samples)
     write_tables(output.folder, subject, tasks, methods, records, about, extra)
     return finish(output, console)
+
+
+def _fit_work(settings: StudySettings, samples: Samples, pending: Sequence[PlannedCell]) -> list[Work]:
+    """The fits to be made: cell by cell, or all together where every fold has its own whitened volumes."""
+    if not settings.whiten or not pending:
+        return [FitWork(cell.method, cell.task.rows, cell.task.y) for cell in pending]
+    methods = {cell.method.name: cell.method for cell in pending}
+    tasks = {cell.task.name: cell.task for cell in pending}
+    return [WhitenedWork(tuple(methods.values()), tuple(tasks.values()), blocks_of(samples))]
+
+
+def _outcomes(pending: Sequence[PlannedCell], answers: Iterator[Any], together: bool) -> Iterator[str | None]:
+    """Store the fits as they arrive; None, or why there are none."""
+    everything = next(answers) if together and pending else None
+    for cell in pending:
+        if isinstance(everything, dict):
+            yield stored(cell, everything[cell.method.name, cell.task.name])
+        else:
+            yield stored(cell, next(answers) if everything is None else everything)
+
+
+def _write_information(
+    settings: StudySettings, samples: Samples, output: Output, subject: Subject, tasks: Sequence[Task]
+) -> dict[str, Any]:
+    """Which voxels carry information about the labels, from as many permutations; needs no fit."""
+    if not settings.permutations:
+        return {}
+    blocks, found = blocks_of(samples), []
+    for task in tasks:
+        given = samples.X[task.rows], task.y, samples.runs[task.rows]
+        n, seed = settings.permutations, settings.seed
+        found.append((task, carries_information(*given, n=n, seed=seed, blocks=blocks[task.rows])))
+    return {"information": write_information(output.folder, subject, found)}
 
 
 def _any_asks(methods: Sequence[Method]) -> bool:

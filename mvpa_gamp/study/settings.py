@@ -29,7 +29,7 @@ SECTIONS = {
     "bids": ("bids_dir", "derivatives", "task", "space", "samples", "betas", "betas_glob"),
     "data": ("data_dir", "fetch", "participant_label", "mask", "bold", "labels", "phantom", "phantom_shape"),
     "processing": ("lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "detrend", "standardize"),
-    "study": ("pairs", "methods", "seed", "fold_maps"),
+    "study": ("pairs", "methods", "whiten", "seed", "fold_maps"),
     "inference": INFERENCE,
 }
 
@@ -44,6 +44,7 @@ class StudySettings:
     source: Source = field(default_factory=HaxbySource)
     pairs: tuple[str, ...] | None = None
     methods: tuple[str, ...] = DEFAULT_METHODS
+    whiten: bool = False
     seed: int = 0
     fold_maps: bool = False
     permutations: int = 0

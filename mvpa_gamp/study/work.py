@@ -3,9 +3,12 @@
 import traceback
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.crossval import cross_validate
+from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.decoding.whitened import fit_whitened
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.threads import block_threads
 
@@ -33,6 +36,23 @@ class FitWork(NamedTuple):
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> FoldFits:
         """The fits."""
         return cross_validate(self.method, X, self.y, runs, connectivity=connectivity)
+
+
+class WhitenedWork(NamedTuple):
+    """Every fold and the refit of some methods on some comparisons, with whitened noise."""
+
+    methods: tuple[Method, ...]
+    tasks: tuple[Task, ...]
+    blocks: NDArray  # (M,) of all samples of the study
+
+    @property
+    def rows(self) -> NDArray:
+        """All samples: blocks of every condition tell about the noise."""
+        return np.arange(len(self.blocks))
+
+    def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> dict[tuple[str, str], FoldFits]:
+        """The fits by names of method and comparison."""
+        return fit_whitened(self.methods, X, self.blocks, self.tasks, runs, connectivity=connectivity)
 
 
 def answered(work: Work, X: NDArray, runs: NDArray, connectivity: Any) -> Any:

@@ -14,6 +14,7 @@ from sklearn.model_selection import GroupKFold
 
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.decoding import PAPER_PAIRS, cross_validate, fold_errors, held_out_answers
+from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.imaging.labels import Labels
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
 from mvpa_gamp.imaging.processing import Processing
@@ -188,7 +189,8 @@ def test_a_pair_is_exactly_the_engines_cross_validation(pair, scan):
     nilearns = NiftiMasker(scan.mask, standardize="zscore_sample", runs=runs, reports=False)
     np.testing.assert_allclose(X, nilearns.fit_transform(images), atol=1e-4)  # nilearn cleans in float32
     labels = np.where(y == "face", 1.0, -1.0)
-    expected = cross_validate(METHODS["gamp-bg-lr"], X, labels, runs)
+    graph = voxel_connectivity(pair.mask_img_)
+    expected = cross_validate(METHODS["gamp-sbg-lr"], X, labels, runs, connectivity=graph)
     np.testing.assert_allclose(pair.fold_scores_, 1 - fold_errors(expected, labels), rtol=1e-14)
     np.testing.assert_array_equal(pair.contrast_scores_["face-house"], pair.fold_scores_)
     np.testing.assert_array_equal(pair.coef_img_.vector("face-house"), np.float32(expected.refit.coef[:, 0]))
@@ -205,7 +207,7 @@ def test_refits_answer_about_their_own_images_as_the_solve_did(scan, pair):
     images, y, runs = scan.only("face", "house")
     data = pair._data
     fits = data.method.fit_folds(
-        data.X, np.where(y == "face", 1.0, -1.0), np.ones((len(y), 1), dtype=bool), runs
+        data.X, np.where(y == "face", 1.0, -1.0), np.ones((len(y), 1), dtype=bool), runs, data.connectivity
     )
     np.testing.assert_allclose(pair.decision_function(data.X), -fits.decision[:, 0], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(pair.predict_proba(data.X)[:, 0], fits.proba[:, 0], rtol=1e-4, atol=1e-6)
@@ -258,7 +260,8 @@ def test_pairs_of_many_classes_are_those_of_two(three, scan):
     table = three._data
     labels = np.where(scan.y[rows] == "face", 1.0, -1.0)
     X = table.X[np.isin(table.codes, (1, 2))]
-    alone = cross_validate(METHODS["gamp-bg-lr"], X, labels, scan.runs[rows])
+    graph = voxel_connectivity(three.mask_img_)
+    alone = cross_validate(METHODS["gamp-sbg-lr"], X, labels, scan.runs[rows], connectivity=graph)
     np.testing.assert_allclose(three.contrast_scores_["face-house"], 1 - fold_errors(alone, labels))
 
 
@@ -342,10 +345,10 @@ def test_failed_fits_are_counted_once(scan, monkeypatch):
     from mvpa_gamp.decoder import labels
 
     class Stubborn(type(METHODS["gamp-bg-lr"])):
-        def fit_folds(self, X, y, train, runs):
+        def fit_folds(self, X, y, train, runs, connectivity=None):
             from dataclasses import replace
 
-            fits = super().fit_folds(X, y, train, runs)
+            fits = super().fit_folds(X, y, train, runs, connectivity)
             status = ("Not converged: stubborn.", *fits.status[1:])
             return replace(fits, converged=np.arange(len(status)) > 0, status=status)
 
@@ -353,7 +356,7 @@ def test_failed_fits_are_counted_once(scan, monkeypatch):
     stubborn = Stubborn(plain.name, plain.label, plain.description, plain.likelihood, plain.prior)
     monkeypatch.setattr(labels, "GAMP_METHODS", (stubborn,))
     with pytest.warns(UserWarning, match="1 of 6 fits did not converge, see status_. .*stubborn") as caught:
-        decoder = GAMPDecoder(mask=scan.mask).fit(*scan.only("face", "house"))
+        decoder = GAMPDecoder("gamp-bg-lr", mask=scan.mask).fit(*scan.only("face", "house"))
     assert len(caught) == 1 and not decoder.converged_
     assert decoder.status_["converged"].tolist() == [False] + [True] * 5
 
@@ -397,11 +400,18 @@ def linear_svm(decoder):
 def test_eight_categories_of_the_real_slice(real_data):
     folder = real_data / "haxby_slice"
     table = pd.read_csv(folder / "labels.txt", sep=" ")
-    decoder = GAMPDecoder(mask=folder / "mask.nii.gz", ignore="rest", detrend=True)
-    decoder.fit(folder / "bold.nii.gz", table["labels"], groups=table["chunks"])
+    plain, decoder = (
+        GAMPDecoder(method, mask=folder / "mask.nii.gz", ignore="rest", detrend=True).fit(
+            folder / "bold.nii.gz", table["labels"], groups=table["chunks"]
+        )
+        for method in ("gamp-bg-lr", "gamp-sbg-lr")
+    )
     assert decoder.n_classes_ == 8 and len(decoder.contrasts_) == 28 and decoder.converged_
-    assert six_pairs(decoder) == pytest.approx(0.127, abs=0.005)  # as the command finds
-    assert decoder.fold_scores_.mean() > 0.65 > linear_svm(decoder) + 0.04
+    assert six_pairs(plain) == pytest.approx(0.127, abs=0.005)  # as the command finds
+    assert plain.fold_scores_.mean() > 0.65 > linear_svm(plain) + 0.04
+    errors = [1 - np.mean(list(each.contrast_scores_.values())) for each in (plain, decoder)]
+    assert errors[1] == pytest.approx(0.084, abs=0.004) and errors[0] > errors[1] + 0.01
+    assert decoder.stability_["jaccard"].mean() > 0.74 > plain.stability_["jaccard"].mean()
 
 
 def test_eight_categories_of_a_phantom():

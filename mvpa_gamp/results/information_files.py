@@ -1,0 +1,65 @@
+"""Voxels that carry information about the labels of a comparison: maps, a mask and a table of the voxels."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mvpa_gamp.decoding.information import InformationMap
+from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.brainmaps import coordinates, write_map
+from mvpa_gamp.results.cell_files import Subject
+from mvpa_gamp.results.files import write_tsv
+from mvpa_gamp.results.names import ResultsFolder
+
+LEVEL = 0.05  # family-wise
+MAPS = ("stat-corr_statmap.nii.gz", "stat-logpfwe_statmap.nii.gz", "mask.nii.gz")
+_COLUMNS = ("contrast", "comparison", "voxels", "permutations", "smallest_p_value", "peak_x_mm", "peak_y_mm",
+            "peak_z_mm", "peak_correlation", "exchanged", "caution")  # fmt: skip
+_VOXELS = ("x_mm", "y_mm", "z_mm", "i", "j", "k", "correlation", "p_value")
+
+
+def write_information(
+    folder: ResultsFolder, subject: Subject, found: Sequence[tuple[Task, InformationMap]]
+) -> dict[str, Any]:
+    """Write the files of every comparison; returns the ``information`` part of summary.json."""
+    rows = [_write_comparison(folder, subject, task, each) for task, each in found]
+    write_tsv(folder.subject_table(subject.name, "information"), _COLUMNS, rows)
+    return {"level": LEVEL, "contrasts": [task.name for task, _ in found]}
+
+
+def _write_comparison(
+    folder: ResultsFolder, subject: Subject, task: Task, each: InformationMap
+) -> dict[str, Any]:
+    """Maps, mask and table of one comparison; returns its row."""
+    what = f"{task.positive} (positive) versus {task.negative} (negative)"
+    selected = each.selected(LEVEL)
+    maps = {
+        MAPS[0]: (each.correlation, "Correlation of each voxel with the labels, both centred within runs."),
+        MAPS[1]: (-np.log10(each.pvalue), f"-log10 of the p-value of that correlation, corrected for all "
+                  f"voxels by step-down maxima over {each.n} permutations of the labels. 1.301 is p = 0.05."),
+        MAPS[2]: (selected, f"Voxels that carry information about the labels, family-wise p <= {LEVEL}."),
+    }  # fmt: skip
+    for ending, (values, about) in maps.items():
+        sidecar = subject.sidecar({"Description": about, "Contrast": what})
+        write_map(folder.information(subject.name, task.name, ending), values, subject.mask_img, sidecar)
+    places, voxels = coordinates(subject.mask_img), np.argwhere(subject.mask)
+    order = np.lexsort((-np.abs(each.correlation), each.pvalue))
+    order = order[selected[order]]
+    table = [
+        dict(zip(_VOXELS, (*places[n], *voxels[n], each.correlation[n], each.pvalue[n]), strict=True))
+        for n in order
+    ]
+    write_tsv(folder.information(subject.name, task.name, "voxels.tsv"), _VOXELS, table)
+    peak = int(np.argmax(np.abs(each.correlation)))
+    return {
+        "contrast": task.name,
+        "comparison": task.label,
+        "voxels": int(selected.sum()),
+        "permutations": each.n,
+        "smallest_p_value": float(each.pvalue.min()),
+        **dict(zip(("peak_x_mm", "peak_y_mm", "peak_z_mm"), places[peak].tolist(), strict=True)),
+        "peak_correlation": float(each.correlation[peak]),
+        "exchanged": each.exchange,
+        "caution": each.caution or None,
+    }
