@@ -32,6 +32,11 @@ _KUNCHEVA = (
     "Kuncheva LI (2007). A stability index for feature selection. Proceedings of the IASTED International "
     "Conference on Artificial Intelligence and Applications, 390–395."
 )
+_WHITENED = (
+    "Before each fit, volumes were multiplied by the inverse square root of the noise covariance between "
+    "voxels, estimated from the spread within blocks of that fold's training runs alone (all conditions; "
+    "Ledoit-Wolf shrinkage); weights were mapped back to voxels."
+)
 SELECTED = (
     "Selected are the voxels with a non-zero weight or, for sum-product GAMP, with a posterior inclusion "
     "probability above one half; sum-product GAMP predicts from the posterior means of all voxels, "
@@ -104,11 +109,7 @@ def _processing(steps: Mapping[str, Any], unit: str) -> str:
     elif "lag_trs" in steps or not said:
         said.append("labels were not shifted for the haemodynamic delay")
     text = "; ".join(said)
-    whitened = (
-        " Before each fit, volumes were multiplied by the inverse square root of the noise covariance "
-        "between voxels, estimated from the spread within blocks of that fold's training runs alone (all "
-        "conditions; Ledoit-Wolf shrinkage); weights were mapped back to voxels." if steps.get("whiten") else ""
-    )  # fmt: skip
+    whitened = f" {_WHITENED}" if steps.get("whiten") else ""
     return _sentence(text[0].upper() + text[1:]) + whitened
 
 
