@@ -37,6 +37,7 @@ METHOD_ORDER = (
     "cdn",
     "tron",
     "gamp-sbg-lr",
+    "gamp-l1-lr-cv",
 )
 COLOUR_OF = dict(zip(METHOD_ORDER, COLOURS, strict=True))
 MARKER_OF = dict(zip(METHOD_ORDER, MARKERS, strict=True))

@@ -52,7 +52,8 @@ def _hardly_selecting(results: Results) -> list[str]:
         if empty:
             where = ", ".join(empty)
             out.append(
-                f"{label} selects less than one voxel per fold on {where}: it found none to rely on, and its "
-                "consistency there says nothing."
+                f"{label} selects less than one voxel per fold on {where}: too few samples, or too many "
+                "voxels that say the same, for any single one to be named, and its consistency there says "
+                "nothing. Prediction rests on all voxels together: read accuracy and pattern."
             )
     return out

@@ -1,7 +1,7 @@
 """Names of the methods, written out so that --help need not import them; a test compares them."""
 
 KNOWN_METHODS = (
-    "gamp-bg-lr", "gamp-sbg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", "gamp-l1-lr",
+    "gamp-bg-lr", "gamp-sbg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", "gamp-l1-lr", "gamp-l1-lr-cv",
     "l1-lr-cv", "onebit-cs", "cdn", "tron",
 )  # fmt: skip
 # The paper's four, and the recommended one, which knows that voxels have neighbours.

@@ -225,7 +225,7 @@ def test_checks_without_an_effect_are_one_solve_of_distinct_labels():
 def test_a_spatial_prior_is_refused_in_a_sentence():
     spatial = SimpleNamespace(name="spatial", has_posterior=True, uses_connectivity=True)
     X, y, runs = study(np.random.default_rng(9), n_runs=3, rows=3, n_features=20)
-    with pytest.raises(ValueError, match=r"62 % of data sets.*use carries_information"):
+    with pytest.raises(ValueError, match=r"62 % of checks .*carries_information"):
         planted_check(spatial, X, y, runs)
     assert fdr_refusal(GAMP) == ""
 

@@ -9,12 +9,12 @@ from scipy.special import ndtr, ndtri
 from mvpa_gamp.decoding import PAPER_PAIRS, cross_validate, fold_errors, leave_one_run_out, make_tasks
 from mvpa_gamp.gamp import Hinge, Logistic, Robust, SolverSettings
 from mvpa_gamp.gamp.parameters import parameters
-from mvpa_gamp.methods import METHODS, GampMethod
+from mvpa_gamp.methods import METHODS, GampMethod, L1LogisticCV
 from mvpa_gamp.stability import jaccard
 
 NAMES = [name for name, method in METHODS.items() if isinstance(method, GampMethod)]
 NAMES.remove("gamp-sbg-lr")  # wants a connectivity: test_spatial.py
-SUM_PRODUCT = [name for name in NAMES if name != "gamp-l1-lr"]
+SUM_PRODUCT = [name for name in NAMES if METHODS[name].has_posterior]
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +29,9 @@ def fitted(request, problem):
     return request.param, METHODS[request.param].fit_folds(*problem)
 
 
-def test_five_methods_are_there():
-    assert sorted(NAMES) == ["gamp-bg-hl", "gamp-bg-lr", "gamp-bg-pr", "gamp-bl-lr", "gamp-l1-lr"]
+def test_six_methods_are_there():
+    plain = ["gamp-bg-hl", "gamp-bg-lr", "gamp-bg-pr", "gamp-bl-lr", "gamp-l1-lr", "gamp-l1-lr-cv"]
+    assert sorted(NAMES) == plain
 
 
 def test_support_is_inclusion_above_one_half_or_a_weight(fitted):
@@ -268,3 +269,18 @@ def test_learnt_parameters_of_the_likelihood_are_reported(likelihood, learn, rep
     for name in names:
         before = parameters(likelihood)[name.removeprefix("likelihood.")]
         assert learnt[name].shape == train.shape[1:] and (learnt[name] != before).all()
+
+
+def test_a_penalty_by_cross_validation_gives_the_optimum_at_that_penalty(problem):
+    """The named alternative to expectation maximisation is the solution of l1-lr-cv with an intercept."""
+    X, y, train, runs = problem
+    found = METHODS["gamp-l1-lr-cv"].fit_folds(X, y, train, runs)
+    expected = L1LogisticCV(fit_intercept=True).fit_folds(X, y, train, runs)
+    np.testing.assert_allclose(found.parameters["prior.rate"], expected.parameters["lambda"])
+    np.testing.assert_allclose(found.coef, expected.coef, atol=5e-3 * np.abs(expected.coef).max())
+    assert not METHODS["gamp-l1-lr-cv"].is_batched
+
+
+def test_only_a_laplace_prior_takes_its_penalty_from_a_search():
+    with pytest.raises(ValueError, match="penalty must be 'em', or 'cross-validation' for a Laplace prior"):
+        GampMethod("x", "x", "", Logistic(), "bernoulli-gaussian", penalty="cross-validation")
