@@ -21,7 +21,7 @@ sparsity, consistency, run time), brain maps, a consistency report and one page 
 _EXAMPLES = """\
 examples:
   python -m mvpa_gamp.haxby
-      the paper's six comparisons and four methods on Haxby's data if nilearn's folders
+      the paper's six comparisons and five methods on Haxby's data if nilearn's folders
       hold them, else on a simulated phantom of the same shape (no network needed)
   python -m mvpa_gamp.haxby --data-dir ~/nilearn_data --participant-label 2 --mask vt
       subject 2, ventral temporal mask

@@ -130,7 +130,7 @@ def test_the_page_shows_all_of_it(inferred):
     page = (inferred / "index.html").read_text()
     row = row_of(inferred)
     for words in (
-        'id="inference"', "Is it better than chance?", "Which voxels are needed given the others", "How many runs",
+        'id="inference"', "Is it better than chance?", "Which voxels are needed given", "How many runs",
         f'<data value="{row["p_value"]}">', "Not tested here: OneBitCS", "Phipson", "Newton", "stat-logpfwe",
         "Which voxels carry information",
     ):  # fmt: skip
