@@ -190,6 +190,8 @@ def inference_lines(results: Results) -> str:
         if row["fdr_voxels"] != MISSING:
             check = row["fdr_verdict"].split(":")[0]
             said.append(f"{row['fdr_voxels']} voxels at FDR {asked['fdr']:g} ({check[0].lower()}{check[1:]})")
+        elif row["fdr_verdict"] != MISSING:
+            said.append(f"no voxels are named at FDR {asked['fdr']:g} (the page says why)")
         if row["curve"] != MISSING:
             said.append("learning curve measured")
         lines.append(f"{row['comparison']}, {results.labels[row['method']]}: {'; '.join(said)}")
