@@ -75,8 +75,8 @@ print(f"by chance the precision is {by_chance:.2f}")
 # Read the differences with their standard errors: eight runs of a small phantom hardly tell a point or two
 # of error from none, and folds share training runs, which makes the standard errors a little too small. What
 # neighbours do for the *map* is plain: planted voxels lie together, and their average precision rises.
-# Whitening does not help here, where little noise is shared. On real volumes it does: :doc:`/reproduction`
-# has 28 pairs of categories of Haxby's data, with and without neighbours and whitening.
+# Whitening does not lower the error of this phantom. On real volumes it does: :doc:`/reproduction` has 28
+# pairs of categories of Haxby's data, with and without neighbours and whitening.
 #
 # One slice
 # ---------
