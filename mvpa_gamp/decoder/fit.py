@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from nilearn.maskers import NiftiMasker
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.utils.validation import check_memory
 
 from mvpa_gamp.decoder.images import CLEANING, build_masker, check_mask_grid, extract, open_images
@@ -139,16 +138,15 @@ def _whitened_pairs(
     names = np.array([f"c{code}" for code in codes])
     pairs = [(f"c{i}", f"c{j}") for i, j in class_pairs(int(codes.max()) + 1)]
     tasks, blocks = make_tasks(names, pairs), blocks_of_volumes(codes, runs, places)
-    found = fit_whitened([method], X, blocks, tasks, runs, splits.folds, graph)
-    return tuple(_of_all_rows(found[method.name, task.name], X, splits.folds) for task in tasks)
+    found = fit_whitened([method], X, blocks, tasks, runs, splits.folds, graph, every_fold=True)
+    return tuple(_of_all_rows(found[method.name, task.name], method, X, splits.folds) for task in tasks)
 
 
-def _of_all_rows(fits: FoldFits, X: NDArray, folds: Folds) -> FoldFits:
+def _of_all_rows(fits: FoldFits, method: GampMethod, X: NDArray, folds: Folds) -> FoldFits:
     """Answers to images of every class, which the coupling of pairs needs: decisions are X w + b."""
     decision = np.asarray(X @ fits.coef + fits.intercept, dtype=float)
-    return replace(
-        fits, decision=decision, proba=expit(decision), tested=folds.tested, held_out=folds.held_out
-    )
+    proba = method.likelihood.predict_proba(decision, np.full_like(decision, _NO_VARIANCE))
+    return replace(fits, decision=decision, proba=proba, tested=folds.tested, held_out=folds.held_out)
 
 
 def answers(data: Decoded, rows: NDArray) -> Answers:

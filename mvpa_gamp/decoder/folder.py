@@ -27,7 +27,9 @@ def write_folder(
     of all classes carry ``contrast-all``. ``permutation`` is a test of all classes together.
     """
     folder, data, tasks = ResultsFolder(Path(root)), decoder._data, decoder_tasks(decoder)
-    who = Subject(entity(subject), decoder.mask_img_, _banner(subject), data.groups, data.rows)
+    who = Subject(
+        entity(subject), decoder.mask_img_, _banner(subject), data.groups, data.rows, whitened=decoder.whiten
+    )
     write_start(folder, who, data.mean_img)
     records = [
         write_cell(Cell(folder, who, task, data.method), fits.at(task.rows))
@@ -71,7 +73,7 @@ def _about(decoder: Any) -> About:
     data = decoder._data
     counts = np.bincount(data.codes)
     settings = {name: value for name, value in decoder.get_params(deep=False).items() if name != "mask"}
-    cleaning = ("smoothing_fwhm", "high_pass", "low_pass", "detrend", "standardize")
+    cleaning = ("whiten", "smoothing_fwhm", "high_pass", "low_pass", "detrend", "standardize")
     return About(
         data={
             "source": "images",

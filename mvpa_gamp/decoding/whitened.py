@@ -25,13 +25,14 @@ def fit_whitened(
     runs: Any,
     folds: Folds | None = None,
     connectivity: Any = None,
+    every_fold: bool = False,
 ) -> dict[Key, FoldFits]:
     """Fit every method to every comparison, on X whitened by the noise of each fold's own training rows.
 
     X (M, N), ``blocks`` and ``runs`` (M,) are those of the whole study, so that blocks of conditions outside
     of a comparison tell about the noise too. Folds leave one run of the study out unless given (M rows); a
-    comparison goes without the folds that hold out none of its rows. The last column of each record is the
-    refit, whitened on all rows. Records are found by the names of method and task.
+    comparison goes without the folds that hold out none of its rows, unless ``every_fold``. The last column
+    of each record is the refit, whitened on all rows. Records are found by the names of method and task.
 
     ``coef`` is mapped back to voxels, C^(-1/2) v, so that ``decision`` is X @ coef + intercept as ever, and
     ``pattern`` is that of the measured X. ``support`` and ``inclusion`` are those of whitened voxels, each a
@@ -50,7 +51,7 @@ def fit_whitened(
     """
     runs = np.asarray(runs)
     folds = leave_one_run_out(runs) if folds is None else folds
-    used = [_columns_of(task, folds) for task in tasks]
+    used = [_columns_of(task, folds) | every_fold for task in tasks]
     needed = np.unique(np.concatenate([task.rows for task in tasks]))
     train = np.hstack([folds.train, np.ones((runs.size, 1), dtype=bool)])
     parts: dict[Key, list[FoldFits]] = {(m.name, task.name): [] for task in tasks for m in methods}

@@ -21,7 +21,7 @@ from mvpa_gamp.results.manifest import missing_files, result_files
 from mvpa_gamp.results.reader import read_results
 
 PAIRS = {"faceMinusHouse": ("face", "house"), "faceMinusCat": ("face", "cat")}
-N, SEED = 60, 3  # in six runs there are 64 labellings: random ones are drawn
+N, SEED = 99, 3  # in eight runs there are 256 labellings: random ones are drawn
 ENDINGS = ("stat-corr_statmap.nii.gz", "stat-logpfwe_statmap.nii.gz", "mask.nii.gz")
 
 
@@ -31,16 +31,16 @@ def options(tiny, out, *more):
 
 
 @pytest.fixture(scope="module")
-def six_runs(make_tiny, tmp_path_factory):
-    return make_tiny(tmp_path_factory.mktemp("six"), n_runs=6)
+def eight_runs(make_tiny, tmp_path_factory):
+    return make_tiny(tmp_path_factory.mktemp("eight"), n_runs=8)
 
 
 @pytest.fixture(scope="module")
-def told(six_runs, tmp_path_factory):
+def told(eight_runs, tmp_path_factory):
     """A results folder, and what the terminal showed."""
     out = tmp_path_factory.mktemp("informed") / "results"
     with redirect_stdout(io.StringIO()) as said:
-        assert main(options(six_runs, out, "--permutations", str(N), "--quiet")) == 0
+        assert main(options(eight_runs, out, "--permutations", str(N), "--quiet")) == 0
     return out, said.getvalue()
 
 
@@ -50,9 +50,9 @@ def informed(told):
 
 
 @pytest.fixture(scope="module")
-def direct(six_runs):
+def direct(eight_runs):
     """The maps of the same samples, without the command."""
-    samples = load_samples(six_runs.bold, six_runs.labels, six_runs.mask)
+    samples = load_samples(eight_runs.bold, eight_runs.labels, eight_runs.mask)
     blocks = blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)
     return {
         task.name: carries_information(
