@@ -13,7 +13,7 @@ at faces, houses, cats and other things. Everything made from it says so in its 
 # In a shell this is::
 #
 #     python -m mvpa_gamp.haxby --phantom --phantom-shape 20 24 16 \
-#         --pairs face:house cat:chair --methods gamp-bg-lr l1-lr-cv --out phantom-results
+#         --pairs face:house cat:chair --methods gamp-sbg-lr l1-lr-cv --out phantom-results
 #
 # Here it is called from Python, in a temporary folder. ``--phantom-shape`` makes the phantom small; without
 # it, it has Haxby's 40 x 64 x 64 voxels, and the command takes about two minutes instead of seconds.
@@ -30,7 +30,7 @@ from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
 
 folder = Path(tempfile.mkdtemp()) / "phantom-results"
 options = "--phantom --phantom-shape 20 24 16 --pairs face:house cat:chair"
-methods = "--methods gamp-bg-lr l1-lr-cv"
+methods = "--methods gamp-sbg-lr l1-lr-cv"
 exit_code = main([*options.split(), *methods.split(), "--out", str(folder)])
 
 # %%
@@ -50,7 +50,7 @@ for path in sorted(folder.iterdir()):
 # The subject's folder holds the maps as NIfTI files with the grid of the mask, for any viewer. ``pip`` is
 # the probability that a voxel's weight is not zero (:doc:`what each map means </maps>`).
 
-for path in sorted(folder.glob("sub-phantom/*face*gampBgLr_*")):
+for path in sorted(folder.glob("sub-phantom/*face*gampSbgLr_*")):
     print(path.name)
 
 # %%
