@@ -37,8 +37,8 @@ def _unbalanced(results: Results) -> list[str]:
             chance = 100 * min(counts) / sum(counts)
             out.append(
                 f"{task['label']} is unbalanced, {counts[0]} against {counts[1]} volumes: always saying the "
-                f"more frequent category errs in {chance:.0f} %. Compare errors with that; methods without "
-                "an intercept cannot use the imbalance."
+                f"more frequent category has an error rate of {chance:.0f} %. Compare errors with that; "
+                "methods without an intercept cannot use the imbalance."
             )
     return out
 

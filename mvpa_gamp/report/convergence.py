@@ -30,7 +30,7 @@ def convergence_section(results: Results) -> str:
             + f'<td class="name wrap">{text(said)}</td>'
         )
         before = contrast
-    caption = text("One line per comparison and method; each fold's own status stands in its folds table.")
+    caption = text("One line per comparison and method; each fold's own status is in its folds table.")
     return section("convergence", "Convergence", table([top], body, caption))
 
 

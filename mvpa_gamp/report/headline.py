@@ -93,7 +93,7 @@ def _paper_table(results: Results, subject: str) -> str:
         "The best value of each group of columns is bold; differences smaller than the standard errors "
         "cannot be told apart here. A sparser selection is not better as such. "
         + SELECTED
-        + " Every number stands in summary.tsv, run "
+        + " Every number is in summary.tsv, run "
         "times in timings.tsv."
     )
     return table(head, body, caption, "paper")

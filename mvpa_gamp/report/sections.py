@@ -107,7 +107,7 @@ def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
             body.append(cell(label, "name") + "".join(cell(value) for value in cells))
     caption = text(
         "Voxels of the refit that touch (faces, edges or corners) form a cluster; coordinates are in the "
-        f"space of the image's affine ({results.study['data']['space']}). All clusters stand in the clusters "
+        f"space of the image's affine ({results.study['data']['space']}). All clusters are in the clusters "
         "table of the subject's folder."
     )
     return table([top], body, caption)

@@ -28,7 +28,6 @@ _MEANING = {
 }
 _WHITENED = {
     "weight": "Noise was whitened; weights are mapped back to voxels.",
-    "weightsd": "Noise was whitened; deviations are those of whitened voxels.",
     "pip": "Noise was whitened; probabilities are those of whitened voxels, mixtures of a voxel and those "
     "whose noise it shares.",
     "selfreq": "Noise was whitened; selections are those of whitened voxels, mixtures of a voxel and those "

@@ -62,7 +62,8 @@ def add_study(group: Any, default_pairs: str) -> None:
     group.add_argument(
         "--whiten",
         action="store_true",
-        help="whiten the noise of neighbouring voxels, estimated on the training runs of each fold",
+        help="whiten the noise that voxels share, estimated on the training runs of each fold (not with "
+        "--permutations, --fdr, --learning-curve)",
     )
     group.add_argument("--seed", type=int, metavar="N", help="seed of everything random (default 0)")
     group.add_argument("--fold-maps", action="store_true", help="also write the maps of every fold")
@@ -74,7 +75,8 @@ def add_inference(group: Any) -> None:
         "--permutations",
         type=int,
         metavar="N",
-        help="permutation test: labels exchanged in blocks within runs, N times (default: none)",
+        help="permutation test: labels exchanged in blocks within runs, N times; also writes which "
+        "voxels carry information about the labels (default: none)",
     )
     group.add_argument(
         "--max-inclusion",
@@ -85,7 +87,8 @@ def add_inference(group: Any) -> None:
         "--fdr",
         type=float,
         metavar="RATE",
-        help="select voxels at this expected false-discovery rate, and check it with planted effects",
+        help="select voxels at this expected false-discovery rate, and check it with planted effects "
+        "(not gamp-sbg-lr)",
     )
     group.add_argument(
         "--learning-curve",
