@@ -117,7 +117,9 @@ def test_held_out_labels_are_not_used():
 @pytest.mark.parametrize("ask", [cross_validate, permutation_test, learning_curve])
 def test_without_neighbours_the_methods_own_sentence_is_said(ask):
     X, y, runs, _ = smooth_noise(np.random.default_rng(4))
-    sentence = r"gamp-sbg-lr needs to know which features are neighbours, got connectivity=None\. Give a sparse"
+    sentence = (
+        r"gamp-sbg-lr needs to know which features are neighbours, got connectivity=None\. Give a sparse"
+    )
     with pytest.raises(ValueError, match=sentence):
         ask(SPATIAL, X, y, runs)
 

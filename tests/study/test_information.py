@@ -132,9 +132,7 @@ def test_the_row_of_a_comparison_sums_it_up(informed, direct):
 def test_the_folder_promises_these_files(informed, tmp_path):
     results = read_results(informed)
     promised = {path.relative_to(informed).as_posix() for path in result_files(results)}
-    written = {
-        path.relative_to(informed).as_posix() for path in informed.rglob("sub-*") if "information" in path.name
-    }
+    written = {path.relative_to(informed).as_posix() for path in informed.rglob("sub-*_*information*")}
     assert len(written) == 2 * (3 + 3 + 1) + 1 and written <= promised
     listed = {row["path"] for row in read_tsv(informed / "logs" / "manifest.tsv")}
     assert written <= listed

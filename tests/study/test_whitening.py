@@ -190,7 +190,8 @@ def test_means_of_blocks_have_no_noise_to_whiten(bids_tree, tmp_path, capsys):
     out = tmp_path / "out"
     given = ("--participant-label", "01", "--methods", "onebit-cs", "--contrasts", "face:house", "--quiet")
     asked = ("--samples", "block", "--whiten")
-    assert app([str(bids_tree.root), str(out), "participant", *given, *asked]) == 1  # like any participant that cannot be analysed
+    code = app([str(bids_tree.root), str(out), "participant", *given, *asked])
+    assert code == 1  # as with any participant that cannot be analysed
     assert "--whiten needs several volumes of every block" in capsys.readouterr().err
     assert not list(out.rglob("*statmap*")) and not list(out.rglob("*_fits.npz"))
 
