@@ -49,12 +49,13 @@ def check_inference(settings: StudySettings, methods: Sequence[Method]) -> None:
     for option, wanted, fact, kind in (
         ("--permutations", settings.permutations, "is_batched", "GAMP methods"),
         ("--max-inclusion", settings.max_inclusion, "has_posterior", of_inclusion),
+        ("--fdr", settings.fdr is not None, "has_posterior", of_inclusion),
         ("--learning-curve", settings.learning_curve, "is_batched", "GAMP methods"),
     ):
         if wanted and not any(getattr(method, fact) for method in methods):
             names = ", ".join(method.name for method in methods)
             raise StudyError(f"{option} is for {kind}, got {names}. Add gamp-bg-lr to --methods.")
-    refusals = [fdr_refusal(method) for method in methods]
+    refusals = [fdr_refusal(method) for method in methods if method.has_posterior]
     if settings.fdr is not None and all(refusals):
         raise StudyError(f"--fdr: {refusals[-1]}")
 

@@ -130,7 +130,7 @@ def test_the_page_shows_all_of_it(inferred):
     page = (inferred / "index.html").read_text()
     row = row_of(inferred)
     for words in (
-        'id="inference"', "Is it better than chance?", "Which voxels, at which rate", "How many runs",
+        'id="inference"', "Is it better than chance?", "at which rate of false discoveries?", "How many runs",
         f'<data value="{row["p_value"]}">', "Not tested here: OneBitCS", "Phipson", "Newton", "stat-logpfwe",
     ):  # fmt: skip
         assert words in page, words
