@@ -107,7 +107,8 @@ def _processing(steps: Mapping[str, Any], unit: str) -> str:
     whitened = (
         " Before each fit, volumes were multiplied by the inverse square root of the noise covariance "
         "between voxels, estimated from the spread within blocks of that fold's training runs alone "
-        "(all conditions; Ledoit-Wolf shrinkage); weights were mapped back to voxels." if steps.get("whiten") else ""
+        "(all conditions; Ledoit-Wolf shrinkage); weights were mapped back to voxels."
+        if steps.get("whiten") else ""
     )  # fmt: skip
     return _sentence(text[0].upper() + text[1:]) + whitened
 
