@@ -26,7 +26,7 @@ QUICK = ("--methods", "onebit-cs", "--contrasts", "face:house", "--quiet")
 # BIDS's order of entities in what the command writes.
 WRITTEN = re.compile(
     r"(?:sub-[0-9A-Za-z]+_)?(?:contrast-[0-9A-Za-z]+_)?(?:desc-[0-9A-Za-z]+_)?(?:stat-[0-9A-Za-z]+_)?"
-    r"(?:statmap|mask|boldref|folds|predictions|jaccard|consistency|confusion|clusters|inference|permutations)\.(?:nii\.gz|json|tsv)"
+    r"(?:statmap|mask|boldref|folds|predictions|jaccard|consistency|confusion|clusters|inference|permutations|information|voxels)\.(?:nii\.gz|json|tsv)"
 )
 
 # Ends the process with SIGKILL in the moment the fourth unit would be stored: in the second participant.
