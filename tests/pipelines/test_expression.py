@@ -102,7 +102,9 @@ def test_a_file_is_read_and_called_real(tmp_path):
 
 
 def test_all_methods_are_compared_under_their_own_names():
-    assert set(METHOD_NAMES) == {name for name in METHODS if not METHODS[name].uses_connectivity}
+    assert set(METHOD_NAMES) == {
+        name for name in METHODS if not METHODS[name].uses_connectivity and name != "gamp-l1-lr-cv"
+    }
     assert all(method_of(name).name == name for name in METHOD_NAMES)
 
 
