@@ -48,5 +48,5 @@ def load_fits(path: Path) -> tuple[FoldFits, str]:
 
 def load_arrays(path: Path) -> dict[str, NDArray]:
     """All arrays of a stored file; one of ``DAMAGED`` is raised where it cannot be read."""
-    with np.load(path, allow_pickle=False) as stored:
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
         return {name: stored[name] for name in stored.files}
