@@ -28,6 +28,10 @@ from mvpa_gamp.results.reader import Results, read_results
 _PHANTOM = (
     "Everything on this page was computed from simulated volumes; none of it is a finding about a brain."
 )
+_WHITENED = (
+    "Weights are mapped back to voxels; inclusion probabilities and selections are those of whitened voxels, "
+    "each a mixture of a voxel and those whose noise it shares; weights have no standard deviations."
+)
 # Nothing may be fetched and no script may run, whatever a label contains.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
@@ -150,6 +154,8 @@ def _banners(results: Results) -> str:
     out = ""
     if results.phantom:
         out += banner(str(results.banner), _PHANTOM)
+    if results.study["processing"].get("whiten"):
+        out += banner("Noise whitened", _WHITENED)
     for caution in cautions(results):
         out += banner("Caution", caution)
     failed = [row for row in results.rows if row["status"] != "ok" and row["contrast"] != "average"]
