@@ -41,7 +41,9 @@ def pair_errors(samples: Samples, tasks: Sequence[Task], methods: Sequence[Metho
     for method in methods:
         graph = samples.connectivity if method.uses_connectivity else None
         found = [
-            fold_errors(cross_validate(method, samples.X[t.rows], t.y, samples.runs[t.rows], None, graph), t.y)
+            fold_errors(
+                cross_validate(method, samples.X[t.rows], t.y, samples.runs[t.rows], None, graph), t.y
+            )
             for t in tasks
         ]
         errors[method.name, "as measured"] = 100 * np.array([each.mean() for each in found])

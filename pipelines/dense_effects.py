@@ -126,9 +126,7 @@ def run(options: Options, size: Size) -> dict[str, Any]:
     said = (f"{r['informative_percent']:.2g} %: {r['method']} {r['error_percent']:.1f} %" for r in table)
     record = {"headline": "; ".join(said), "size": asdict(size), "rows": table}
     seconds = time.perf_counter() - began
-    return write_record(
-        options.out / f"{NAME}.json", record, pipeline=NAME, options=options, seconds=seconds
-    )
+    return write_record(options.out / f"{NAME}.json", record, pipeline=NAME, options=options, seconds=seconds)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

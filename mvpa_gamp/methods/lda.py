@@ -86,7 +86,9 @@ class ShrinkageLDA:
         dense = data.X.toarray() if sparse.issparse(data.X) else data.X
         weights = row_weights(data.Y, self.class_weight)
         with block_threads(data.Y.shape[1], per_thread=1) as over_columns:
-            fits = list(over_columns(lambda k: _fit(dense, data.Y[:, k], weights[:, k]), range(len(weights.T))))
+            fits = list(
+                over_columns(lambda k: _fit(dense, data.Y[:, k], weights[:, k]), range(len(weights.T)))
+            )
         coef = np.column_stack([fit.coef for fit in fits])
         intercept = np.array([fit.intercept for fit in fits])
         decision = np.zeros((len(dense), len(fits))) + intercept

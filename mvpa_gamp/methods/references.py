@@ -23,8 +23,7 @@ FAN_2008 = (
     "classification. Journal of Machine Learning Research 9, 1871–1874."
 )
 CORTES_1995 = (
-    "Cortes C, Vapnik V (1995). Support-vector networks. Machine Learning 20, 273–297. "
-    "doi:10.1007/BF00994018"
+    "Cortes C, Vapnik V (1995). Support-vector networks. Machine Learning 20, 273–297. doi:10.1007/BF00994018"
 )
 LEDOIT_2004 = (
     "Ledoit O, Wolf M (2004). A well-conditioned estimator for large-dimensional covariance matrices. "

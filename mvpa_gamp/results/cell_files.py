@@ -162,13 +162,15 @@ def _write_maps(cell: Cell, fits: FoldFits) -> tuple[str, ...]:
         cell.write_map(desc, stat, values[:, -1], "refit on all samples")
         mean = np.asarray(values[:, :n_folds].mean(axis=1, dtype=np.float64))
         cell.write_map(f"{desc}FoldMean", stat, mean, f"mean over {n_folds} folds")
-    cell.write_map(desc, "selfreq", fits.frequency, f"over {n_folds} folds")
+    selects = not fits.folds.support.all()  # of a method that weighs every voxel nothing is selected
+    if selects:
+        cell.write_map(desc, "selfreq", fits.frequency, f"over {n_folds} folds")
     held_out = fits.held_out if cell.subject.fold_maps and fits.held_out is not None else ()
     for k, run in enumerate(held_out):
         for stat in known.keys() - {"pattern"}:
             which = f"fold {k + 1}, run {run} held out"
             cell.write_map(f"{desc}Fold{k + 1:02d}", stat, known[stat][:, k], which)
-    return (*known, "selfreq")
+    return (*known, "selfreq") if selects else tuple(known)
 
 
 def _write_tables(cell: Cell, fits: FoldFits) -> None:
@@ -241,7 +243,9 @@ def _confusion_rows(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
 
 
 def _clusters(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
-    """Clusters that the refit's selected voxels form."""
+    """Clusters that the refit's selected voxels form; none where every voxel has a weight."""
     refit, subject = fits.refit, cell.subject
+    if refit.support.all():
+        return []
     affine = np.asarray(subject.mask_img.affine)
     return cluster_rows(refit.support[:, 0], refit.coef[:, 0], fits.frequency, subject.mask, affine)

@@ -14,8 +14,10 @@ CONSISTENCY_COLUMNS = (
     "contrast", "comparison", "method", "folds", "folds_selecting", "voxels", "sparsity_percent",
     "consistency_percent", "chance_consistency_percent", "kuncheva",
     "nogueira", "nogueira_variance", "nogueira_low", "nogueira_high",
-    "voxels_in_every_fold", "voxels_in_any_fold",
+    "voxels_in_every_fold", "voxels_in_any_fold", "note",
 )  # fmt: skip
+
+NO_SELECTION = "Every voxel has a weight: nothing was selected, so folds have no selection to agree on."
 
 
 def consistency(support: NDArray) -> dict[str, Any]:
@@ -23,17 +25,20 @@ def consistency(support: NDArray) -> dict[str, Any]:
 
     ``consistency_percent`` is the paper's: the mean Jaccard index over ordered pairs of folds, where two
     empty selections count as equal. ``folds_selecting`` counts the folds that selected something, but not
-    every voxel: without most of them consistency says nothing.
+    every voxel: without most of them consistency says nothing. Where all folds use every voxel nothing was
+    selected: overlaps are NaN, and ``note`` says why.
     """
     stability = nogueira(support)
     times, sizes = support.sum(axis=1), support.sum(axis=0)
+    overlap = math.nan if support.all() else 100 * jaccard(support)
+    by_chance = math.nan if support.all() else 100 * jaccard_chance(support)
     return {
         "folds": support.shape[1],
         "folds_selecting": int(((sizes > 0) & (sizes < len(support))).sum()),
         "voxels": float(sizes.mean()),
         "sparsity_percent": 100 * float(support.mean()),
-        "consistency_percent": 100 * jaccard(support),
-        "chance_consistency_percent": 100 * jaccard_chance(support),
+        "consistency_percent": overlap,
+        "chance_consistency_percent": by_chance,
         "kuncheva": kuncheva(support),
         "nogueira": stability.estimate,
         "nogueira_variance": stability.variance,
@@ -41,13 +46,15 @@ def consistency(support: NDArray) -> dict[str, Any]:
         "nogueira_high": stability.high,
         "voxels_in_every_fold": int((times == support.shape[1]).sum()),
         "voxels_in_any_fold": int((times > 0).sum()),
+        "note": NO_SELECTION if support.all() else None,
     }
 
 
 def overlap_rows(support: NDArray, held_out: NDArray) -> tuple[list[str], list[dict[str, Any]]]:
-    """Columns and rows of the Jaccard matrix; rows and columns are named by the run held out."""
+    """Columns and rows of the Jaccard matrix, named by the run held out; NaN where nothing is selected."""
     names = [f"run_{run}" for run in held_out]
     matrix = np.asarray(jaccard_matrix(support))
+    matrix = np.full_like(matrix, np.nan) if support.all() else matrix
     rows = [
         {"held_out_run": run, **dict(zip(names, line, strict=True))}
         for run, line in zip(held_out, matrix, strict=True)
