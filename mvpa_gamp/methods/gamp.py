@@ -85,19 +85,37 @@ class GampMethod:
         return "free" if self.settings.intercept else "none"
 
     def fit_folds(
-        self, X: Any, y: NDArray, train: NDArray, runs: NDArray, connectivity: Any = None
+        self,
+        X: Any,
+        y: NDArray,
+        train: NDArray,
+        runs: NDArray,
+        connectivity: Any = None,
+        weights: Any = None,
     ) -> FoldFits:
-        """Fit one classifier per column of ``train``; see ``FoldFits`` for the contract."""
+        """Fit one classifier per column of ``train``; see ``FoldFits`` for the contract.
+
+        ``weights`` (M,) or (M, B) are how often each training row counts; None: once.
+        """
         began = time.perf_counter()
         X, Y, train, _ = check_fold_input(X, y, train, runs)
-        design = Design(X, train, center="train", connectivity=self._graph(connectivity))
+        graph = self._graph(connectivity)
+        design = Design(X, train, center="train", connectivity=graph, weights=weights)
         prior = start(self.prior, design, Y, self.likelihood, self.settings.mode)
         learn: dict[str, Any] = {"learn_likelihood": self.learn_likelihood}
         if self.penalty == _BY_SEARCH:
+            self._refuse_weights(weights)
             searched = L1LogisticCV(fit_intercept=self.settings.intercept).fit_folds(X, Y, train, runs)
             prior, learn["learn_prior"] = replace(prior, rate=searched.parameters["lambda"]), ()
         tuned = fit_em(design, Y, self.likelihood, prior, self.settings, **learn)
         return self._fold_fits(tuned, time.perf_counter() - began)
+
+    def _refuse_weights(self, weights: Any) -> None:
+        if weights is not None:
+            raise ValueError(
+                f"{self.name} chooses its penalty by a search in which every row counts once, got weights. "
+                "Use gamp-l1-lr, which learns it from the weighted rows, or leave the weights out."
+            )
 
     def _graph(self, connectivity: Any) -> Any:
         """The connectivity, if this method wants one."""
