@@ -145,8 +145,8 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> NDArray:
         """Two classes: log-odds of the second (n,), averaged over the posterior of the score.
 
-        The score is ``X @ coef_.T + intercept_``; max-sum mode, without a posterior, gives it as it is. More than two classes: the logarithm
-        of the coupled probability of every class, (n, n_classes).
+        The score is ``X @ coef_.T + intercept_``; max-sum mode, without a posterior, gives it as it is. More
+        than two classes: the logarithm of the coupled probability of every class, (n, n_classes).
         """
         odds = self._log_odds(X)
         return odds[:, 0] if len(self.classes_) == 2 else self._coupled(odds).decision

@@ -41,17 +41,16 @@ def pair_errors(samples: Samples, tasks: Sequence[Task], methods: Sequence[Metho
     for method in methods:
         graph = samples.connectivity if method.uses_connectivity else None
         found = [
-            fold_errors(
-                cross_validate(method, samples.X[t.rows], t.y, samples.runs[t.rows], None, graph), t.y
-            )
+            cross_validate(method, samples.X[t.rows], t.y, samples.runs[t.rows], connectivity=graph)
             for t in tasks
         ]
-        errors[method.name, "as measured"] = 100 * np.array([each.mean() for each in found])
-    fits = fit_whitened(
+        rates = [fold_errors(fits, task.y).mean() for fits, task in zip(found, tasks, strict=True)]
+        errors[method.name, "as measured"] = 100 * np.array(rates)
+    whitened = fit_whitened(
         methods, samples.X, blocks_of(samples), tasks, samples.runs, connectivity=samples.connectivity
     )
     for method in methods:
-        rates = [fold_errors(fits[method.name, task.name], task.y).mean() for task in tasks]
+        rates = [fold_errors(whitened[method.name, task.name], task.y).mean() for task in tasks]
         errors[method.name, "whitened"] = 100 * np.array(rates)
     return errors
 

@@ -41,7 +41,7 @@ class _Class(NamedTuple):
 
 @dataclass(frozen=True)
 class ShrinkageLDA:
-    """w = C^-1 (m_1 - m_0), b = log(p_1 / p_0) - w'(m_1 + m_0) / 2, with means m_k, priors p_k of the classes.
+    """w = C^-1 (m_1 - m_0), b = log(p_1 / p_0) - w'(m_1 + m_0) / 2, with means m_k and priors p_k.
 
     C is the mean of the classes' covariances, weighted by their priors; each is that of scaled features,
     shrunk to a multiple of the identity with Ledoit and Wolf's weight, and scaled back, as in scikit-learn's
@@ -86,9 +86,8 @@ class ShrinkageLDA:
         dense = data.X.toarray() if sparse.issparse(data.X) else data.X
         weights = row_weights(data.Y, self.class_weight)
         with block_threads(data.Y.shape[1], per_thread=1) as over_columns:
-            fits = list(
-                over_columns(lambda k: _fit(dense, data.Y[:, k], weights[:, k]), range(len(weights.T)))
-            )
+            columns = zip(data.Y.T, weights.T, strict=True)
+            fits = list(over_columns(lambda column: _fit(dense, *column), columns))
         coef = np.column_stack([fit.coef for fit in fits])
         intercept = np.array([fit.intercept for fit in fits])
         decision = np.zeros((len(dense), len(fits))) + intercept

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from .class_weights import ClassWeight, check_class_weight, row_weights
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input
 from .nested import NestedPlan, choose, nested_plan
@@ -28,6 +29,7 @@ class _Liblinear(ABC):
     tol: float = 1e-4
     max_iter: int = 1000
     seed: int = 0  # of LIBLINEAR's coordinate order
+    class_weight: ClassWeight = None  # multiplies the losses of the rows, and the errors of the inner folds
 
     name: ClassVar[str]
     label: ClassVar[str]
@@ -39,6 +41,9 @@ class _Liblinear(ABC):
     has_posterior: ClassVar[bool] = False
     is_batched: ClassVar[bool] = False
     uses_connectivity: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_class_weight(self.class_weight)
 
     @property
     def description(self) -> str:
@@ -55,7 +60,8 @@ class _Liblinear(ABC):
         start = perf_counter()
         data = check_fold_input(X, y, train, runs)
         plan = nested_plan(data.Y, data.runs)
-        choice = choose(plan, self._scores(data.X, plan))
+        weights = row_weights(plan.labels.T, self.class_weight).T
+        choice = choose(plan, self._scores(data.X, plan), weights)
         outer = plan.labels[plan.outer]
         chosen = [
             self.candidates(data.X, labels)[g] for g, labels in zip(choice.candidate, outer, strict=True)
@@ -101,7 +107,8 @@ class _Liblinear(ABC):
         model.set_params(**_penalty(model, self.l1))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # told by n_iter_, and so by the status
-            return model.fit(X[rows], labels[rows])
+            weights = row_weights(labels[:, None], self.class_weight)[rows, 0]
+            return model.fit(X[rows], labels[rows], sample_weight=weights)
 
     def _status(self, n_iter: int) -> str:
         if n_iter < self.max_iter:
