@@ -193,7 +193,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         inclusion = np.atleast_2d(self.inclusion_prob_)
-        chosen = (inclusion > 0.5 if self.prior_.has_atom else self.coef_ != 0).any(axis=0)
+        chosen: NDArray = np.any(inclusion > 0.5 if self.prior_.has_atom else self.coef_ != 0, axis=0)
         return np.flatnonzero(chosen) if indices else chosen
 
     def _weights(self, X: Any, y: NDArray, codes: NDArray, sample_weight: Any) -> NDArray | None:

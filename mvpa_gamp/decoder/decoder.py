@@ -83,6 +83,10 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         and group) of each fold's training images alone, with Ledoit-Wolf shrinkage. Weights are mapped back
         to voxels; inclusion and selection are those of whitened voxels. Not for single maps per block.
 
+    class_weight : None, "balanced" or dict, default=None
+        Weights of the classes in the likelihood: "balanced" gives both classes of a pair the same total
+        weight in every fold's training images. A dict of weights by class is for two classes.
+
     low_pass : :obj:`float` or None, default=None
         Low-pass filter in Hz, each group by itself when groups are given.
 
@@ -224,6 +228,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         n_jobs: int = 1,
         verbose: int = 0,
         random_state: Any = 0,
+        class_weight: Any = None,
     ) -> None:
         self.method = method
         self.mask = mask
@@ -242,6 +247,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+        self.class_weight = class_weight
 
     # --- fitting
 

@@ -73,7 +73,7 @@ def _about(decoder: Any) -> About:
     data = decoder._data
     counts = np.bincount(data.codes)
     settings = {name: value for name, value in decoder.get_params(deep=False).items() if name != "mask"}
-    cleaning = ("whiten", "smoothing_fwhm", "high_pass", "low_pass", "detrend", "standardize")
+    cleaning = ("whiten", "class_weight", "smoothing_fwhm", "high_pass", "low_pass", "detrend", "standardize")
     return About(
         data={
             "source": "images",

@@ -136,8 +136,24 @@ def _validation(results: Results) -> str:
         f"comparison{'s' * (len(results.tasks) > 1)} ({names}) and judged by {how}; parameters were "
         f"tuned on the training {word}s alone. The error rate is the mean over held-out {word}s, with the "
         f"standard error across {word}s; since folds share training data, {word}s are not independent and "
-        f"the standard error is approximate.{coupled}"
+        f"the standard error is approximate.{coupled}{_weighted(results)}"
     )
+
+
+def _weighted(results: Results) -> str:
+    """How unequal categories were treated, in fitting and in judging."""
+    said = ""
+    if results.study["processing"].get("class_weight"):
+        said += (
+            " In training, samples were weighted so that both categories had the same total weight in every "
+            "fold (weights inversely proportional to the number of training samples)."
+        )
+    if results.leading_measure.name == "balanced accuracy":
+        said += (
+            " As categories were not equally frequent, we report balanced accuracy, the mean of the shares "
+            "of either category that were recognised (chance: 50 %)."
+        )
+    return said
 
 
 def _method(method: Mapping[str, Any]) -> str:

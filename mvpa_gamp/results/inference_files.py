@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mvpa_gamp.decoding.balanced import is_unequal
 from mvpa_gamp.decoding.discoveries import fdr_refusal, select_at_fdr
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve
 from mvpa_gamp.decoding.permutation import PermutationTest, holm
@@ -20,13 +21,15 @@ from mvpa_gamp.results.names import ResultsFolder
 
 _COLUMNS = (
     "contrast", "comparison", "method",
-    "permutations", "accuracy_percent", "null_mean_percent", "p_value", "p_value_holm",
+    "permutations", "measure", "accuracy_percent", "null_mean_percent", "p_value", "p_value_holm",
     "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels", "fdr_holds", "fdr_verdict",
     "curve", "caution", "status",
 )  # fmt: skip
 _CURVE = (
     "n_train_runs", "accuracy", "standard_error", "splits", "predicted", "predicted_low", "predicted_high",
 )  # fmt: skip
+
+_BALANCED = "{} has unequal categories: the accuracy tested is the balanced one."
 
 
 @dataclass(frozen=True)
@@ -105,15 +108,18 @@ def _write_null(cell: Cell, fits: FoldFits, test: PermutationTest) -> dict[str, 
     write_tsv(cell.table("permutations"), *null_rows(test))
     if test.max_inclusion is not None:
         _write_family_wise(cell, fits, test)
+    unequal = is_unequal(cell.task.y)
+    cautions = (_BALANCED.format(cell.task.label) if unequal else "", test.caution)
     return {
         "permutations": test.null.size,
+        "measure": "balanced accuracy" if unequal else "accuracy",
         "accuracy_percent": 100 * test.score,
         "null_mean_percent": 100 * float(test.null.mean()),
         "p_value": test.pvalue,
         "exchanged": test.exchange,
         "labellings": test.n_distinct,
         "fits_not_converged": test.n_failed,
-        "caution": test.caution or None,
+        "caution": " ".join(filter(None, cautions)) or None,
     }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mvpa_gamp.decoding.balanced import is_unequal
 from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS, fdr_refusal
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.permutation import NullStatistics, PermutationPlan, plan_permutations
@@ -46,11 +47,12 @@ def check_inference(settings: StudySettings, methods: Sequence[Method]) -> None:
     if settings.fdr is not None and not 0 < settings.fdr < 1:
         raise StudyError(f"--fdr: expected a rate between 0 and 1, got {settings.fdr:g}. 0.05 is usual.")
     of_inclusion = "GAMP methods with inclusion probabilities"
+    unsearched = "methods without a nested search in every fit (GAMP methods, svm, lda)"
     for option, wanted, fact, kind in (
-        ("--permutations", settings.permutations, "is_batched", "GAMP methods"),
+        ("--permutations", settings.permutations, "is_batched", unsearched),
         ("--max-inclusion", settings.max_inclusion, "has_posterior", of_inclusion),
         ("--fdr", settings.fdr, "has_posterior", of_inclusion),
-        ("--learning-curve", settings.learning_curve, "is_batched", "GAMP methods"),
+        ("--learning-curve", settings.learning_curve, "is_batched", unsearched),
     ):
         if wanted and not any(getattr(method, fact) for method in methods):
             names = ", ".join(method.name for method in methods)
@@ -120,11 +122,11 @@ def _cell_plan(
         plan = plan_permutations(
             y, samples.runs[rows], samples.X.shape[1], settings.permutations, seed=seed, blocks=blocks[rows]
         )
-        keep = settings.max_inclusion and method.has_posterior
+        keep, balanced = settings.max_inclusion and method.has_posterior, is_unequal(y)
         for number, chunk in enumerate(plan.chunks, start=1):
             name = f"permutations {number} of {len(plan.chunks)}"
-            key = f"{settings.permutations} {seed} {keep}"
-            work = NullChunk(method, rows, plan.labels[:, chunk], keep)
+            key = f"{settings.permutations} {seed} {keep}" + " balanced" * balanced
+            work = NullChunk(method, rows, plan.labels[:, chunk], keep, balanced)
             jobs.append(_job(cell, name, work, f"permutations-{number:04d}", key))
     if settings.fdr is not None and not fdr_refusal(method):
         key = f"{settings.fdr} {seed} {NO_EFFECT_REPEATS}"

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mvpa_gamp.decoding.balanced import mean_balanced_accuracy
 from mvpa_gamp.decoding.discoveries import planted_check
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve, learning_curve
 from mvpa_gamp.decoding.permutation import NullStatistics, null_statistics
@@ -25,12 +26,14 @@ class NullChunk(NamedTuple):
     rows: NDArray
     labels: NDArray  # (m, k)
     max_inclusion: bool
+    balanced: bool = False  # whether balanced accuracy is tested, which unequal categories call for
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """Scores of the k label vectors."""
         found = null_statistics(
-            self.method, X, self.labels, runs, max_inclusion=self.max_inclusion, connectivity=connectivity
-        )
+            self.method, X, self.labels, runs, max_inclusion=self.max_inclusion, connectivity=connectivity,
+            score=mean_balanced_accuracy if self.balanced else None,
+        )  # fmt: skip
         inclusion = {} if found.max_inclusion is None else {"max_inclusion": found.max_inclusion}
         return {"score": found.score, "n_failed": np.array(found.n_failed), **inclusion}
 

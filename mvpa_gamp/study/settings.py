@@ -29,7 +29,7 @@ SECTIONS = {
     "bids": ("bids_dir", "derivatives", "task", "space", "samples", "betas", "betas_glob"),
     "data": ("data_dir", "fetch", "participant_label", "mask", "bold", "labels", "phantom", "phantom_shape"),
     "processing": ("lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "detrend", "standardize"),
-    "study": ("pairs", "methods", "whiten", "seed", "fold_maps"),
+    "study": ("pairs", "methods", "whiten", "class_weight", "seed", "fold_maps"),
     "inference": INFERENCE,
 }
 
@@ -45,6 +45,7 @@ class StudySettings:
     pairs: tuple[str, ...] | None = None
     methods: tuple[str, ...] = DEFAULT_METHODS
     whiten: bool = False
+    class_weight: str | None = None
     seed: int = 0
     fold_maps: bool = False
     permutations: int = 0
