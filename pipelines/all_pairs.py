@@ -68,6 +68,20 @@ def summary(errors: Errors, label: str) -> list[dict[str, Any]]:
     return rows
 
 
+def side_by_side(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same with a row per method: as measured, then whitened."""
+    numbers = ("error_percent", "error_se_percent", "difference_percent", "difference_se_percent")
+    out = []
+    for row in (row for row in rows if row["noise"] == "as measured"):
+        whitened = next(r for r in rows if (r["method"], r["noise"]) == (row["method"], "whitened"))
+        out.append({
+            "method": row["method"],
+            **{name: row[name] for name in numbers},
+            **{f"whitened_{name}": whitened[name] for name in numbers},
+        })  # fmt: skip
+    return out
+
+
 def _mean_and_error(values: NDArray) -> tuple[float, float]:
     spread = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else np.nan
     return float(values.mean()), float(spread)
@@ -84,6 +98,7 @@ def run(
     errors = pair_errors(samples, tasks, [METHODS[name] for name in names])
     rows, stem = summary(errors, source.label), f"{NAME}_{source.word}"
     write_table(options.out / f"{stem}.csv", rows)
+    write_table(options.out / f"{stem}_table.csv", side_by_side(rows))
     pairs = [
         {"comparison": task.label, "method": method, "noise": noise, "error_percent": values[k]}
         for (method, noise), values in errors.items()

@@ -61,8 +61,9 @@ class _Liblinear(ABC):
         data = check_fold_input(X, y, train, runs)
         plan = nested_plan(data.Y, data.runs)
         weights = row_weights(plan.labels.T, self.class_weight).T
-        choice = choose(plan, self._scores(data.X, plan), weights)
-        outer = plan.labels[plan.outer]
+        labels = plan.labels * weights
+        choice = choose(plan, self._scores(data.X, plan, labels), weights)
+        outer = labels[plan.outer]
         chosen = [
             self.candidates(data.X, labels)[g] for g, labels in zip(choice.candidate, outer, strict=True)
         ]
@@ -83,17 +84,17 @@ class _Liblinear(ABC):
             proba=expit(decision),
         )
 
-    def _scores(self, X: Any, plan: NestedPlan) -> NDArray:
+    def _scores(self, X: Any, plan: NestedPlan, labels: NDArray) -> NDArray:
         """Decision values (G, U, M) of every candidate and fit that tuning needs, NaN for the other fits."""
         scores = np.full((self.n_values, *plan.labels.shape), np.nan)
         for fit in {fold.fit for folds in plan.inner for fold in folds}:
-            for g, C in enumerate(self.candidates(X, plan.labels[fit])):
-                scores[g, fit] = self._fit(X, plan.labels[fit], C).decision_function(X)
+            for g, C in enumerate(self.candidates(X, labels[fit])):
+                scores[g, fit] = self._fit(X, labels[fit], C).decision_function(X)
         return scores
 
     @abstractmethod
     def candidates(self, X: Any, labels: NDArray) -> NDArray:
-        """Return the values of C for the training rows, ascending."""
+        """Return the values of C, ascending, for labels (M,): -1/+1 times the weight of the row, or 0."""
 
     def _fit(self, X: Any, labels: NDArray, C: float) -> Any:
         # Imported here: scikit-learn is slow to load and the other methods do not need it.
@@ -107,8 +108,7 @@ class _Liblinear(ABC):
         model.set_params(**_penalty(model, self.l1))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # told by n_iter_, and so by the status
-            weights = row_weights(labels[:, None], self.class_weight)[rows, 0]
-            return model.fit(X[rows], labels[rows], sample_weight=weights)
+            return model.fit(X[rows], np.sign(labels[rows]), sample_weight=np.abs(labels[rows]))
 
     def _status(self, n_iter: int) -> str:
         if n_iter < self.max_iter:
@@ -141,7 +141,8 @@ class CDN(_Liblinear):
 
     def candidates(self, X: Any, labels: NDArray) -> NDArray:
         """Return 1 / lambda, lambda log-spaced from ``top`` to ``bottom`` times 1/2 max_n sum_m |x_mn|."""
-        largest = 0.5 * float(np.max(abs(X[labels != 0]).sum(axis=0)))
+        rows = labels != 0
+        largest = 0.5 * float(np.max(np.abs(labels[rows]) @ abs(X[rows])))
         return 1.0 / (_positive(largest) * np.geomspace(self.top, self.bottom, self.n_values))
 
 
@@ -171,8 +172,8 @@ class TRON(_Liblinear):
 
     def candidates(self, X: Any, labels: NDArray) -> NDArray:
         """Return C log-spaced from ``bottom`` to ``top`` over the mean squared norm of the training rows."""
-        rows = X[labels != 0]
-        squared = float((rows * rows).sum()) / rows.shape[0]
+        rows, weights = X[labels != 0], np.abs(labels[labels != 0])
+        squared = float(weights @ (rows * rows).sum(axis=1)) / float(weights.sum())
         return np.geomspace(self.bottom, self.top, self.n_values) / _positive(squared)
 
 

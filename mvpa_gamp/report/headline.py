@@ -49,8 +49,8 @@ def _overview(results: Results, subject: str) -> str:
         f"{lead.name.capitalize()}: mean over held-out runs ± its standard error across runs (mean of the "
         "comparisons' standard errors). Consistency: mean Jaccard overlap of the voxels selected in two "
         "folds; by chance: what random selections of the same sizes would reach; a dash where a method "
-        "selects nothing, or every voxel, in most folds. Stability: Nogueira's index, 0 for random and 1 for identical "
-        "selections. Run time: all folds and the refit of one comparison."
+        "selects nothing, or every voxel, in most folds. Stability: Nogueira's index, 0 for random and 1 "
+        "for identical selections. Run time: all folds and the refit of one comparison."
     )
     if results.has_truth:
         caption += text(" Planted voxels: area under the precision-recall curve of the refit map.")
