@@ -88,23 +88,24 @@ def _mean_and_error(values: NDArray) -> tuple[float, float]:
 
 
 def run(
-    options: Options, source: Source, own: argparse.Namespace | None = None, methods: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Decode all pairs, write table, pairs and record, and return the record."""
+    options: Options, source: Source, own: argparse.Namespace | None = None, methods: Sequence[str] = (),
+    pairs: Sequence[str] = ("all",),
+) -> dict[str, Any]:  # fmt: skip
+    """Decode all pairs, or those named, write table, pairs and record, and return the record."""
     began = time.perf_counter()
     samples = source.volumes.load()
-    tasks = choose_tasks(("all",), samples)
+    tasks = choose_tasks(pairs, samples)
     names = methods or (TABLE_METHODS if options.full else QUICK_METHODS)
     errors = pair_errors(samples, tasks, [METHODS[name] for name in names])
     rows, stem = summary(errors, source.label), f"{NAME}_{source.word}"
     write_table(options.out / f"{stem}.csv", rows)
     write_table(options.out / f"{stem}_table.csv", side_by_side(rows))
-    pairs = [
+    by_pair = [
         {"comparison": task.label, "method": method, "noise": noise, "error_percent": values[k]}
         for (method, noise), values in errors.items()
         for k, task in enumerate(tasks)
     ]
-    write_table(options.out / f"{stem}_pairs.csv", pairs)
+    write_table(options.out / f"{stem}_pairs.csv", by_pair)
     said = (f"{row['method']} {row['noise']} {row['error_percent']:.1f} %" for row in rows)
     record = {"headline": f"[{source.label}] " + "; ".join(said), "data": source.label, "rows": rows,
               "simulated": samples.is_phantom, "n_voxels": samples.X.shape[1]}  # fmt: skip
