@@ -27,11 +27,11 @@ def unequal(make_tiny, tmp_path_factory):
     """The tiny study with two volumes of every block of faces left, against five of houses."""
     tiny = make_tiny(tmp_path_factory.mktemp("unequal"))
     lines = tiny.labels.read_text().splitlines()
-    faces = [k for k, line in enumerate(lines) if line.startswith("face\t")]
-    for k in faces:
-        if lines[k - 1].startswith("face") and lines[k - 2].startswith(("face", "rest ")):
-            lines[k] = lines[k].replace("face", "rest ")
-    tiny.labels.write_text("\n".join(line.replace("rest ", "rest") for line in lines) + "\n")
+    rest = [
+        line.replace("face", "rest") if lines[k - 2 : k] == [line, line] else line
+        for k, line in enumerate(lines)
+    ]
+    tiny.labels.write_text("\n".join(rest) + "\n")
     return tiny
 
 
