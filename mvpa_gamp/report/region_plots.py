@@ -1,5 +1,6 @@
 """Figures of regions: the first ones of every method, by accuracy, summed inclusion or share of weight."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -7,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mvpa_gamp.report.style import INK, QUIET, RULE, look, svg
-from mvpa_gamp.results.files import number
+from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 
 SHOWN = 15  # regions of a panel
@@ -35,26 +36,23 @@ def region_bars(results: Results, tables: Mapping[str, Rows], chance: float) -> 
         for ax in axes[len(tables) :]:
             ax.set_visible(False)
         for ax, (method, rows) in zip(axes, tables.items(), strict=False):
-            _draw(ax, rows[:SHOWN], chance)
+            _draw(ax, rows, chance)
             ax.set_title(results.labels[method], loc="left")
         return svg(figure, results.banner)
 
 
 def _draw(ax: Axes, rows: Rows, chance: float) -> None:
-    """One panel; the first region on top."""
+    """One panel; the first region on top. Where some were decoded alone, only those are drawn."""
+    tested = [row for row in rows if not math.isnan(number(row.get("accuracy_percent", MISSING)))]
+    rows = (tested or rows)[:SHOWN]
     places = np.arange(len(rows))
-    if any(
-        number(row.get("accuracy_percent", "")) == number(row.get("accuracy_percent", "")) for row in rows
-    ):
+    if tested:
         _draw_accuracies(ax, rows, chance, places)
     else:
-        column = "summed_inclusion" if number(rows[0]["summed_inclusion"]) >= 0 else "weight_share_percent"
-        ax.barh(places, [number(row[column]) for row in rows], height=0.66, color=_BAR)
-        words = {
-            "summed_inclusion": "summed inclusion probability",
-            "weight_share_percent": "share of weight (%)",
-        }
-        ax.set_xlabel(words[column])
+        has_inclusion = rows[0]["summed_inclusion"] != MISSING
+        column = "summed_inclusion" if has_inclusion else "weight_share_percent"
+        ax.barh(places, np.nan_to_num([number(row[column]) for row in rows]), height=0.66, color=_BAR)
+        ax.set_xlabel("summed inclusion probability" if has_inclusion else "share of weight (%)")
     ax.set_yticks(places, [_short(row["region"]) for row in rows], color=INK)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
@@ -71,13 +69,13 @@ def _draw_accuracies(ax: Axes, rows: Rows, chance: float, places: np.ndarray) ->
         accuracy, places, xerr=np.nan_to_num(error), fmt="none", ecolor=INK, elinewidth=0.9, capsize=1.8
     )
     ax.axvline(chance, color=QUIET, lw=0.9, ls=(0, (4, 3)))
-    right = np.nan_to_num(accuracy + np.nan_to_num(error), nan=chance)
+    right = accuracy + np.nan_to_num(error)
     for place, row, at in zip(places, rows, right, strict=True):
-        if number(row.get("p_value_fwe", "")) <= LEVEL:
+        if number(row.get("p_value_fwe", MISSING)) <= LEVEL:
             ax.annotate(
                 "*", (at, place), xytext=(4, -4.5), textcoords="offset points", color=INK, fontsize=11
             )
-    left = np.nan_to_num(accuracy - np.nan_to_num(error), nan=chance)
+    left = accuracy - np.nan_to_num(error)
     ax.set_xlim(min(chance - 5, left.min() - 1), max(chance + 10, right.max() + 4))
     ax.set_xlabel("accuracy of the region alone (%), dashed: chance")
 
