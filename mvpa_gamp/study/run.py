@@ -69,7 +69,8 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         regions = find_regions(settings, samples)
         subject = Subject(
             samples.subject, samples.mask_img, samples.banner, samples.runs, samples.volumes,
-            planted_voxels(samples, tasks), settings.fold_maps, settings.whiten, regions,
+            planted_voxels(samples, tasks), settings.fold_maps, settings.whiten, samples.events,
+            regions=regions,
         )  # fmt: skip
         check_whitening(settings, samples)
         cells = plan_cells(output.folder, samples, tasks, methods, settings.whiten)
