@@ -370,6 +370,25 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
             )
         return permute(self._data, n, unit or exchange, _seed(self.random_state), self.n_jobs)
 
+    def regions(self, atlas: Any, labels: Any = "", *, by_region: bool = False, permutations: int = 0) -> Any:
+        """A table of the regions of an atlas for every contrast: what of the maps lies in each.
+
+        ``atlas`` is a labelled volume (image or file, with its table beside it or as ``labels``, a file or a
+        mapping from number to name), the name of an atlas that nilearn has downloaded, or ``Regions``. Sums
+        over regions and "outside the atlas" equal "all voxels". ``by_region`` also decodes from each region
+        alone, in the same folds; ``permutations`` adds p-values, of each region and corrected for all.
+        """
+        check_is_fitted(self)
+        from mvpa_gamp.decoder.regions import region_table
+
+        if self.whiten and (by_region or permutations):
+            raise ValueError(
+                "regions: a whitened voxel mixes several, also of other regions. Decode by region with "
+                "whiten=False."
+            )
+        seed = _seed(self.random_state)
+        return region_table(self._data, self.mask_img_, atlas, labels, by_region, permutations, seed)
+
     def generate_report(
         self,
         title: str | None = None,

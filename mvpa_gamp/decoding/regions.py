@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..methods.fold_fits import Method
 from .crossval import cross_validate, fold_errors
-from .folds import leave_one_run_out
+from .folds import Folds, leave_one_run_out
 from .pairwise import graph_for
 from .permutation import PermutationPlan, null_statistics, plan_permutations
 
@@ -97,13 +97,14 @@ def decode_regions(
     seed: int = 0,
     exchange: str = "block",
     blocks: Any = None,
+    folds: Folds | None = None,
     connectivity: Any = None,
 ) -> RegionTest:
     """Decode from each region alone, leaving one run out, and compare with n permutations of the labels.
 
     X is (M, N), y (M,) in -1/+1, runs (M,); ``regions`` are R lists of voxel numbers. Labels are exchanged
     within runs as in ``permutation_test``, the same for all regions. Without permutations there are no
-    p-values.
+    p-values. Folds leave one run out unless given.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import decode_regions
@@ -118,7 +119,7 @@ def decode_regions(
     plan = plan_regions(y, runs, n, seed=seed, exchange=exchange, blocks=blocks) if n else None
     labels = None if plan is None else plan.labels
     X = np.asarray(X)
-    return join_scores([region_scores(method, X, y, runs, regions, labels, connectivity)], plan)
+    return join_scores([region_scores(method, X, y, runs, regions, labels, connectivity, folds)], plan)
 
 
 def plan_regions(
@@ -136,26 +137,29 @@ def region_scores(
     regions: Sequence[Any],
     labels: NDArray | None = None,
     connectivity: Any = None,
+    folds: Folds | None = None,
 ) -> RegionScores:
     """Accuracies of some regions: of every fold, and of each of the label vectors (M, U) if given."""
-    found = [_one_region(method, X, y, runs, voxels, labels, connectivity) for voxels in regions]
+    folds = leave_one_run_out(runs) if folds is None else folds
+    found = [_one_region(method, X, y, runs, voxels, labels, connectivity, folds) for voxels in regions]
     accuracy, failed, null = zip(*found, strict=True)
     return RegionScores(np.stack(accuracy), np.array(failed), None if labels is None else np.stack(null))
 
 
 def _one_region(
-    method: Method, X: NDArray, y: Any, runs: Any, voxels: Any, labels: NDArray | None, connectivity: Any
-) -> tuple[NDArray, int, NDArray | None]:
+    method: Method, X: NDArray, y: Any, runs: Any, voxels: Any, labels: NDArray | None, connectivity: Any,
+    folds: Folds,
+) -> tuple[NDArray, int, NDArray | None]:  # fmt: skip
     """Fold accuracies (F,), fits that failed, and accuracies (U,) of label vectors."""
     own = np.ascontiguousarray(X[:, voxels])
     graph = connectivity[voxels][:, voxels] if graph_for(method, connectivity) else None
-    fits = cross_validate(method, own, y, runs, connectivity=graph)
+    fits = cross_validate(method, own, y, runs, folds, graph)
     accuracy, failed = 1 - fold_errors(fits, y), int(np.count_nonzero(~fits.folds.converged))
     if labels is None:
         return accuracy, failed, None
-    columns = chunk_columns(own.shape[1], len(own), len(leave_one_run_out(runs).held_out))
+    columns = chunk_columns(own.shape[1], len(own), len(folds.held_out))
     chunks = (labels[:, at : at + columns] for at in range(0, labels.shape[1], columns))
-    parts = [null_statistics(method, own, chunk, runs, connectivity=graph) for chunk in chunks]
+    parts = [null_statistics(method, own, chunk, runs, folds=folds, connectivity=graph) for chunk in chunks]
     failed = sum(part.n_failed for part in parts)
     return accuracy, failed, np.concatenate([part.score for part in parts])
 
