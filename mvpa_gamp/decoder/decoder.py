@@ -250,6 +250,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
         ``groups`` names the run (or subject) of each image. With it every group is cleaned by itself and
         held out once; without it neighbouring volumes reach both sides of a fold and scores are too good.
+        Given run by run, X a list of 4-D images and y a list of their labels, every image is a group.
         """
         data = decode_images(self, X, y, groups, self._say)
         self.classes_, self.n_classes_, self.notes_ = data.classes, len(data.classes), data.notes
@@ -388,6 +389,18 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
             )
         seed = _seed(self.random_state)
         return region_table(self._data, self.mask_img_, atlas, labels, by_region, permutations, seed)
+
+    def view(self, contrast: Any = None, stat: str = "weight", threshold: Any = 1e-6) -> Any:
+        """A map in nilearn's interactive viewer (``view_img``), drawn on the mean of the images.
+
+        ``contrast`` is one of ``contrasts_`` (None: the first), ``stat`` "weight", "weightsd", "pip"
+        (inclusion probability), "pattern" or "selfreq". Voxels below ``threshold`` are left out. The object
+        has nilearn's ``open_in_browser()`` and ``save_as_html(path)``; a notebook shows it.
+        """
+        check_is_fitted(self)
+        from mvpa_gamp.decoder.view import view_map
+
+        return view_map(self, contrast, stat, threshold)
 
     def generate_report(
         self,
