@@ -137,6 +137,7 @@ def read_series(volumes: Volumes, mask: Any, smoothing_fwhm: float | None = None
     """
     first, total, (mask_img, inside) = volumes.images[0], volumes.shape[3], open_mask(mask)
     check_same_grid(mask_img, first, "mask")
+    _check_smoothing(first, smoothing_fwhm)
     values = np.empty((total, int(inside.sum())), dtype=np.float32)
     summed, row = np.zeros(inside.shape), 0
     finite, lost = np.ones(values.shape[1], dtype=bool), np.zeros(total, dtype=int)
@@ -151,6 +152,16 @@ def read_series(volumes: Volumes, mask: Any, smoothing_fwhm: float | None = None
         row = here.stop
     mean = like(first, (summed / total).astype(np.float32))
     return Series(volumes, values, inside, mask_img, mean, finite, lost)
+
+
+def _check_smoothing(image: Any, fwhm: float | None) -> None:
+    """Refuse a kernel wider than the volume: it would take minutes and leave nothing."""
+    widest = float(np.max(np.linalg.norm(image.affine[:3, :3], axis=0) * image.shape[:3]))
+    if fwhm is not None and fwhm > widest:
+        raise DataError(
+            f"smoothing_fwhm: expected at most the size of the volume, {widest:.4g} mm, got {fwhm:g}. "
+            "Lower it (5 is usual)."
+        )
 
 
 def _smooth(block: NDArray, affine: NDArray, fwhm: float | None) -> NDArray:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mvpa_gamp.imaging.errors import DataError
 
 STANDARDIZE = (True, False, None, "zscore_sample", "psc")
+_FINEST, _COARSEST = 1e-3, 1e3  # mm: no volume has finer voxels or is larger
 MIN_VOLUMES = 3  # two volumes are a straight line: detrending leaves rounding errors, z-scores blow them up
 
 
@@ -48,6 +49,11 @@ class Processing:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise DataError(f"{name}: expected a positive number or none, got {value}. Change it.")
+        if self.smoothing_fwhm is not None and not _FINEST <= self.smoothing_fwhm <= _COARSEST:
+            raise DataError(
+                f"smoothing_fwhm: expected a width in mm, from {_FINEST:g} to {_COARSEST:g}, got "
+                f"{self.smoothing_fwhm:g}. Change it (5 is usual)."
+            )
 
     @property
     def cleans(self) -> bool:
