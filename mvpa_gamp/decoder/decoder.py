@@ -256,6 +256,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
         ``groups`` names the run (or subject) of each image. With it every group is cleaned by itself and
         held out once; without it neighbouring volumes reach both sides of a fold and scores are too good.
+        Given run by run, X a list of 4-D images and y a list of their labels, every image is a group.
         """
         data = decode_images(self, X, y, groups, self._say)
         self.classes_, self.n_classes_, self.notes_ = data.classes, len(data.classes), data.notes
@@ -375,6 +376,37 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
                 "cannot share. Test a decoder with whiten=False."
             )
         return permute(self._data, n, unit or exchange, _seed(self.random_state), self.n_jobs)
+
+    def regions(self, atlas: Any, labels: Any = "", *, by_region: bool = False, permutations: int = 0) -> Any:
+        """A table of the regions of an atlas for every contrast: what of the maps lies in each.
+
+        ``atlas`` is a labelled volume (image or file, with its table beside it or as ``labels``, a file or a
+        mapping from number to name), the name of an atlas that nilearn has downloaded, or ``Regions``. Sums
+        over regions and "outside the atlas" equal "all voxels". ``by_region`` also decodes from each region
+        alone, in the same folds; ``permutations`` adds p-values, of each region and corrected for all.
+        """
+        check_is_fitted(self)
+        from mvpa_gamp.decoder.regions import region_table
+
+        if self.whiten and (by_region or permutations):
+            raise ValueError(
+                "regions: a whitened voxel mixes several, also of other regions. Decode by region with "
+                "whiten=False."
+            )
+        seed = _seed(self.random_state)
+        return region_table(self._data, self.mask_img_, atlas, labels, by_region, permutations, seed)
+
+    def view(self, contrast: Any = None, stat: str = "weight", threshold: Any = 1e-6) -> Any:
+        """A map in nilearn's interactive viewer (``view_img``), drawn on the mean of the images.
+
+        ``contrast`` is one of ``contrasts_`` (None: the first), ``stat`` "weight", "weightsd", "pip"
+        (inclusion probability), "pattern" or "selfreq". Voxels below ``threshold`` are left out. The object
+        has nilearn's ``open_in_browser()`` and ``save_as_html(path)``; a notebook shows it.
+        """
+        check_is_fitted(self)
+        from mvpa_gamp.decoder.view import view_map
+
+        return view_map(self, contrast, stat, threshold)
 
     def generate_report(
         self,

@@ -20,6 +20,7 @@ from mvpa_gamp.decoder.labels import (
     groups_to_clean,
     weighted_method,
 )
+from mvpa_gamp.decoder.run_lists import join_runs
 from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.folds import Folds
@@ -84,6 +85,7 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
     masker = build_masker(decoder.mask, _masker_settings(decoder))
     series = open_images(X)
     check_mask_grid(decoder.mask, series)
+    y, groups = join_runs(series.counts, y, groups)
     y = check_images_and_labels(series.shape[3], y)
     groups = check_groups(groups, len(y))
     kept = ~is_ignored(y, decoder.ignore)

@@ -17,6 +17,7 @@ from .permutation import (
     plan_permutations,
 )
 from .planted import PlantedCheck, PlantedEffect
+from .regions import RegionTest, decode_regions, exact_sums
 from .tasks import PAPER_PAIRS, Task, contrast_name, make_tasks, parse_pairs
 from .whitened import fit_whitened
 from .whitening import Whitening, fit_whitening, whitened_folds
@@ -33,12 +34,15 @@ __all__ = [
     "PermutationTest",
     "PlantedCheck",
     "PlantedEffect",
+    "RegionTest",
     "Task",
     "Whitening",
     "blocks_of_volumes",
     "carries_information",
     "contrast_name",
     "cross_validate",
+    "decode_regions",
+    "exact_sums",
     "fdr_refusal",
     "fit_whitened",
     "fit_whitening",

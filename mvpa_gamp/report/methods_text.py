@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.methods.references import ZINIEL_2015
+from mvpa_gamp.report.regions import WESTFALL_YOUNG, regions_text
 from mvpa_gamp.results.reader import Results
 
 _HAXBY = (
@@ -54,6 +55,7 @@ def methods_paragraphs(results: Results) -> list[str]:
         " ".join(_method(method) for method in results.methods) + _intercepts(results.methods),
         _measures(),
         *_inference(results.inference, results.exchanged),
+        *regions_text(results),
         f"Analyses used mvpa_gamp {study['version']}"
         + ("." if study["seed"] is None else f" (random seed {study['seed']})."),
     ]
@@ -64,8 +66,9 @@ def references(results: Results) -> list[str]:
     data = [_HAXBY] if study_is_haxby(results.study) or results.phantom else []
     tests = [_PHIPSON] if results.inference.get("permutations") else []
     rates = [_NEWTON] if results.inference.get("fdr") else []
+    maxima = [WESTFALL_YOUNG] if results.study.get("regions", {}).get("permutations") else []
     described = [method["reference"] for method in results.methods]
-    works = [ZINIEL_2015, *data, *described, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates]
+    works = [ZINIEL_2015, *data, *described, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates, *maxima]
     return list(dict.fromkeys(works))
 
 

@@ -15,6 +15,7 @@ from mvpa_gamp.report.headline import headline_section
 from mvpa_gamp.report.inference import draw_inference, inference_section
 from mvpa_gamp.report.markup import details, paragraph, section, text
 from mvpa_gamp.report.methods_text import methods_paragraphs, references
+from mvpa_gamp.report.regions import draw_regions, regions_section
 from mvpa_gamp.report.sections import (
     comparisons_section,
     confusion_section,
@@ -57,6 +58,7 @@ def draw_figures(results: Results) -> None:
         if results.has_truth:
             write_atomic(folder.figure(f"sub-{sub}_truth.svg"), plots.precision_recall(results, sub))
         draw_inference(results, sub)
+        draw_regions(results, sub)
         for task in results.tasks:
             if results.finished(sub, task["contrast"]):
                 name = f"sub-{sub}_contrast-{task['contrast']}_maps.png"
@@ -72,6 +74,7 @@ def render(results: Results, shown: Results, title: str = "") -> str:
         errors_section(shown),
         *([inference_section(results)] if results.inference else []),
         comparisons_section(shown, left_out=len(results.tasks) - len(shown.tasks)),
+        regions_section(results),
         *([consistency_section(shown)] if results.has_folds else []),
         *([phantom_section(results)] if results.has_truth else []),
         convergence_section(results),
@@ -138,6 +141,7 @@ def _header(results: Results, title: str) -> str:
         "errors": "Errors",
         **({"inference": "Inference"} if results.inference else {}),
         "maps": "Brain maps",
+        **({"regions": "Regions"} if results.study.get("regions") else {}),
         **({"consistency": "Consistency"} if results.has_folds else {}),
         **({"truth": "Planted truth"} if results.has_truth else {}),
         "convergence": "Convergence",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.atlas import Regions
 from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
@@ -70,6 +71,7 @@ class Subject:
     fold_maps: bool = False  # whether maps of every fold are written
     whitened: bool = False  # whether noise was whitened before fitting
     events: Mapping[str, NDArray] = field(default_factory=dict)  # (M,) facts on the event behind each sample
+    regions: Regions | None = None  # of an atlas, at the voxels of the mask
 
     @property
     def mask(self) -> NDArray:
@@ -254,4 +256,8 @@ def _clusters(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
     if refit.support.all():
         return []
     affine = np.asarray(subject.mask_img.affine)
-    return cluster_rows(refit.support[:, 0], refit.coef[:, 0], fits.frequency, subject.mask, affine)
+    rows = cluster_rows(refit.support[:, 0], refit.coef[:, 0], fits.frequency, subject.mask, affine)
+    if subject.regions is None:
+        return rows
+    peaks = [[row[f"peak_{axis}_mm"] for axis in "xyz"] for row in rows]
+    return [{**row, "region": subject.regions.region_at(at)} for row, at in zip(rows, peaks, strict=True)]

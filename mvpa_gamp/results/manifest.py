@@ -10,6 +10,7 @@ from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.information_files import MAPS
 from mvpa_gamp.results.names import ALL_CLASSES, CELL_TABLES, SUBJECT_TABLES
 from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.region_files import region_files
 
 MANIFEST_COLUMNS = ("path", "sha256")
 
@@ -36,6 +37,7 @@ def result_files(results: Results) -> Iterator[Path]:
             yield folder.information(sub, contrast, "voxels.tsv")
         if results.study.get("information"):
             yield folder.subject_table(sub, "information")
+    yield from region_files(results)
     for cell in results.cells():
         overlap = results.row(*cell)["folds"] > 1  # of a single fold there is none
         tables = (name for name in CELL_TABLES if overlap or name != "jaccard")

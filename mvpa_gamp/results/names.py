@@ -95,6 +95,10 @@ class ResultsFolder:
         """Which voxels carry information about a comparison's labels: maps, mask and table."""
         return self.subject_file(subject, f"contrast-{contrast}_desc-information_{ending}")
 
+    def atlas(self, subject: str) -> Path:
+        """The regions of an atlas on the grid of the data; its table has the same name with ``.tsv``."""
+        return self.subject_file(subject, "desc-regions_dseg.nii.gz")
+
     def inference(self, subject: str) -> Path:
         """P-values, selections at a false-discovery rate and learning curves, a row per cell."""
         return self.subject_table(subject, "inference")

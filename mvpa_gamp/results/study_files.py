@@ -97,7 +97,8 @@ def write_tables(
     confusion += extra.get("classes", {}).get("confusion", [])
     write_tsv(folder.subject_table(subject.name, "confusion"), CONFUSION_COLUMNS, confusion)
     clusters = [row for record in records for row in record.clusters]
-    write_tsv(folder.subject_table(subject.name, "clusters"), CLUSTER_COLUMNS, clusters)
+    named = CLUSTER_COLUMNS if subject.regions is None else (*CLUSTER_COLUMNS, "region")  # of the peak
+    write_tsv(folder.subject_table(subject.name, "clusters"), named, clusters)
     rows = [record.summary for record in records]
     rows += average_rows(rows)
     columns = [c for c in SUMMARY_COLUMNS if subject.truth or "average_precision" not in c]

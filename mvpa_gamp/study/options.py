@@ -103,6 +103,28 @@ def add_inference(group: Any) -> None:
     )
 
 
+def add_regions(group: Any) -> None:
+    """Where in the brain, by the names of an atlas."""
+    group.add_argument(
+        "--atlas",
+        metavar="FILE|NAME",
+        help="regions: a labelled 3-D NIfTI in the space of the data, with its table (such as _dseg.tsv) "
+        "beside it; or harvard_oxford, juelich, aal, schaefer_2018[:N], destrieux_2009 where nilearn has "
+        "downloaded them; or phantom (default: no regions)",
+    )
+    group.add_argument(
+        "--atlas-labels",
+        metavar="FILE",
+        help="its table: columns index and name, or a number and a name per line, or a name per line",
+    )
+    group.add_argument(
+        "--by-region",
+        action="store_true",
+        help="also decode from each region alone (GAMP methods), with --permutations tested and corrected "
+        "for all regions",
+    )
+
+
 def add_run(group: Any, out: str) -> None:
     """How the run behaves; ``out`` is how the command calls its results folder."""
     group.add_argument(
