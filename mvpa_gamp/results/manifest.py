@@ -50,9 +50,11 @@ def _inference(results: Results, subject: str, contrast: str, method: str) -> It
     """Tables and maps of a cell that go beyond the table."""
     folder = results.folder
     found = results.inferred(subject, contrast, method)
-    yield from (folder.cell_table(subject, contrast, method, name) for name in found if name != "logpfwe")
+    tables = (name for name in found if name not in ("logpfwe", "selection"))
+    yield from (folder.cell_table(subject, contrast, method, name) for name in tables)
     images = []
-    if "planted" in found:
+    if "selection" in found:
+        yield folder.fdr_voxels(subject, contrast, method)
         images.append(folder.fdr_mask(subject, contrast, method))
     if "logpfwe" in found:
         images.append(folder.statmap(subject, contrast, entity(method), "logpfwe"))
