@@ -1,8 +1,8 @@
 """Voxels at a false-discovery rate that the user's own permuted labels calibrate.
 
-Inclusion probabilities alone do not keep a rate in fMRI: volumes are correlated and neighbours lend each other
-probability. Here the same fits are made to permuted labels, as columns of one solve, and a set of voxels
-is selected only if permuted labels give sets of its size and strength rarely enough.
+Inclusion probabilities alone do not keep a rate in fMRI: volumes are correlated and neighbours lend each
+other probability. Here the same fits are made to permuted labels, as columns of one solve, and a set of
+voxels is selected only if permuted labels give sets of its size and strength rarely enough.
 """
 
 from dataclasses import dataclass
@@ -117,8 +117,8 @@ class Calibration:
     def _rates(self, maps: NDArray, stronger: NDArray, lowest: float) -> NDArray:
         """Estimated rate of the k strongest voxels of a map (K,) or maps (K, n), k = 1, ..., K.
 
-        ``stronger`` counts voxels of all labellings that are at least as strong. Thresholds that are not above
-        ``lowest`` are not judged: where maps are cut off, counts would be too small there.
+        ``stronger`` counts voxels of all labellings that are at least as strong. Thresholds that are not
+        above ``lowest`` are not judged: where maps are cut off, counts would be too small there.
         """
         ranks = np.arange(1, len(maps) + 1).reshape(-1, *[1] * (maps.ndim - 1))
         rates = stronger / ranks / (1 + self.null.shape[1])
@@ -157,8 +157,8 @@ def calibrate(
     X is (M, N), y (M,) in -1/+1, runs (M,). Labels are exchanged within runs in blocks, as in
     ``permutation_test``; where at most n + 1 labellings exist, each is used once. Labels and their
     opposites count as one: they give the same strengths. The strength of a voxel is its inclusion
-    probability times r^2, the share of its variance within runs that the labels explain: high for a voxel that
-    the decoder needs and that carries information. Inclusion alone falls again when effects are so strong
+    probability times r^2, the share of its variance within runs that the labels explain: high for a voxel
+    that the decoder needs and that carries information. Inclusion alone falls again when effects are so strong
     that few voxels suffice, while it is as high as ever for chance effects of permuted labels.
 
     If no voxel carries information, the chance of selecting any is at most the rate, exactly, for labellings

@@ -1,8 +1,8 @@
 """Discoveries: what the model itself promises, and a check of calibrated selections with planted effects.
 
-The rate that inclusion probabilities promise (``select_at_fdr``) holds where the model does. In fMRI neighbouring
-voxels and successive samples are correlated; there ``calibrate`` selects, and ``planted_check`` tries it out in
-the user's own X, with effects of known place.
+The rate that inclusion probabilities promise (``select_at_fdr``) holds where the model does. In fMRI
+neighbouring voxels and successive samples are correlated; there ``calibrate`` selects, and ``planted_check``
+tries it out in the user's own X, with effects of known place.
 """
 
 from collections.abc import Sequence
@@ -82,9 +82,7 @@ def planted_check(
     """
     data = _checked(X, y, n_planted, effects, min(n_repeats, n_without), fdr)
     if calibration is None:
-        calibration = calibrate(
-            method, data.X, y, runs, seed=seed, blocks=blocks, connectivity=connectivity
-        )
+        calibration = calibrate(method, data.X, y, runs, seed=seed, blocks=blocks, connectivity=connectivity)
     sizes = _measured_sizes(data, np.asarray(y), n_planted) if effects is None else tuple(effects)
     drawn = permuted_labels(y, runs, max(n_repeats, n_without) * _CANDIDATES, seed, blocks=blocks)
     labels = _unrelated_labels(drawn, y, n_repeats)
@@ -95,6 +93,11 @@ def planted_check(
         planted.with_effects(labels, positions, size) if size else planted.without(unlike) for size in sizes
     )
     return PlantedCheck(method.name, fdr, n_planted, n_repeats, resemblance, seed, found)
+
+
+def planted_count(n_voxels: int) -> int:
+    """How many voxels commands and decoders plant: ten, fewer in a small mask."""
+    return max(1, min(10, n_voxels // 10))
 
 
 def _positions(n_voxels: int, n_planted: int, n_repeats: int, seed: int) -> list[NDArray]:

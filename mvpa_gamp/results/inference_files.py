@@ -20,8 +20,8 @@ from mvpa_gamp.results.names import ResultsFolder
 _COLUMNS = (
     "contrast", "comparison", "method",
     "permutations", "accuracy_percent", "null_mean_percent", "p_value", "p_value_holm",
-    "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels", "fdr_estimate_percent", "fdr_p_value",
-    "fdr_selection", "fdr_holds", "fdr_verdict", "curve", "caution", "status",
+    "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels",
+    "fdr_estimate_percent", "fdr_p_value", "fdr_selection", "fdr_holds", "fdr_verdict", "curve", "caution", "status",
 )  # fmt: skip
 _VOXELS = ("x_mm", "y_mm", "z_mm", "i", "j", "k", "strength", "inclusion", "weight")
 _CURVE = (

@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.calibration import FdrSelection, calibrate
-from mvpa_gamp.decoding.discoveries import planted_check
+from mvpa_gamp.decoding.discoveries import planted_check, planted_count
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve, learning_curve
 from mvpa_gamp.decoding.permutation import NullStatistics, null_statistics
 from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
 from mvpa_gamp.methods.fold_fits import Method
 
-_PLANTED = 10  # voxels with an effect in a planted check, fewer in a small mask
 _FARTHER = (1.5, 2.0, 3.0)  # times the runs at hand, for which a learning curve is extrapolated
 
 Arrays = dict[str, NDArray]
@@ -62,9 +61,8 @@ class Planting(NamedTuple):
         }
         if chosen.smallest > self.fdr:  # nothing can be selected, whatever is planted
             return arrays
-        n_planted = max(1, min(_PLANTED, X.shape[1] // 10))
         found = planted_check(
-            *given, n_planted=n_planted, fdr=self.fdr, blocks=self.blocks, seed=self.seed,
+            *given, n_planted=planted_count(X.shape[1]), fdr=self.fdr, blocks=self.blocks, seed=self.seed,
             connectivity=connectivity, calibration=calibration,
         )  # fmt: skip
         return arrays | {

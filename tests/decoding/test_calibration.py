@@ -144,14 +144,14 @@ def test_few_labellings_are_all_used_and_what_they_cannot_reach_is_said(slab):
     chosen = found.select(0.05)
     assert not chosen.selected.any()
     assert chosen.verdict == (
-        "No voxel can be named at a false-discovery rate of 0.05: there are too few labellings (8) for a rate "
-        "below 0.12. Give more runs or a larger rate."
+        "No voxel can be named at a false-discovery rate of 0.05: there are too few labellings (8) for a "
+        "rate below 0.12. Give more runs or a larger rate."
     )
     assert "labellings (8)" not in found.select(0.2).verdict
 
 
 def test_permutations_depend_on_the_seed_alone(slab):
-    X, y, runs, graph = slab
+    X, y, runs, _ = slab
     first, again, other = (calibrate(PLAIN, X[0], y, runs, n=9, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.null, again.null)
     assert (first.null != other.null).any()
@@ -161,14 +161,17 @@ def test_permutations_depend_on_the_seed_alone(slab):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"method": METHODS["cdn"]}, r"needs inclusion probabilities, which 'cdn' does not have.*gamp-sbg-lr"),
+        (
+            {"method": METHODS["cdn"]},
+            r"needs inclusion probabilities, which 'cdn' does not have.*gamp-sbg-lr",
+        ),
         ({"y": np.arange(80)}, "-1 or \\+1"),
         ({"runs": np.arange(80)}, "every run holds one class"),
         ({"n": 0, "y": np.tile([1, -1], 40)}, "at least 1 permutation"),
     ],
 )
 def test_errors_say_what_to_do(slab, change, words):
-    X, y, runs, graph = slab
+    X, y, runs, _ = slab
     given = {"method": PLAIN, "X": X[0], "y": y, "runs": runs, "n": 9, **change}
     with pytest.raises(ValueError, match=words):
         calibrate(**given)
@@ -181,5 +184,8 @@ def test_a_rate_is_between_0_and_1(fdr):
 
 
 def test_every_method_with_inclusion_probabilities_is_welcome():
-    assert {name for name, method in METHODS.items() if not fdr_refusal(method)} >= {"gamp-sbg-lr", "gamp-bg-lr"}
+    assert {name for name, method in METHODS.items() if not fdr_refusal(method)} >= {
+        "gamp-sbg-lr",
+        "gamp-bg-lr",
+    }
     assert fdr_refusal(METHODS["onebit-cs"])

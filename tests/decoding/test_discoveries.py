@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from mvpa_gamp.decoding import Calibration, PlantedCheck, PlantedEffect, calibrate, planted_check, select_at_fdr
+from mvpa_gamp.decoding import (
+    Calibration,
+    PlantedCheck,
+    PlantedEffect,
+    calibrate,
+    planted_check,
+    select_at_fdr,
+)
 from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS
 from mvpa_gamp.methods import METHODS
 
@@ -98,13 +105,20 @@ def test_the_real_effect_is_gone():
     X, y, runs = study(np.random.default_rng(3))
     X[:, :8] += 1.0 * y[:, None]
     check = planted_check(
-        GAMP, X, y, runs, n_planted=5, effects=(0.8,), n_repeats=6, calibration=calibrate(GAMP, X, y, runs, n=19)
+        GAMP,
+        X,
+        y,
+        runs,
+        n_planted=5,
+        effects=(0.8,),
+        n_repeats=6,
+        calibration=calibrate(GAMP, X, y, runs, n=19),
     )
     assert check.effects[0].strict_rate < 0.1 and np.isnan(check.false_alarms)
 
 
 def test_the_check_can_fail():
-    """A null of maps that are too weak, as of labels that were not permuted in blocks: whatever is seen passes."""
+    """Permuted labels that say nothing, as a broken null does: whatever is seen passes."""
     X, y, runs = study(np.random.default_rng(4), n_runs=6, rows=4, n_features=60)
     check = planted_check(
         GAMP, X, y, runs, n_planted=2, effects=(0.0, 0.5), n_repeats=3, n_without=5, calibration=too_weak(60)
