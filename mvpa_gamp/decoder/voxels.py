@@ -25,7 +25,8 @@ class InformationImages:
 
     ``corr_img`` is the correlation of a voxel with the two classes within groups, positive where the
     first one of the contrast is higher; ``logpfwe_img`` -log10 of its family-wise p-value; ``mask_img`` is 1
-    where p is at most 0.05. ``records`` hold the same as arrays, with the number of permutations and a ``caution``.
+    where p is at most 0.05. ``records`` hold the same as arrays, with the number of permutations and a
+    ``caution``.
     """
 
     records: Mapping[str, InformationMap]

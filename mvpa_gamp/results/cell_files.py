@@ -16,6 +16,7 @@ from mvpa_gamp.results.clusters import cluster_rows
 from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.measures import measures_of, overlap_rows
 from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.pattern_clusters import pattern_cluster_rows
 
 _MEANING = {
     "weight": "Weight of each voxel in the linear classifier; positive speaks for the first category. "
@@ -90,6 +91,7 @@ class CellRecord:
     consistency: dict[str, Any] | None = None
     confusion: tuple[dict[str, Any], ...] = ()
     clusters: tuple[dict[str, Any], ...] = ()
+    pattern_clusters: tuple[dict[str, Any], ...] = ()  # where no voxel was selected
     stats: tuple[str, ...] = ()
 
 
@@ -143,6 +145,7 @@ def write_cell(cell: Cell, fits: FoldFits) -> CellRecord:
         consistency={**keys, **measures},
         confusion=tuple({**short, **row} for row in _confusion_rows(cell, fits)),
         clusters=tuple({**short, **row} for row in _clusters(cell, fits)),
+        pattern_clusters=tuple({**short, **row} for row in _pattern_clusters(cell, fits)),
         stats=stats,
     )
 
@@ -245,3 +248,12 @@ def _clusters(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
     refit, subject = fits.refit, cell.subject
     affine = np.asarray(subject.mask_img.affine)
     return cluster_rows(refit.support[:, 0], refit.coef[:, 0], fits.frequency, subject.mask, affine)
+
+
+def _pattern_clusters(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
+    """Where the refit's pattern is strongest, if it selected no voxel."""
+    if fits.pattern is None or fits.refit.support.any():
+        return []
+    names, subject = (cell.task.positive, cell.task.negative), cell.subject
+    affine = np.asarray(subject.mask_img.affine)
+    return pattern_cluster_rows(np.asarray(fits.pattern[:, -1], float), names, subject.mask, affine)

@@ -21,7 +21,8 @@ _COLUMNS = (
     "contrast", "comparison", "method",
     "permutations", "accuracy_percent", "null_mean_percent", "p_value", "p_value_holm",
     "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels",
-    "fdr_estimate_percent", "fdr_p_value", "fdr_selection", "fdr_holds", "fdr_verdict", "curve", "caution", "status",
+    "fdr_estimate_percent", "fdr_p_value", "fdr_selection", "fdr_holds", "fdr_verdict", "curve",
+    "caution", "status",
 )  # fmt: skip
 _VOXELS = ("x_mm", "y_mm", "z_mm", "i", "j", "k", "strength", "inclusion", "weight")
 _CURVE = (
