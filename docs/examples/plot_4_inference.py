@@ -47,7 +47,8 @@ ax.legend(frameon=False, loc="upper left")
 # ------
 # Voxels that the decoder needs, from strict to lenient: family-wise by the largest inclusion probability of
 # each permutation; at a false-discovery rate of 5 %, calibrated by permuted labels; and the plain rule of the
-# paper, an inclusion probability above one half. Beside them, voxels that carry information, each asked alone.
+# paper, an inclusion probability above one half. Beside them, voxels that carry information, each
+# asked alone.
 
 done = cross_validate(method, X, y, runs)
 calibration = calibrate(method, X, y, runs)

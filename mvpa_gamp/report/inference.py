@@ -105,9 +105,9 @@ def _selections(results: Results, rows: Rows) -> list[str]:
         f"{100 * results.inference['fdr']:g} % (mask and table desc-<method>Fdr). Voxels are ranked by "
         "inclusion probability times squared correlation with the labels, so they are needed by the decoder "
         "and carry information; a voxel that only cancels noise is not found. The rate is estimated from "
-        "fits to permuted labels of these very volumes, and checked: effects of known place are planted under "
-        "labels unrelated to the real ones, and false selections are counted. A neighbour that correlates by "
-        "0.5 or more with a planted voxel is not counted as false."
+        "fits to permuted labels of these very volumes, and checked: effects of known place are planted "
+        "under labels unrelated to the real ones, and false selections are counted. A neighbour that "
+        "correlates by 0.5 or more with a planted voxel is not counted as false."
     )
     return [
         "<h3>Which voxels are needed given the others, at which rate of false discoveries?</h3>",
