@@ -391,7 +391,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
     def select(self, fdr: float = 0.05, *, exchange: str = "block", check: bool = False) -> SelectionImages:
         """Voxels of each pair of classes at a false-discovery rate that permuted labels calibrate.
 
-        They are needed by the decoder and carry information (``mvpa_gamp.decoding.calibrate``). Returns
+        The decoder relies on them and they carry information (``mvpa_gamp.decoding.calibrate``). Returns
         images by contrast, ``mask_img`` and ``strength_img``, and ``records`` whose ``verdict`` says what
         was found or why nothing can be. ``check=True`` adds a check with planted effects, as ``--fdr`` of the
         commands makes, which takes longer. Hand it to ``to_bids`` or ``generate_report``.

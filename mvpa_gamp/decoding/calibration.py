@@ -158,7 +158,7 @@ def calibrate(
     ``permutation_test``; where at most n + 1 labellings exist, each is used once. Labels and their
     opposites count as one: they give the same strengths. The strength of a voxel is its inclusion
     probability times r^2, the share of its variance within runs that the labels explain: high for a voxel
-    that the decoder needs and that carries information. Inclusion alone falls again when effects are so
+    that the decoder relies on and that carries information. Inclusion alone falls again when effects are so
     strong that few voxels suffice, while it is as high as ever for chance effects of permuted labels.
 
     If no voxel carries information, the chance of selecting any is at most the rate, exactly, for labellings

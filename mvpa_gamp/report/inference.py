@@ -103,11 +103,11 @@ def _selections(results: Results, rows: Rows) -> list[str]:
     caption = text(
         f"Largest set of voxels whose estimated share of false discoveries is at most "
         f"{100 * results.inference['fdr']:g} % (mask and table desc-<method>Fdr). Voxels are ranked by "
-        "inclusion probability times squared correlation with the labels, so they are needed by the decoder "
-        "and carry information; a voxel that only cancels noise is not found. The rate is estimated from "
-        "fits to permuted labels of these very volumes, and checked: effects of known place are planted "
-        "under labels unrelated to the real ones, and false selections are counted. A neighbour that "
-        "correlates by 0.5 or more with a planted voxel is not counted as false."
+        "inclusion probability times squared correlation with the labels: what counts is that the decoder "
+        "relies on a voxel and that it carries information. A voxel that only cancels noise is not found. "
+        "The rate is estimated from fits to permuted labels of these very volumes, and checked: effects of "
+        "known place are planted under labels unrelated to the real ones, and false selections are counted. A "
+        "neighbour that correlates by 0.5 or more with a planted voxel is not counted as false."
     )
     return [
         "<h3>Which voxels are needed given the others, at which rate of false discoveries?</h3>",
