@@ -106,8 +106,8 @@ def _selections(results: Results, rows: Rows) -> list[str]:
         "inclusion probability times squared correlation with the labels: what counts is that the decoder "
         "relies on a voxel and that it carries information. A voxel that only cancels noise is not found. "
         "The rate is estimated from fits to permuted labels of these very volumes, and checked: effects of "
-        "known place are planted under labels unrelated to the real ones, and false selections are counted. A "
-        "neighbour that correlates by 0.5 or more with a planted voxel is not counted as false."
+        "known place are planted under labels unrelated to the real ones, and false selections are counted. "
+        "A neighbour that correlates by 0.5 or more with a planted voxel is not counted as false."
     )
     return [
         "<h3>Which voxels are needed given the others, at which rate of false discoveries?</h3>",
