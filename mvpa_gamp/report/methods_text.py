@@ -16,9 +16,9 @@ _PHIPSON = (
     "Phipson B, Smyth GK (2010). Permutation p-values should never be zero. Statistical Applications in "
     "Genetics and Molecular Biology 9, 39. doi:10.2202/1544-6115.1585"
 )
-_NEWTON = (
-    "Newton MA, Noueiry A, Sarkar D, Ahlquist P (2004). Detecting differential gene expression with a "
-    "semiparametric hierarchical mixture method. Biostatistics 5, 155–176. doi:10.1093/biostatistics/5.2.155"
+_TUSHER = (
+    "Tusher VG, Tibshirani R, Chu G (2001). Significance analysis of microarrays applied to the ionizing "
+    "radiation response. PNAS 98, 5116–5121. doi:10.1073/pnas.091062498"
 )
 _HAUFE = (
     "Haufe S, Meinecke F, Görgen K, Dähne S, Haynes JD, Blankertz B, Bießmann F (2014). On the "
@@ -65,8 +65,8 @@ def references(results: Results) -> list[str]:
     """The works that the paragraphs lean on."""
     data = [_HAXBY] if study_is_haxby(results.study) or results.phantom else []
     tests = [_PHIPSON] if results.inference.get("permutations") else []
-    rates = [_NEWTON] if results.inference.get("fdr") else []
     maxima = [WESTFALL_YOUNG] if results.study.get("regions", {}).get("permutations") else []
+    rates = [_TUSHER] if results.inference.get("fdr") else []
     described = [method["reference"] for method in results.methods]
     works = [ZINIEL_2015, *data, *described, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates, *maxima]
     return list(dict.fromkeys(works))
@@ -204,9 +204,11 @@ def _inference(asked: Mapping[str, Any], exchanged: str) -> list[str]:
         )
     if asked.get("fdr"):
         said.append(
-            f"Voxels were selected at an expected false-discovery rate of {asked['fdr']:g} from posterior "
-            "inclusion probabilities (Newton et al., 2004); the rate was checked with effects planted in the "
-            "volumes."
+            f"Voxels were selected at a false-discovery rate of {asked['fdr']:g}: ranked by posterior "
+            "inclusion probability times squared correlation with the labels, the largest set was taken for "
+            "which permuted labels gave few enough voxels of that strength (Tusher et al., 2001), "
+            "provided that permuted labels gave as good a set no more often than that rate; it was checked "
+            "with effects planted in the volumes."
         )
     if asked.get("learning_curve"):
         said.append(

@@ -93,8 +93,8 @@ def add_inference(group: Any) -> None:
         "--fdr",
         type=float,
         metavar="RATE",
-        help="select voxels at this expected false-discovery rate, and check it with planted effects "
-        "(not gamp-sbg-lr)",
+        help="select voxels at this false-discovery rate, calibrated by permuted labels, and check it with "
+        "planted effects",
     )
     group.add_argument(
         "--learning-curve",
