@@ -475,9 +475,11 @@ def test_what_is_wrong_with_the_files_of_all_is_said_once(copy, tmp_path, capsys
 
 
 def test_a_mask_on_another_grid_than_everyone(bids_tree, tmp_path, capsys):
-    nibabel.save(nibabel.Nifti1Image(np.ones((4, 4, 4), dtype=np.uint8), np.eye(4)), tmp_path / "mask.nii")
+    away = np.eye(4)
+    away[:3, 3] = 900
+    nibabel.save(nibabel.Nifti1Image(np.ones((4, 4, 4), dtype=np.uint8), away), tmp_path / "mask.nii")
     given = participant(bids_tree, tmp_path / "out", *QUICK, "--mask", str(tmp_path / "mask.nii"))
-    refused(given, capsys, "another grid", "(9, 11, 9)", 'interpolation="nearest"', "all 3 participants")
+    refused(given, capsys, "another grid", "outside the field of view", "all 3 participants")
 
 
 @pytest.mark.parametrize(

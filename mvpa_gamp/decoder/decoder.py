@@ -54,9 +54,9 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         has no posterior and therefore no deviation and inclusion maps.
 
     mask : filename, Nifti1Image, NiftiMasker or None, default=None
-        Where to decode. An image or file must be on the grid of the images: another shape or affine is
-        refused, where nilearn would resample the images to the mask. A masker, fitted or not, brings its own
-        cleaning and resampling, as in nilearn. None: nilearn computes a mask.
+        Where to decode. An image or file on another grid than the images is resampled to theirs (nearest
+        neighbour) with a warning, where nilearn would resample the images to the mask. A masker, fitted or
+        not, brings its own cleaning and resampling, as in nilearn. None: nilearn computes a mask.
 
     cv : :obj:`int`, splitter, iterable of (train, test) or None, default=None
         With groups, None and numbers mean leave-one-group-out, as in nilearn. Without groups: stratified

@@ -11,7 +11,7 @@ from nilearn.maskers import NiftiMasker
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
-from mvpa_gamp.decoder.images import CLEANING, build_masker, check_mask_grid, extract, open_images
+from mvpa_gamp.decoder.images import CLEANING, build_masker, extract, fit_mask_grid, open_images
 from mvpa_gamp.decoder.labels import (
     check_classes,
     check_groups,
@@ -82,7 +82,7 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
     method = gamp_method(decoder.method)
     masker = build_masker(decoder.mask, _masker_settings(decoder))
     series = open_images(X)
-    check_mask_grid(decoder.mask, series)
+    mask_notes = fit_mask_grid(masker, decoder.mask, series)
     y = check_images_and_labels(series.shape[3], y)
     groups = check_groups(groups, len(y))
     kept = ~is_ignored(y, decoder.ignore)
@@ -96,7 +96,7 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
     say(splits.sentence)
     cleaned_by, notes = groups_to_clean(groups, masker)
     found = extract(masker, series, cleaned_by)
-    notes += found.notes
+    notes = mask_notes + notes + found.notes
     for note in notes:
         warnings.warn(note, stacklevel=3)
     rows = np.ascontiguousarray(found.X[kept])

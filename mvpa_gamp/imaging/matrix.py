@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.processing import Processing, clean_run, fill_missing, read_confounds
-from mvpa_gamp.imaging.volumes import check_same_grid, like, n_volumes, name_of, open_mask, volume_blocks
+from mvpa_gamp.imaging.volumes import check_same_grid, like, n_volumes, name_of, volume_blocks
 
 BROKEN = 0.5  # a volume without values in more than this share of the mask is itself to blame
 _SHOWN = 5  # volumes or files listed in a message
@@ -58,6 +59,7 @@ class Series:
     mean_img: Any
     finite: NDArray  # (N,) bool: no volume has NaN or infinity there
     lost: NDArray  # (M,) int: voxels that are NaN or infinite in each volume
+    notes: tuple[str, ...] = ()  # what was done to the mask
 
     def mask_of(self, kept: NDArray) -> Any:
         """The mask of some of the voxels (N,) bool."""
@@ -104,6 +106,7 @@ def volumes_to_matrix(
         cleaned = clean_run(series.values[np.ix_(members, kept)], processing, processing.t_r, nuisance, run)
         wanted = rows[members]
         X[place[members[wanted]]] = cleaned[wanted]
+    notes = series.notes + notes
     if missing:
         notes += (f"{missing} missing values in the confounds were replaced by the mean of their run.",)
     return Matrix(X, series.mask_of(kept), series.mean_img, notes)
@@ -121,10 +124,11 @@ def _rows_of_runs(runs: NDArray, n: int) -> dict[Any, NDArray]:
 def read_series(volumes: Volumes, mask: Any, smoothing_fwhm: float | None = None) -> Series:
     """Read the voxels of a mask block by block, smoothed before masking.
 
-    Infinite and missing values count as 0 in the mean volume and in smoothing.
+    Infinite and missing values count as 0 in the mean volume and in smoothing. A mask on another grid is
+    resampled to that of the volumes, with a note.
     """
-    first, total, (mask_img, inside) = volumes.images[0], volumes.shape[3], open_mask(mask)
-    check_same_grid(mask_img, first, "mask")
+    first, total = volumes.images[0], volumes.shape[3]
+    mask_img, inside, notes = mask_on_grid(mask, first)
     values = np.empty((total, int(inside.sum())), dtype=np.float32)
     summed, row = np.zeros(inside.shape), 0
     finite, lost = np.ones(values.shape[1], dtype=bool), np.zeros(total, dtype=int)
@@ -138,7 +142,7 @@ def read_series(volumes: Volumes, mask: Any, smoothing_fwhm: float | None = None
         values[here] = _smooth(block, first.affine, smoothing_fwhm)[inside].T
         row = here.stop
     mean = like(first, (summed / total).astype(np.float32))
-    return Series(volumes, values, inside, mask_img, mean, finite, lost)
+    return Series(volumes, values, inside, mask_img, mean, finite, lost, notes)
 
 
 def _smooth(block: NDArray, affine: NDArray, fwhm: float | None) -> NDArray:
