@@ -19,9 +19,11 @@ from mvpa_gamp.decoder.labels import (
     gamp_method,
     groups_to_clean,
 )
+from mvpa_gamp.decoder.leakage import check_leakage
 from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.folds import Folds
+from mvpa_gamp.decoding.leakage import Checked
 from mvpa_gamp.decoding.multiclass import Answers, class_pairs, classify
 from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
@@ -59,6 +61,7 @@ class Decoded:
     cleaned_by_group: bool
     connectivity: Any  # (N, N) which voxels are neighbours, None where the method does not ask
     notes: tuple[str, ...]
+    leakage: Checked
 
     @property
     def pairs(self) -> list[tuple[Any, Any]]:
@@ -100,6 +103,7 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
     for note in notes:
         warnings.warn(note, stacklevel=3)
     rows = np.ascontiguousarray(found.X[kept])
+    leakage = check_leakage(decoder, found, classes[codes], kept_groups, np.flatnonzero(kept), splits)
     n_pairs = len(classes) * (len(classes) - 1) // 2
     say(
         f"{len(rows)} images of {len(classes)} classes and {rows.shape[1]} voxels: "
@@ -128,6 +132,7 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
         cleaned_by_group=cleaned_by is not None,
         connectivity=connectivity,
         notes=notes,
+        leakage=leakage,
     )
 
 

@@ -36,7 +36,8 @@ def write_folder(
         for task, fits in zip(tasks, data.fits, strict=True)
     ]
     classes = write_classes(folder, who, data.method, _all_classes(decoder, permutation))
-    write_tables(folder, who, tasks, [data.method], records, _about(decoder), {"classes": classes})
+    extra = {"classes": classes, "leakage": data.leakage.as_json()}
+    write_tables(folder, who, tasks, [data.method], records, _about(decoder), extra)
     write_manifest(read_results(folder.root))
     return folder.root
 

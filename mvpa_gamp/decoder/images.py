@@ -22,6 +22,8 @@ class Extracted(NamedTuple):
     X: NDArray  # (M, N) float32, C order
     mean_img: Any
     notes: tuple[str, ...]
+    around: NDArray | None = None  # (M, S) at voxels that touch a small mask from outside
+    fingerprints: NDArray | None = None  # (M,) digests of the raw volumes
 
 
 def build_masker(mask: Any, settings: dict[str, Any]) -> VolumeMasker:
@@ -76,7 +78,8 @@ def extract(masker: VolumeMasker, volumes: Volumes, groups: NDArray | None) -> E
     """
     masker = _fitted(masker, volumes)
     found = masker.read(volumes, groups, FINITE)
-    return Extracted(masker.narrowed(found.mask_img), found.X, found.mean_img, found.notes)
+    seen = found.around, found.fingerprints
+    return Extracted(masker.narrowed(found.mask_img), found.X, found.mean_img, found.notes, *seen)
 
 
 def transform(masker: VolumeMasker, volumes: Volumes, groups: NDArray | None = None) -> NDArray:

@@ -33,9 +33,9 @@ def mask_on_grid(mask: Any, reference: Any) -> tuple[Any, NDArray, tuple[str, ..
     moved = _nearest(opened, inside, reference)
     if not moved.any():
         raise DataError(
-            f"mask {name_of(opened)} is on another grid ({_grids(opened, reference)}) and has no voxel left "
-            "after resampling: no centre of the volumes' voxels lies in it. Give a mask that is larger than a "
-            "voxel of the volumes."
+            f"mask {name_of(opened)} is on another grid ({_grids(opened, reference)}) and has no voxel "
+            "left after resampling: no centre of the volumes' voxels lies in it. Give a mask that is larger "
+            "than a voxel of the volumes."
         )
     note = _note(opened, inside, reference, moved, seen)
     return like(_volume(reference), moved.astype(np.uint8)), moved, (note,)

@@ -51,6 +51,9 @@ class Samples:
     space: str | None = None  # BIDS's name of the space, None where it is not known
     dropped: tuple[str, ...] = ()  # conditions left out
     confound_columns: tuple[str, ...] = ()  # names of the confounds that were regressed out, where chosen
+    around: NDArray | None = None  # (M, S) the same samples at voxels that touch a small mask from outside
+    fingerprints: NDArray | None = None  # (M,) digests of the raw volumes
+    sessions: NDArray | None = None  # (M,) str: the session of each row, where it is known
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -146,6 +149,8 @@ def samples_of(
         provenance=steps,
         volumes=np.flatnonzero(rows),
         dropped=processing.drop,
+        around=matrix.around,
+        fingerprints=matrix.fingerprints,
     )
 
 

@@ -200,7 +200,7 @@ def _check_values(image: Any, name: str) -> None:
         raise DataError(f"{name}: its affine is missing or not finite. Repair the header.")
     if np.linalg.matrix_rank(np.asarray(image.affine, dtype=float)[:3, :3]) < 3:
         raise DataError(
-            f"{name}: its affine {_rows(image.affine)} is singular, so that different voxels lie at one place "
+            f"{name}: its affine {_rows(image.affine)} is singular: different voxels lie at one place "
             "(an axis has no length, or two point the same way). Repair the header."
         )
 

@@ -29,7 +29,7 @@ SECTIONS = {
     "bids": ("bids_dir", "derivatives", "task", "space", "samples", "betas", "betas_glob"),
     "data": ("data_dir", "fetch", "participant_label", "mask", "bold", "labels", "phantom", "phantom_shape"),
     "processing": ("lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "detrend", "standardize"),
-    "study": ("pairs", "methods", "whiten", "seed", "fold_maps"),
+    "study": ("pairs", "methods", "whiten", "seed", "fold_maps", "strict"),
     "inference": INFERENCE,
 }
 
@@ -47,6 +47,7 @@ class StudySettings:
     whiten: bool = False
     seed: int = 0
     fold_maps: bool = False
+    strict: bool = False  # findings of the leakage check are errors
     permutations: int = 0
     max_inclusion: bool = False
     fdr: float | None = None
@@ -199,7 +200,7 @@ def differences(old: Mapping[str, Any], new: StudySettings) -> list[str]:
     """Settings of a started study that a resume would change.
 
     Pairs and methods may only be added to (pairs not where they decide on the events read); inference touches
-    no fit and may change freely.
+    no fit and may change freely, as may ``strict``.
     """
     started = StudySettings.of(old)
     was, now = replace(started, source=started.source.absolute()).values(), new.values()
@@ -208,6 +209,6 @@ def differences(old: Mapping[str, Any], new: StudySettings) -> list[str]:
     for name in (name for section, names in SECTIONS.items() if section != "inference" for name in names):
         before, after = was.get(name), now.get(name)
         grows = name in growing and before and after and set(before) <= set(after)
-        if before != after and not grows:
+        if before != after and not grows and name != "strict":
             out.append(f"{name} was {before!r}, now {after!r}")
     return out

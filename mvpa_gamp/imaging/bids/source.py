@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.tasks import parse_pairs
 from mvpa_gamp.imaging.bids.confounds import check_columns, confound_columns
@@ -128,6 +129,7 @@ def _load(source: BidsSource) -> Samples:
         notes=(*mask_notes, *_notes(shown, source.layout), *lost, *samples.notes),
         space=runs[0].entities.get("space", NATIVE),
         confound_columns=columns,
+        sessions=_sessions(runs, samples.runs),
     )
     if source.samples == "block":
         samples = average_events(samples, shown, labels, steps.lag_trs)
@@ -183,13 +185,19 @@ def average_events(samples: Samples, shown: Sequence[VolumeEvents], labels: Labe
     _, first, member = np.unique(key, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.argsort(order)[member.reshape(-1)]
-    sums = np.zeros((len(first), samples.X.shape[1]))
-    np.add.at(sums, rank, samples.X)
-    means = sums / np.bincount(rank)[:, None]
     keep = first[order]
+
+    def means(values: NDArray) -> NDArray:
+        sums = np.zeros((len(first), values.shape[1]))
+        np.add.at(sums, rank, values)
+        return np.ascontiguousarray(sums / np.bincount(rank)[:, None], dtype=np.float32)
+
     return replace(
         samples,
-        X=np.ascontiguousarray(means, dtype=np.float32),
+        X=means(samples.X),
+        around=None if samples.around is None else means(samples.around),
+        fingerprints=None,
+        sessions=None if samples.sessions is None else samples.sessions[keep],
         conditions=samples.conditions[keep],
         runs=samples.runs[keep],
         volumes=samples.volumes[keep],
@@ -245,6 +253,12 @@ def _mask(runs: Sequence[RunFiles], images: Sequence[Any], given: str) -> tuple[
     if not size:
         raise DataError("mask: none could be computed from the raw volumes. Give one with --mask.")
     return mask, (f"The brain mask was computed from the mean volume: {size:,} voxels.",)
+
+
+def _sessions(runs: Sequence[RunFiles], numbers: NDArray) -> NDArray | None:
+    """The session (M,) of samples with these run numbers; None where there is only one."""
+    names = np.array([run.entities.get("ses", "") for run in runs])
+    return names[numbers - 1] if len(set(names)) > 1 else None
 
 
 def _start_time(run: RunFiles, t_r: float) -> float:
