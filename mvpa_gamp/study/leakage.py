@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from mvpa_gamp.decoding.leakage import Checked, Evidence, find_leakage
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
@@ -19,13 +21,14 @@ def check_leakage(settings: StudySettings, samples: Samples, tasks: Sequence[Tas
             conditions=samples.conditions,
             runs=samples.runs,
             pairs=[(task.positive, task.negative) for task in tasks],
-            places=samples.volumes,
+            places=np.arange(len(samples.runs)) if samples.kind == "trial" else samples.volumes,
             kind=samples.kind,
             sessions=samples.sessions,
             t_r=samples.provenance.get("t_r"),
             lag=given.get("lag_trs"),
             around=samples.around,
             fingerprints=samples.fingerprints,
+            word=samples.held_out,
         )
     )
     if settings.strict and found.findings:

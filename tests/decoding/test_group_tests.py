@@ -110,7 +110,7 @@ def test_a_map_of_zeros_is_no_finding():
 
 
 def test_runs_above_chance_against_a_simulation():
-    """Sums of rows of a symmetric Gaussian matrix; 40,000 of them, and fewer dimensions have a lighter tail."""
+    """Sums of rows of a symmetric Gaussian matrix; few dimensions have a lighter tail."""
     rng = np.random.default_rng(5)
     for runs in (6, 10):
         d = rng.normal(size=(20_000, runs, runs))

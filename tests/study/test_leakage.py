@@ -1,4 +1,4 @@
-"""The leakage check in the commands: a caution before the first fit, on the page and in summary.json; --strict."""
+"""The leakage check in the commands: cautions in the terminal, on the page, in summary.json; --strict."""
 
 import html
 import json
