@@ -218,8 +218,9 @@ def _lag(evidence: Evidence) -> list[str] | None:
     return [
         f"{mixed} of {total} labelled volumes ({100 * mixed / total:.0f} %) hold the response to the "
         f"{'previous' if short else 'next'} block, of another condition: with blocks this close and a TR of "
-        f"{t_r:.3g} s (of the header, or --t-r) a lag of {evidence.lag} is too "
-        f"{'short' if short else 'long'} (unless the labels were shifted before). Give --lag-trs {max(1, round(RESPONSE / t_r))}, or leave a gap between blocks."
+        f"{t_r:.3g} s (of the header, or --t-r) a lag of {evidence.lag} volumes is too "
+        f"{'short' if short else 'long'}, unless the labels were shifted before. Give --lag-trs "
+        f"{max(1, round(RESPONSE / t_r))}, or leave a gap between blocks."
     ]
 
 

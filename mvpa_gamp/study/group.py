@@ -175,8 +175,8 @@ def _powerless(scores: Sequence[Score], alpha: float) -> list[str]:
     few = {score.subject: score for score in scores if not score.testable(alpha)}
     return [
         f"sub-{subject} cannot be significant: with {score.runs} runs the smallest p-value is "
-        f"{score.smallest_p:.3g}. It has no part in the prevalence; a permutation test (--permutations at the "
-        "participant level) needs fewer runs."
+        f"{score.smallest_p:.3g}. It has no part in the prevalence; a permutation test (--permutations at "
+        "the participant level) needs fewer runs."
         for subject, score in few.items()
     ]
 

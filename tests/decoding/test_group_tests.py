@@ -77,7 +77,7 @@ def test_p_values_are_uniform_and_a_wrong_chance_is_not():
 
 
 def test_pooling_volumes_of_participants_is_not_a_test_of_the_population():
-    """Participants differ (some above, some below chance): a binomial test of all volumes rejects far too often."""
+    """Participants differ, some above chance and some below: a binomial test of all volumes rejects too often."""
     rng = np.random.default_rng(3)
     own = 0.5 + rng.normal(0, 0.05, (300, 10))
     right = rng.binomial(400, own)
