@@ -4,7 +4,9 @@ from .crossval import HeldOut, cross_validate, fold_balanced_accuracies, fold_er
 from .discoveries import fdr_refusal, planted_check, select_at_fdr
 from .exchange import blocks_of_volumes, permuted_labels
 from .folds import Folds, leave_one_run_out
+from .group_tests import FlipMap, MeanTest, flip_map, mean_test
 from .information import InformationMap, carries_information
+from .leakage import Checked, Evidence, Finding, find_leakage
 from .learning_curve import Extrapolation, LearningCurve, learning_curve
 from .pattern import haufe_pattern
 from .permutation import (
@@ -23,11 +25,16 @@ from .whitening import Whitening, fit_whitening, whitened_folds
 
 __all__ = [
     "PAPER_PAIRS",
+    "Checked",
+    "Evidence",
     "Extrapolation",
+    "Finding",
+    "FlipMap",
     "Folds",
     "HeldOut",
     "InformationMap",
     "LearningCurve",
+    "MeanTest",
     "NullStatistics",
     "PermutationPlan",
     "PermutationTest",
@@ -40,8 +47,10 @@ __all__ = [
     "contrast_name",
     "cross_validate",
     "fdr_refusal",
+    "find_leakage",
     "fit_whitened",
     "fit_whitening",
+    "flip_map",
     "fold_balanced_accuracies",
     "fold_errors",
     "haufe_pattern",
@@ -50,6 +59,7 @@ __all__ = [
     "learning_curve",
     "leave_one_run_out",
     "make_tasks",
+    "mean_test",
     "null_statistics",
     "parse_pairs",
     "permutation_test",

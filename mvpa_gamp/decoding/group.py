@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .group_tests import holm, mean_test
+from .group_tests import holm_of_known, mean_test
 from .prevalence import bayesian_prevalence, minimum_statistic, run_test, smallest_run_p
 
 ACCURACY_COLUMNS = (
@@ -103,7 +103,7 @@ def group_rows(scores: Sequence[Score], alpha: float) -> list[dict[str, Any]]:
         mine = [row for row in rows if row["method"] == method]
         for name, corrected in _CORRECTED.items():
             known = [math.nan if row[name] is None else row[name] for row in mine]
-            for row, p in zip(mine, holm(known), strict=True):
+            for row, p in zip(mine, holm_of_known(known), strict=True):
                 row[corrected] = None if math.isnan(p) else p
         for row in mine:
             row["comparisons_tested"] = len(mine)

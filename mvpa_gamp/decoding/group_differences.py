@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .group import Score
-from .group_tests import holm, mean_test
+from .group_tests import holm_of_known, mean_test
 
 DIFFERENCE_COLUMNS = (
     "between", "within", "first", "second", "participants",
@@ -79,6 +79,6 @@ def _mean(
 def _corrected(rows: Sequence[dict[str, Any] | None]) -> list[dict[str, Any]]:
     """The rows of a family with Holm's correction over it."""
     known = [row for row in rows if row is not None]
-    for row, p in zip(known, holm([row["signflip_p_value"] for row in known]), strict=True):
+    for row, p in zip(known, holm_of_known([row["signflip_p_value"] for row in known]), strict=True):
         row |= {"signflip_p_holm": p, "tests_in_family": len(known)}
     return known

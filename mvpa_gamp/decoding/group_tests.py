@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from .permutation import holm
+
 EXACT = 16  # participants up to which every sign pattern of a single value is tried: 65,536
 EXACT_MAPS = 13  # and of a map: 4,096 pairs of patterns
 DRAWS = 9_999  # random sign patterns beyond, the observed one comes on top
@@ -101,18 +103,16 @@ def sign_patterns(n: int, exact: int, half: bool = False) -> NDArray:
     return 1.0 - 2.0 * bits
 
 
-def holm(pvalues: Sequence[float]) -> list[float]:
-    """Holm's step-down correction over a family of tests; NaN stays NaN and is not counted.
+def holm_of_known(pvalues: Sequence[float]) -> list[float]:
+    """Holm's correction over a family of tests; NaN (no test) stays NaN and is not counted.
 
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
+    >>> holm_of_known([0.01, float("nan"), 0.03])
+    [0.02, nan, 0.03]
     """
-    known = [k for k, p in enumerate(pvalues) if not math.isnan(p)]
-    out, largest = [math.nan] * len(pvalues), 0.0
-    for rank, k in enumerate(sorted(known, key=lambda k: pvalues[k])):
-        largest = max(largest, min(1.0, (len(known) - rank) * pvalues[k]))
-        out[k] = largest
-    return out
+    p = np.asarray(pvalues, dtype=float)
+    known = ~np.isnan(p)
+    p[known] = holm(p[known])
+    return [float(each) for each in p]
 
 
 def flip_map(maps: NDArray) -> FlipMap:
@@ -122,6 +122,10 @@ def flip_map(maps: NDArray) -> FlipMap:
     the chance of any false voxel is at most the level (Nichols & Holmes, 2002). Two-sided. Since squares do
     not change with signs, |t| grows with |sum| / sqrt(sum of squares), which is what patterns are compared
     by. All 2^(n-1) pairs of patterns up to 13 participants.
+
+    >>> maps = np.random.default_rng(0).normal(size=(8, 50)) + 4 * (np.arange(50) < 2)
+    >>> flip_map(maps).p[:3].round(4)
+    array([0.0078, 0.0078, 1.    ])
     """
     maps = np.asarray(maps, dtype=float)
     squares = np.sqrt((maps**2).sum(axis=0))

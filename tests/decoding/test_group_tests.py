@@ -9,7 +9,7 @@ from scipy import stats
 
 from mvpa_gamp.decoding.group import Score, group_rows
 from mvpa_gamp.decoding.group_differences import difference_rows
-from mvpa_gamp.decoding.group_tests import flip_map, holm, mean_test, smallest_flip_p
+from mvpa_gamp.decoding.group_tests import flip_map, holm_of_known, mean_test, smallest_flip_p
 from mvpa_gamp.decoding.prevalence import runs_above_by_chance
 
 
@@ -44,12 +44,12 @@ def test_random_sign_patterns_agree_with_all_of_them(monkeypatch):
     assert drawn.smallest_p == 1 / 10_000
 
 
-def test_holm_is_the_step_down_procedure():
+def test_the_correction_leaves_out_tests_that_were_not_made():
     p = [0.011, 0.2, 0.02, math.nan, 0.04]
-    corrected = holm(p)
+    corrected = holm_of_known(p)
     assert corrected[:3] == pytest.approx([0.044, 0.2, 0.06])
     assert math.isnan(corrected[3]) and corrected[4] == pytest.approx(0.08)
-    assert holm([]) == []
+    assert holm_of_known([]) == []
 
 
 def null_scores(rng, n_sets, n_people=10, n_runs=6, share=0.5, trials=20):
@@ -77,7 +77,7 @@ def test_p_values_are_uniform_and_a_wrong_chance_is_not():
 
 
 def test_pooling_volumes_of_participants_is_not_a_test_of_the_population():
-    """Participants differ, some above chance and some below: a binomial test of all volumes rejects too often."""
+    """Participants vary around chance: a binomial test of all their volumes together rejects too often."""
     rng = np.random.default_rng(3)
     own = 0.5 + rng.normal(0, 0.05, (300, 10))
     right = rng.binomial(400, own)
