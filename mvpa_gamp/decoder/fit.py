@@ -20,8 +20,8 @@ from mvpa_gamp.decoder.labels import (
     groups_to_clean,
     weighted_method,
 )
-from mvpa_gamp.decoder.run_lists import join_runs
 from mvpa_gamp.decoder.leakage import check_leakage
+from mvpa_gamp.decoder.run_lists import join_runs
 from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.folds import Folds
