@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.atlas import Regions
 from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
@@ -16,6 +17,7 @@ from mvpa_gamp.results.clusters import cluster_rows
 from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.measures import measures_of, overlap_rows
 from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.pattern_clusters import pattern_cluster_rows
 
 _MEANING = {
     "weight": "Weight of each voxel in the linear classifier; positive speaks for the first category. "
@@ -70,6 +72,7 @@ class Subject:
     fold_maps: bool = False  # whether maps of every fold are written
     whitened: bool = False  # whether noise was whitened before fitting
     events: Mapping[str, NDArray] = field(default_factory=dict)  # (M,) facts on the event behind each sample
+    regions: Regions | None = None  # of an atlas, at the voxels of the mask
 
     @property
     def mask(self) -> NDArray:
@@ -94,6 +97,7 @@ class CellRecord:
     consistency: dict[str, Any] | None = None
     confusion: tuple[dict[str, Any], ...] = ()
     clusters: tuple[dict[str, Any], ...] = ()
+    pattern_clusters: tuple[dict[str, Any], ...] = ()  # where no voxel was selected
     stats: tuple[str, ...] = ()
 
 
@@ -147,6 +151,7 @@ def write_cell(cell: Cell, fits: FoldFits) -> CellRecord:
         consistency={**keys, **measures},
         confusion=tuple({**short, **row} for row in _confusion_rows(cell, fits)),
         clusters=tuple({**short, **row} for row in _clusters(cell, fits)),
+        pattern_clusters=tuple({**short, **row} for row in _pattern_clusters(cell, fits)),
         stats=stats,
     )
 
@@ -254,4 +259,17 @@ def _clusters(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
     if refit.support.all():
         return []
     affine = np.asarray(subject.mask_img.affine)
-    return cluster_rows(refit.support[:, 0], refit.coef[:, 0], fits.frequency, subject.mask, affine)
+    rows = cluster_rows(refit.support[:, 0], refit.coef[:, 0], fits.frequency, subject.mask, affine)
+    if subject.regions is None:
+        return rows
+    peaks = [[row[f"peak_{axis}_mm"] for axis in "xyz"] for row in rows]
+    return [{**row, "region": subject.regions.region_at(at)} for row, at in zip(rows, peaks, strict=True)]
+
+
+def _pattern_clusters(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
+    """Where the refit's pattern is strongest, if it selected no voxel."""
+    if fits.pattern is None or fits.refit.support.any():
+        return []
+    names, subject = (cell.task.positive, cell.task.negative), cell.subject
+    affine = np.asarray(subject.mask_img.affine)
+    return pattern_cluster_rows(np.asarray(fits.pattern[:, -1], float), names, subject.mask, affine)

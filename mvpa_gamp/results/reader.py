@@ -138,7 +138,7 @@ class Results:
         return self.study.get("inference", {})
 
     def inferred(self, subject: str, contrast: str, method: str) -> list[str]:
-        """What a cell has of it: permutations, logpfwe, planted, learningcurve."""
+        """What a cell has of it: permutations, logpfwe, selection, planted, learningcurve."""
         return list(self.inference.get("units", {}).get(f"sub-{subject}/{contrast}/{method}", ()))
 
     def inference_rows(self) -> list[dict[str, str]]:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.balanced import is_unequal
-from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS, fdr_refusal
+from mvpa_gamp.decoding.calibration import N_PERMUTATIONS
+from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.permutation import NullStatistics, PermutationPlan, plan_permutations
 from mvpa_gamp.imaging.samples import Samples
@@ -57,9 +58,6 @@ def check_inference(settings: StudySettings, methods: Sequence[Method]) -> None:
         if wanted and not any(getattr(method, fact) for method in methods):
             names = ", ".join(method.name for method in methods)
             raise StudyError(f"{option} is for {kind}, got {names}. Add gamp-bg-lr to --methods.")
-    refusals = [fdr_refusal(method) for method in methods if method.has_posterior]
-    if settings.fdr is not None and all(refusals):
-        raise StudyError(f"--fdr: {refusals[0]}")
 
 
 def check_whitening(settings: StudySettings, samples: Samples) -> None:
@@ -128,8 +126,8 @@ def _cell_plan(
             key = f"{settings.permutations} {seed} {keep}" + " balanced" * balanced
             work = NullChunk(method, rows, plan.labels[:, chunk], keep, balanced)
             jobs.append(_job(cell, name, work, f"permutations-{number:04d}", key))
-    if settings.fdr is not None and not fdr_refusal(method):
-        key = f"{settings.fdr} {seed} {NO_EFFECT_REPEATS}"
+    if settings.fdr is not None and method.has_posterior:
+        key = f"{settings.fdr} {seed} {N_PERMUTATIONS} {NO_EFFECT_REPEATS}"
         planting = Planting(method, rows, y, blocks[rows], settings.fdr, seed)
         jobs.append(_job(cell, "planted effects", planting, "planted", key))
     if settings.learning_curve:
@@ -186,7 +184,7 @@ def _together(plan: InferencePlan, troubles: dict[Path, str]) -> CellInference:
         if isinstance(job.work, NullChunk):
             chunks.append(job.work.read(arrays))
         elif isinstance(job.work, Planting):
-            found["planted"] = job.work.read(arrays)
+            found["selection"], found["planted"] = job.work.read(arrays)
         else:
             found["curve"], found["farther"] = job.work.read(arrays)
     if plan.permutation is not None:
