@@ -18,6 +18,7 @@ from mvpa_gamp.decoder.labels import (
     check_images_and_labels,
     gamp_method,
     groups_to_clean,
+    weighted_method,
 )
 from mvpa_gamp.decoder.run_lists import join_runs
 from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
@@ -91,6 +92,7 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
     if decoder.ignore is not None and kept.all():
         warnings.warn(f"ignore={decoder.ignore!r} names no label of y: nothing was left out.", stacklevel=3)
     classes = check_classes(y[kept], decoder.ignore)
+    method = weighted_method(method, decoder.class_weight, classes)
     scoring = check_scoring_name(decoder.scoring, len(classes))
     codes = np.searchsorted(classes, y[kept])
     kept_groups = None if groups is None else groups[kept]

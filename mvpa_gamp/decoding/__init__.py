@@ -1,7 +1,8 @@
 """Who is compared with whom, on which rows, and how well it went."""
 
+from .calibration import Calibration, FdrSelection, calibrate, fdr_refusal
 from .crossval import HeldOut, cross_validate, fold_balanced_accuracies, fold_errors, held_out_answers
-from .discoveries import fdr_refusal, planted_check, select_at_fdr
+from .discoveries import planted_check, select_at_fdr
 from .exchange import blocks_of_volumes, permuted_labels
 from .folds import Folds, leave_one_run_out
 from .information import InformationMap, carries_information
@@ -24,7 +25,9 @@ from .whitening import Whitening, fit_whitening, whitened_folds
 
 __all__ = [
     "PAPER_PAIRS",
+    "Calibration",
     "Extrapolation",
+    "FdrSelection",
     "Folds",
     "HeldOut",
     "InformationMap",
@@ -38,6 +41,7 @@ __all__ = [
     "Task",
     "Whitening",
     "blocks_of_volumes",
+    "calibrate",
     "carries_information",
     "contrast_name",
     "cross_validate",

@@ -11,6 +11,7 @@ from mvpa_gamp.report.cautions import cautions
 from mvpa_gamp.report.class_plots import mean_score
 from mvpa_gamp.report.classes import classes_section, draw_classes
 from mvpa_gamp.report.convergence import convergence_section
+from mvpa_gamp.report.few_samples import few_samples_section
 from mvpa_gamp.report.headline import headline_section
 from mvpa_gamp.report.inference import draw_inference, inference_section
 from mvpa_gamp.report.markup import details, paragraph, section, text
@@ -70,6 +71,7 @@ def render(results: Results, shown: Results, title: str = "") -> str:
     """The HTML of the page; ``shown`` are the comparisons that have figures."""
     sections = [
         *([classes_section(results)] if results.classes else []),
+        few_samples_section(results),
         headline_section(results),
         errors_section(shown),
         *([inference_section(results)] if results.inference else []),
@@ -137,6 +139,7 @@ def _header(results: Results, title: str) -> str:
     }
     links = {
         **({"scores": "Scores"} if results.classes else {}),
+        **({"pattern": "Pattern"} if results.study.get("pattern_clusters") else {}),
         "headline": "Table",
         "errors": "Errors",
         **({"inference": "Inference"} if results.inference else {}),

@@ -65,12 +65,18 @@ def add_study(group: Any, default_pairs: str) -> None:
         help="whiten the noise that voxels share, estimated on the training runs of each fold (not with "
         "--permutations, --fdr, --learning-curve)",
     )
+    group.add_argument(
+        "--class-weight",
+        metavar="balanced",
+        help="give both categories the same total weight in training, for unequal numbers of samples "
+        "(default: every sample counts the same)",
+    )
     group.add_argument("--seed", type=int, metavar="N", help="seed of everything random (default 0)")
     group.add_argument("--fold-maps", action="store_true", help="also write the maps of every fold")
 
 
 def add_inference(group: Any) -> None:
-    """What reviewers ask for; of the GAMP methods only, whose permutations are columns of one solve."""
+    """What reviewers ask for, of methods that need no nested search in every one of the many fits."""
     group.add_argument(
         "--permutations",
         type=int,
@@ -87,8 +93,8 @@ def add_inference(group: Any) -> None:
         "--fdr",
         type=float,
         metavar="RATE",
-        help="select voxels at this expected false-discovery rate, and check it with planted effects "
-        "(not gamp-sbg-lr)",
+        help="select voxels at this false-discovery rate, calibrated by permuted labels, and check it with "
+        "planted effects",
     )
     group.add_argument(
         "--learning-curve",

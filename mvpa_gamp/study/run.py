@@ -21,6 +21,7 @@ from mvpa_gamp.results.cell_files import Cell, CellRecord, Subject, failed_cell,
 from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.inference_files import CellInference, write_inference
 from mvpa_gamp.results.information_files import write_information
+from mvpa_gamp.results.leading import leading_measure
 from mvpa_gamp.results.manifest import missing_files, write_manifest
 from mvpa_gamp.results.reader import ResultsError, read_results
 from mvpa_gamp.results.stored_fits import load_fits
@@ -39,7 +40,7 @@ from mvpa_gamp.study.inference import (
     plan_inference,
 )
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
-from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels
+from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels, weighted_methods
 from mvpa_gamp.study.regions import (
     check_regions,
     collect_regions,
@@ -164,7 +165,7 @@ def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
         raise StudyError(str(error)) from error
     if settings.seed < 0:
         raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
-    methods = choose_methods(settings.methods)
+    methods = weighted_methods(choose_methods(settings.methods), settings.class_weight)
     check_inference(settings, methods)
     check_regions(settings, methods)
     return methods
@@ -218,6 +219,7 @@ def _work_through(
     row: list[CellRecord] = []
     labels = {cell.method.name: cell.method.label for cell in cells}
     names = [cell.task.label for cell in cells]
+    lead = leading_measure((int((cell.task.y > 0).sum()), int((cell.task.y < 0).sum())) for cell in cells)
     console.start(len(cells))
     for cell, finished in zip(cells, done, strict=True):
         trouble = None if finished else next(outcomes)
@@ -228,7 +230,7 @@ def _work_through(
         console.advance(f"{cell.task.label}, {cell.method.label}: {said}")
         if len(row) == len(labels):
             rows = [{**record.summary, "seconds": record.timing["seconds"]} for record in row]
-            console.result(pair_lines(rows, labels, header=not records, names=names))
+            console.result(pair_lines(rows, labels, header=not records, names=names, lead=lead))
             records += row
             row = []
     return records
@@ -250,7 +252,10 @@ def finish(output: Output, console: Console) -> int:
     results = read_results(output.root)
     write_manifest(results)
     page = build_report(output.root)
-    console.result("\n" + paper_table(results.rows, results.labels, console.width) + "\n", always=True)
+    console.result(
+        "\n" + paper_table(results.rows, results.labels, console.width, results.leading_measure) + "\n",
+        always=True,
+    )
     if results.inference:
         console.result(inference_lines(results) + "\n", always=True)
     if lines := region_lines(results):

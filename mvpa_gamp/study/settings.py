@@ -36,7 +36,7 @@ SECTIONS = {
         "lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "confounds_strategy", "detrend",
         "standardize",
     ),
-    "study": ("pairs", "methods", "whiten", "seed", "fold_maps"),
+    "study": ("pairs", "methods", "whiten", "class_weight", "seed", "fold_maps"),
     "inference": INFERENCE,
     "regions": REGIONS,
 }  # fmt: skip
@@ -53,6 +53,7 @@ class StudySettings:
     pairs: tuple[str, ...] | None = None
     methods: tuple[str, ...] = DEFAULT_METHODS
     whiten: bool = False
+    class_weight: str | None = None
     seed: int = 0
     fold_maps: bool = False
     permutations: int = 0
