@@ -62,9 +62,9 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         has no posterior and therefore no deviation and inclusion maps.
 
     mask : filename, Nifti1Image, NiftiMasker or None, default=None
-        Where to decode. An image or file must be on the grid of the images: another shape or affine is
-        refused, where nilearn would resample the images to the mask. A masker, fitted or not, brings its own
-        cleaning and resampling, as in nilearn. None: nilearn computes a mask.
+        Where to decode. An image or file on another grid than the images is resampled to theirs (nearest
+        neighbour) with a warning, where nilearn would resample the images to the mask. A masker, fitted or
+        not, brings its own cleaning and resampling, as in nilearn. None: nilearn computes a mask.
 
     cv : :obj:`int`, splitter, iterable of (train, test) or None, default=None
         With groups, None and numbers mean leave-one-group-out, as in nilearn. Without groups: stratified
@@ -106,6 +106,10 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
     ignore : :obj:`str`, iterable of classes or None, default=None
         Classes of y, such as "rest", whose images help to clean their run and are then left out.
+
+    strict : :obj:`bool`, default=False
+        What the check before the first fit finds (blocks split over folds, images given twice, labels tied to
+        the order, a mask made from the labels) is an error; otherwise a warning and a caution in the report.
 
     memory : None, :obj:`str`, :obj:`pathlib.Path` or joblib.Memory, default=None
         Where to keep masked images and fits, so that an equal call is answered at once.
@@ -170,6 +174,9 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
     intercept_ : ndarray of shape (n_pairs,)
         See ``coef_``.
 
+    leakage_ : tuple of :obj:`str`
+        What the check before the first fit found; empty where nothing speaks against the scores.
+
     mask_img_ : Nifti1Image
         The voxels in use.
 
@@ -231,6 +238,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         high_pass: float | None = None,
         t_r: float | None = None,
         ignore: Any = None,
+        strict: bool = False,
         memory: Any = None,
         memory_level: int = 0,
         n_jobs: int = 1,
@@ -250,6 +258,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         self.high_pass = high_pass
         self.t_r = t_r
         self.ignore = ignore
+        self.strict = strict
         self.memory = memory
         self.memory_level = memory_level
         self.n_jobs = n_jobs
@@ -268,6 +277,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         """
         data = decode_images(self, X, y, groups, self._say)
         self.classes_, self.n_classes_, self.notes_ = data.classes, len(data.classes), data.notes
+        self.leakage_ = tuple(data.leakage.sentences)
         self._keep_maps(data)
         self._keep_scores(data)
         self._data = data

@@ -5,7 +5,9 @@ from .crossval import HeldOut, cross_validate, fold_balanced_accuracies, fold_er
 from .discoveries import planted_check, select_at_fdr
 from .exchange import blocks_of_volumes, permuted_labels
 from .folds import Folds, leave_one_run_out
+from .group_tests import FlipMap, MeanTest, flip_map, mean_test
 from .information import InformationMap, carries_information
+from .leakage import Checked, Evidence, Finding, find_leakage
 from .learning_curve import Extrapolation, LearningCurve, learning_curve
 from .pattern import haufe_pattern
 from .permutation import (
@@ -26,12 +28,17 @@ from .whitening import Whitening, fit_whitening, whitened_folds
 __all__ = [
     "PAPER_PAIRS",
     "Calibration",
+    "Checked",
+    "Evidence",
     "Extrapolation",
     "FdrSelection",
+    "Finding",
+    "FlipMap",
     "Folds",
     "HeldOut",
     "InformationMap",
     "LearningCurve",
+    "MeanTest",
     "NullStatistics",
     "PermutationPlan",
     "PermutationTest",
@@ -48,8 +55,10 @@ __all__ = [
     "decode_regions",
     "exact_sums",
     "fdr_refusal",
+    "find_leakage",
     "fit_whitened",
     "fit_whitening",
+    "flip_map",
     "fold_balanced_accuracies",
     "fold_errors",
     "haufe_pattern",
@@ -58,6 +67,7 @@ __all__ = [
     "learning_curve",
     "leave_one_run_out",
     "make_tasks",
+    "mean_test",
     "null_statistics",
     "parse_pairs",
     "permutation_test",

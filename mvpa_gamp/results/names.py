@@ -13,7 +13,7 @@ _OWN = ("dataset_description.json", "index.html", "summary.tsv", "summary.json",
 _OWN_FOLDERS = ("figures", "logs", "work")
 
 
-STATS = ("weight", "weightsd", "pip", "selfreq", "pattern", "truth", "logpfwe", "corr")
+STATS = ("weight", "weightsd", "pip", "selfreq", "pattern", "truth", "logpfwe", "corr", "t")
 ALL_CLASSES = "all"  # the contrast name of tables about all classes together
 
 
@@ -125,7 +125,7 @@ class ResultsFolder:
         return self.subject_file(subject, f"contrast-{contrast}_desc-plantedTruth_mask.nii.gz")
 
     def group_table(self, name: str) -> Path:
-        """A table over the participants of a study of several: ``summary`` or ``accuracy``."""
+        """A table over the participants of a study of several: ``summary``, ``accuracy``, ...."""
         return self.root / f"group_{name}.tsv"
 
     def group_map(self, contrast: str, desc: str, stat: str) -> Path:

@@ -73,6 +73,11 @@ def add_study(group: Any, default_pairs: str) -> None:
     )
     group.add_argument("--seed", type=int, metavar="N", help="seed of everything random (default 0)")
     group.add_argument("--fold-maps", action="store_true", help="also write the maps of every fold")
+    group.add_argument(
+        "--strict",
+        action="store_true",
+        help="stop where the check before the first fit finds a leak (without it: a caution)",
+    )
 
 
 def add_inference(group: Any) -> None:

@@ -12,7 +12,7 @@ from mvpa_gamp.imaging.atlas import Regions
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, check_workers, run_tasks
-from mvpa_gamp.report.cautions import cautions
+from mvpa_gamp.report.cautions import cautions, leaks
 from mvpa_gamp.report.inference import inference_lines
 from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.printed import pair_lines, paper_table
@@ -39,6 +39,7 @@ from mvpa_gamp.study.inference import (
     open_jobs,
     plan_inference,
 )
+from mvpa_gamp.study.leakage import check_leakage
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
 from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels, weighted_methods
 from mvpa_gamp.study.regions import (
@@ -74,6 +75,7 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
             regions=regions,
         )  # fmt: skip
         check_whitening(settings, samples)
+        checked = check_leakage(settings, samples, tasks)
         cells = plan_cells(output.folder, samples, tasks, methods, settings.whiten)
         done = [output.resume and is_done(cell) for cell in cells]
         plans = plan_inference(settings, samples, cells)
@@ -83,6 +85,8 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         write_start(output.folder, subject, samples.background_img)
     console.log_to(output.folder.log)
     _say_what(console, settings, samples, tasks, methods, sum(done), regions)
+    for sentence in checked.sentences:
+        console.note(f"Caution: {sentence}")
     pending = [cell for cell, finished in zip(cells, done, strict=True) if not finished]
     jobs = open_jobs(plans, output.resume)
     region_jobs = open_region_jobs(region_plans, output.resume)
@@ -97,6 +101,7 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
     extra = _write_inference(settings, output, subject, plans, inference, records)
     extra |= _write_information(settings, samples, output, subject, tasks)
     extra |= write_region_files(settings, output.folder, subject, cells, by_region, records)
+    extra |= {"leakage": checked.as_json()}
     about = about_study(settings, samples)
     write_tables(output.folder, subject, tasks, methods, records, about, extra)
     return finish(output, console)
@@ -260,7 +265,7 @@ def finish(output: Output, console: Console) -> int:
         console.result(inference_lines(results) + "\n", always=True)
     if lines := region_lines(results):
         console.result(lines + "\n", always=True)
-    for caution in cautions(results):
+    for caution in cautions(results)[len(leaks(results)) :]:  # leaks were told before the first fit
         console.note(f"Caution: {caution}")
     console.note(f"Page: {page}")
     return _verdict(output.root, console)

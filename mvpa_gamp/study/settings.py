@@ -36,7 +36,7 @@ SECTIONS = {
         "lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "confounds_strategy", "detrend",
         "standardize",
     ),
-    "study": ("pairs", "methods", "whiten", "class_weight", "seed", "fold_maps"),
+    "study": ("pairs", "methods", "whiten", "class_weight", "seed", "fold_maps", "strict"),
     "inference": INFERENCE,
     "regions": REGIONS,
 }  # fmt: skip
@@ -56,6 +56,7 @@ class StudySettings:
     class_weight: str | None = None
     seed: int = 0
     fold_maps: bool = False
+    strict: bool = False  # findings of the leakage check are errors
     permutations: int = 0
     max_inclusion: bool = False
     fdr: float | None = None
@@ -221,7 +222,7 @@ def differences(old: Mapping[str, Any], new: StudySettings) -> list[str]:
     """Settings of a started study that a resume would change.
 
     Pairs and methods may only be added to (pairs not where they decide on the events read); inference and
-    regions touch no fit and may change freely.
+    regions touch no fit and may change freely, as may ``strict``.
     """
     started = StudySettings.of(old)
     was, now = replace(started, source=started.source.absolute()).values(), new.values()
@@ -231,6 +232,6 @@ def differences(old: Mapping[str, Any], new: StudySettings) -> list[str]:
     for name in (name for section, names in SECTIONS.items() if section not in free for name in names):
         before, after = was.get(name), now.get(name)
         grows = name in growing and before and after and set(before) <= set(after)
-        if before != after and not grows:
+        if before != after and not grows and name != "strict":
             out.append(f"{name} was {before!r}, now {after!r}")
     return out
