@@ -25,9 +25,17 @@ from mvpa_gamp.decoder.tables import (
     stability_table,
     status_table,
 )
+from mvpa_gamp.decoder.voxels import (
+    FoundVoxels,
+    InformationImages,
+    SelectionImages,
+    find_information,
+    find_selection,
+)
 from mvpa_gamp.decoding.multiclass import Answers, classify
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.scoring import mean_score, score_rows
+from mvpa_gamp.decoding.tasks import Task, make_tasks
 
 
 @dataclass
@@ -82,6 +90,10 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         Whiten the noise that voxels share, estimated from the spread within blocks (stretches of one class
         and group) of each fold's training images alone, with Ledoit-Wolf shrinkage. Weights are mapped back
         to voxels; inclusion and selection are those of whitened voxels. Not for single maps per block.
+
+    class_weight : None, "balanced" or dict, default=None
+        Weights of the classes in the likelihood: "balanced" gives both classes of a pair the same total
+        weight in every fold's training images. A dict of weights by class is for two classes.
 
     low_pass : :obj:`float` or None, default=None
         Low-pass filter in Hz, each group by itself when groups are given.
@@ -232,6 +244,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         n_jobs: int = 1,
         verbose: int = 0,
         random_state: Any = 0,
+        class_weight: Any = None,
     ) -> None:
         self.method = method
         self.mask = mask
@@ -251,6 +264,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+        self.class_weight = class_weight
 
     # --- fitting
 
@@ -259,6 +273,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
         ``groups`` names the run (or subject) of each image. With it every group is cleaned by itself and
         held out once; without it neighbouring volumes reach both sides of a fold and scores are too good.
+        Given run by run, X a list of 4-D images and y a list of their labels, every image is a group.
         """
         data = decode_images(self, X, y, groups, self._say)
         self.classes_, self.n_classes_, self.notes_ = data.classes, len(data.classes), data.notes
@@ -380,6 +395,64 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
             )
         return permute(self._data, n, unit or exchange, _seed(self.random_state), self.n_jobs)
 
+    def regions(self, atlas: Any, labels: Any = "", *, by_region: bool = False, permutations: int = 0) -> Any:
+        """A table of the regions of an atlas for every contrast: what of the maps lies in each.
+
+        ``atlas`` is a labelled volume (image or file, with its table beside it or as ``labels``, a file or a
+        mapping from number to name), the name of an atlas that nilearn has downloaded, or ``Regions``. Sums
+        over regions and "outside the atlas" equal "all voxels". ``by_region`` also decodes from each region
+        alone, in the same folds; ``permutations`` adds p-values, of each region and corrected for all.
+        """
+        check_is_fitted(self)
+        from mvpa_gamp.decoder.regions import region_table
+
+        if self.whiten and (by_region or permutations):
+            raise ValueError(
+                "regions: a whitened voxel mixes several, also of other regions. Decode by region with "
+                "whiten=False."
+            )
+        seed = _seed(self.random_state)
+        return region_table(self._data, self.mask_img_, atlas, labels, by_region, permutations, seed)
+
+    def view(self, contrast: Any = None, stat: str = "weight", threshold: Any = 1e-6) -> Any:
+        """A map in nilearn's interactive viewer (``view_img``), drawn on the mean of the images.
+
+        ``contrast`` is one of ``contrasts_`` (None: the first), ``stat`` "weight", "weightsd", "pip"
+        (inclusion probability), "pattern" or "selfreq". Voxels below ``threshold`` are left out. The object
+        has nilearn's ``open_in_browser()`` and ``save_as_html(path)``; a notebook shows it.
+        """
+        check_is_fitted(self)
+        from mvpa_gamp.decoder.view import view_map
+
+        return view_map(self, contrast, stat, threshold)
+
+    def information(self, n: int = 999, *, exchange: str = "block") -> InformationImages:
+        """Which voxels carry information about each pair of classes, corrected for all voxels.
+
+        Every voxel's correlation with the two classes is compared with n permutations of the labels within
+        groups (``mvpa_gamp.decoding.carries_information``); nothing is fitted. Returns images by contrast:
+        ``corr_img``, ``logpfwe_img`` and ``mask_img``. Hand it to ``to_bids`` or ``generate_report``.
+        """
+        check_is_fitted(self)
+        return find_information(self._data, self._tasks(), n, exchange, _seed(self.random_state))
+
+    def select(self, fdr: float = 0.05, *, exchange: str = "block", check: bool = False) -> SelectionImages:
+        """Voxels of each pair of classes at a false-discovery rate that permuted labels calibrate.
+
+        The decoder relies on them and they carry information (``mvpa_gamp.decoding.calibrate``). Returns
+        images by contrast, ``mask_img`` and ``strength_img``, and ``records`` whose ``verdict`` says what
+        was found or why nothing can be. ``check=True`` adds a check with planted effects, as ``--fdr`` of the
+        commands makes, which takes longer. Hand it to ``to_bids`` or ``generate_report``.
+        """
+        check_is_fitted(self)
+        if self.whiten:
+            raise ValueError(
+                "select: voxels of whiten=True are mixtures of voxels, which no rate is calibrated for. "
+                "Select with a decoder with whiten=False."
+            )
+        seed = _seed(self.random_state)
+        return find_selection(self._data, self._tasks(), fdr, exchange, check, seed, self.n_jobs)
+
     def generate_report(
         self,
         title: str | None = None,
@@ -387,27 +460,44 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         max_contrasts: int = 6,
         permutation: PermutationTest | None = None,
         contrasts: Sequence[str] | None = None,
+        information: InformationImages | None = None,
+        selection: SelectionImages | None = None,
     ) -> Any:
         """A self-contained HTML page: scores, confusion, maps, stability, convergence, methods text.
 
         The object has nilearn's ``save_as_html(path)`` and ``open_in_browser()``. Figures are drawn for the
         ``contrasts`` named, such as ``["face-house"]``, or for the first ``max_contrasts``; tables hold all
-        of them. ``permutation`` is a ``permutation_test`` to show.
+        of them. ``permutation`` is a ``permutation_test`` to show, ``information`` and ``selection`` are what
+        the methods of these names found.
         """
         check_is_fitted(self)
         from mvpa_gamp.decoder.report import chosen_contrasts, decoder_report
 
         drawn = chosen_contrasts(self, contrasts, max_contrasts)
-        return decoder_report(self, title, subject, drawn, permutation)
+        voxels = FoundVoxels(information, selection)
+        return decoder_report(self, title, subject, drawn, permutation, voxels)
 
-    def to_bids(self, folder: str | Path, subject: str = "01") -> Path:
+    def to_bids(
+        self,
+        folder: str | Path,
+        subject: str = "01",
+        information: InformationImages | None = None,
+        selection: SelectionImages | None = None,
+    ) -> Path:
         """Write maps and tables under BIDS-derivative names, as the Haxby command does."""
         check_is_fitted(self)
         from mvpa_gamp.decoder.folder import write_folder
 
-        return write_folder(self, Path(folder), subject)
+        return write_folder(self, Path(folder), subject, voxels=FoundVoxels(information, selection))
 
     # --- inside
+
+    def _tasks(self) -> dict[str, Task]:
+        """The pairs of classes by contrast."""
+        names = np.array([str(name) for name in self.classes_])
+        pairs = [(str(a), str(b)) for a, b in self._data.pairs]
+        tasks = make_tasks(names[self._data.codes], pairs)
+        return dict(zip(self.contrasts_, tasks, strict=True))
 
     def _answers(self, X: Any, groups: Any) -> Answers:
         check_is_fitted(self)

@@ -18,8 +18,10 @@ from mvpa_gamp.decoder.labels import (
     check_images_and_labels,
     gamp_method,
     groups_to_clean,
+    weighted_method,
 )
 from mvpa_gamp.decoder.leakage import check_leakage
+from mvpa_gamp.decoder.run_lists import join_runs
 from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.folds import Folds
@@ -86,12 +88,14 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
     masker = build_masker(decoder.mask, _masker_settings(decoder))
     series = open_images(X)
     mask_notes = fit_mask_grid(masker, decoder.mask, series)
+    y, groups = join_runs(series.counts, y, groups)
     y = check_images_and_labels(series.shape[3], y)
     groups = check_groups(groups, len(y))
     kept = ~is_ignored(y, decoder.ignore)
     if decoder.ignore is not None and kept.all():
         warnings.warn(f"ignore={decoder.ignore!r} names no label of y: nothing was left out.", stacklevel=3)
     classes = check_classes(y[kept], decoder.ignore)
+    method = weighted_method(method, decoder.class_weight, classes)
     scoring = check_scoring_name(decoder.scoring, len(classes))
     codes = np.searchsorted(classes, y[kept])
     kept_groups = None if groups is None else groups[kept]
