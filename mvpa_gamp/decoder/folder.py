@@ -45,8 +45,8 @@ def write_folder(
     ]
     records = [write_cell(*each) for each in cells]
     classes = write_classes(folder, who, data.method, _all_classes(decoder, permutation))
-    extra = {"classes": classes, **_write_voxels(folder, who, tasks, cells, voxels or FoundVoxels())}
-    extra["leakage"] = data.leakage.as_json()
+    extra = {"classes": classes, "leakage": data.leakage.as_json()}
+    extra |= _write_voxels(folder, who, tasks, cells, voxels or FoundVoxels())
     write_tables(folder, who, tasks, [data.method], records, _about(decoder), extra)
     write_manifest(read_results(folder.root))
     return folder.root

@@ -100,8 +100,8 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         by_region = collect_regions(region_plans, region_jobs, answers, console)
     extra = _write_inference(settings, output, subject, plans, inference, records)
     extra |= _write_information(settings, samples, output, subject, tasks)
-    extra |= {"leakage": checked.as_json()}
     extra |= write_region_files(settings, output.folder, subject, cells, by_region, records)
+    extra |= {"leakage": checked.as_json()}
     about = about_study(settings, samples)
     write_tables(output.folder, subject, tasks, methods, records, about, extra)
     return finish(output, console)
