@@ -174,9 +174,9 @@ def _difference_parts(folder: ResultsFolder, study: Mapping[str, Any]) -> list[s
 
 _PAIRED = (
     "Mean difference of balanced accuracies in percentage points with its 95 % interval, over participants "
-    "who have both; two-sided p by flipping the signs of the differences, in brackets after Holm's correction "
-    "over the family: all pairs of methods on all comparisons, all pairs of methods on the average, or all pairs "
-    "of comparisons by one method."
+    "who have both; two-sided p by flipping the signs of the differences, in brackets after Holm's "
+    "correction over the family: all pairs of methods on all comparisons, all pairs of methods on the "
+    "average, or all pairs of comparisons by one method."
 )
 
 
@@ -221,8 +221,8 @@ def _map_parts(folder: ResultsFolder, study: Mapping[str, Any]) -> list[str]:
         "Means over participants of the refits' patterns (each scaled to unit root mean square first) and "
         "inclusion probabilities, at the voxels analysed in all of them; the folder group/ also has the "
         "share of participants that select a voxel and, with enough participants, family-wise p-values. "
-        "Slices pass through the pattern's peak (ring); views from above show the largest value of all slices "
-        "on the outline of the analysed voxels. Left is left."
+        "Slices pass through the pattern's peak (ring); views from above show the largest value of all "
+        "slices on the outline of the analysed voxels. Left is left."
     )
     parts = []
     for contrast in dict.fromkeys(each["contrast"] for each in study["maps"]):
