@@ -11,7 +11,7 @@ from mvpa_gamp.imaging.brainmaps import space_name
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
 from mvpa_gamp.results.cell_files import Cell, Subject, write_cell
-from mvpa_gamp.results.class_files import AllClasses, write_classes
+from mvpa_gamp.results.class_files import AllClasses, maps_by_class, write_class_table, write_classes
 from mvpa_gamp.results.manifest import write_manifest
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import read_results
@@ -36,6 +36,7 @@ def write_folder(
         for task, fits in zip(tasks, data.fits, strict=True)
     ]
     classes = write_classes(folder, who, data.method, _all_classes(decoder, permutation))
+    write_class_table(folder, who, [classes])
     write_tables(folder, who, tasks, [data.method], records, _about(decoder), {"classes": classes})
     write_manifest(read_results(folder.root))
     return folder.root
@@ -65,6 +66,7 @@ def _all_classes(decoder: Any, permutation: PermutationTest | None) -> AllClasse
         confusion=decoder.confusion_.to_numpy(),
         predictions=decoder.cv_predictions_.to_dict("records"),
         permutation=permutation,
+        maps=maps_by_class(decoder._data.fits, decoder.n_classes_),
     )
 
 

@@ -36,14 +36,33 @@ def classify(decision: NDArray, proba: NDArray, n_classes: int) -> Answers:
     """The classes of m rows from what P pairs say about them: decisions and probabilities (m, P).
 
     Two classes: the decision (m,) is the linear score, positive for the second class. More: it is the
-    logarithm of the coupled probability of each class, (m, K), and the largest one is predicted. Methods
-    without a probability model can tell two classes apart.
+    logarithm of the coupled probability of each class, (m, K), and the largest one is predicted. Pairs
+    without a probability (NaN) vote: then the decision is that of :func:`vote`.
     """
     if n_classes == 2:
         first = np.clip(proba[:, 0], _CERTAIN, 1 - _CERTAIN)
         return Answers(-decision[:, 0], np.stack([first, 1 - first], 1), np.where(decision[:, 0] > 0, 0, 1))
+    if np.isnan(proba).any():
+        votes = vote(decision, n_classes)
+        return Answers(votes, np.full_like(votes, np.nan), votes.argmax(axis=1))
     coupled = couple(proba, n_classes)
     return Answers(np.log(np.maximum(coupled, np.finfo(float).tiny)), coupled, coupled.argmax(axis=1))
+
+
+def vote(decision: NDArray, n_classes: int) -> NDArray:
+    """Votes (m, K) of P pairs with decisions (m, P), positive for the first class of a pair.
+
+    A tie goes to the class with the larger sum of decisions, s / (3 (|s| + 1)) of a vote, as in
+    scikit-learn's one-against-one classifiers.
+    """
+    votes, sums = (np.zeros((len(decision), n_classes)) for _ in range(2))
+    for p, (i, j) in enumerate(class_pairs(n_classes)):
+        first = decision[:, p] > 0
+        votes[:, i] += first
+        votes[:, j] += ~first
+        sums[:, i] += decision[:, p]
+        sums[:, j] -= decision[:, p]
+    return votes + sums / (3 * (np.abs(sums) + 1))
 
 
 def couple(first: ArrayLike, n_classes: int) -> NDArray:

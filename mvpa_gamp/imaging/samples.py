@@ -50,6 +50,7 @@ class Samples:
     description: str = ""  # a sentence about where the samples come from
     space: str | None = None  # BIDS's name of the space, None where it is not known
     dropped: tuple[str, ...] = ()  # conditions left out
+    sessions: NDArray | None = None  # (M,) str: BIDS's session of each row, None where files name none
     confound_columns: tuple[str, ...] = ()  # names of the confounds that were regressed out, where chosen
 
     def __post_init__(self) -> None:

@@ -1,5 +1,6 @@
 """What a reader of the table must know before trusting it: empty selections, unbalanced categories."""
 
+from mvpa_gamp.report.groups import member_cautions
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE
 
@@ -8,7 +9,11 @@ _BALANCED = 0.8  # rarer over more frequent category; below, the majority alone 
 
 def cautions(results: Results) -> list[str]:
     """Sentences about comparisons and methods, in the order of the table."""
-    return [*_dependent(results), *_unbalanced(results), *_hardly_selecting(results), *_failed(results)]
+    crossed = [each["caution"] for each in results.cross.get("crosses", ()) if each["caution"]]
+    return [
+        *_dependent(results), *_unbalanced(results), *member_cautions(results), *crossed,
+        *_hardly_selecting(results), *_failed(results),
+    ]  # fmt: skip
 
 
 def _dependent(results: Results) -> list[str]:

@@ -1,7 +1,7 @@
 """From settings to a finished results folder: the order of things, and what happens when one fails."""
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, check_workers, run_tasks
 from mvpa_gamp.report.cautions import cautions
+from mvpa_gamp.report.class_methods import class_lines
+from mvpa_gamp.report.cross import cross_lines
 from mvpa_gamp.report.inference import inference_lines
 from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.printed import pair_lines, paper_table
@@ -26,6 +28,7 @@ from mvpa_gamp.results.study_files import write_start, write_tables
 from mvpa_gamp.study.cells import PlannedCell, is_done, plan_cells, stored
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import about_study
+from mvpa_gamp.study.designs import plan_designs
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference import (
     InferencePlan,
@@ -54,7 +57,7 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         check_resume(output, settings)
         console.note("Preparing the data ...")
         samples = settings.source.load()
-        tasks = choose_tasks(settings.pairs, samples)
+        tasks = choose_tasks(settings.pairs, samples, settings.classes, settings.cross)
         subject = Subject(
             samples.subject, samples.mask_img, samples.banner, samples.runs, samples.volumes,
             planted_voxels(samples, tasks), settings.fold_maps, settings.whiten,
@@ -62,22 +65,30 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         check_whitening(settings, samples)
         cells = plan_cells(output.folder, samples, tasks, methods, settings.whiten)
         done = [output.resume and is_done(cell) for cell in cells]
+        designs = plan_designs(settings, samples, tasks, methods, cells, done, output.folder, output.resume)
         plans = plan_inference(settings, samples, cells)
         prepare(output)
         write_text(output.folder.config, settings_text(settings))
         write_start(output.folder, subject, samples.background_img)
     console.log_to(output.folder.log)
     _say_what(console, samples, tasks, methods, sum(done))
+    joint = designs.replaced
+    done = [finished and _key(cell) not in joint for cell, finished in zip(cells, done, strict=True)]
     pending = [cell for cell, finished in zip(cells, done, strict=True) if not finished]
+    alone = [cell for cell in pending if _key(cell) not in joint]
     jobs = open_jobs(plans, output.resume)
-    work = [*_fit_work(settings, samples, pending), *(job.work for job in jobs)]
+    work = [*(plan.joint.work for plan in designs.joint), *_fit_work(settings, samples, alone)]
+    work += [*(job.work for job in jobs), *(job.work for job in designs.jobs)]
     shared = (samples.X, samples.runs, samples.connectivity if _any_asks(methods) else None)
     with closing(run_tasks(answered, work, shared, workers)) as answers:
-        outcomes = _outcomes(pending, answers, together=settings.whiten)
+        known = designs.store_joint(answers)
+        outcomes = _outcomes(pending, answers, known, together=settings.whiten)
         records = _work_through(cells, done, outcomes, output, subject, console)
         inference = collect(plans, jobs, answers, console)
+        troubles = designs.store_jobs(answers, console)
     extra = _write_inference(settings, output, subject, plans, inference, records)
     extra |= _write_information(settings, samples, output, subject, tasks)
+    extra |= designs.write(output.folder, subject, samples, troubles)
     about = about_study(settings, samples)
     write_tables(output.folder, subject, tasks, methods, records, about, extra)
     return finish(output, console)
@@ -92,11 +103,20 @@ def _fit_work(settings: StudySettings, samples: Samples, pending: Sequence[Plann
     return [WhitenedWork(tuple(methods.values()), tuple(tasks.values()), blocks_of(samples))]
 
 
-def _outcomes(pending: Sequence[PlannedCell], answers: Iterator[Any], together: bool) -> Iterator[str | None]:
-    """Store the fits as they arrive; None, or why there are none."""
-    everything = next(answers) if together and pending else None
+def _key(cell: PlannedCell) -> tuple[str, str]:
+    return cell.method.name, cell.task.name
+
+
+def _outcomes(
+    pending: Sequence[PlannedCell], answers: Iterator[Any], known: Mapping[Any, str | None], together: bool
+) -> Iterator[str | None]:
+    """Store the fits as they arrive; None, or why there are none. ``known`` are those of joint solves."""
+    alone = any(_key(cell) not in known for cell in pending)
+    everything = next(answers) if together and alone else None
     for cell in pending:
-        if isinstance(everything, dict):
+        if _key(cell) in known:
+            yield known[_key(cell)]
+        elif isinstance(everything, dict):
             yield stored(cell, everything[cell.method.name, cell.task.name])
         else:
             yield stored(cell, next(answers) if everything is None else everything)
@@ -233,6 +253,9 @@ def finish(output: Output, console: Console) -> int:
     console.result("\n" + paper_table(results.rows, results.labels, console.width) + "\n", always=True)
     if results.inference:
         console.result(inference_lines(results) + "\n", always=True)
+    for lines in (class_lines(results), cross_lines(results)):
+        if lines:
+            console.result(lines + "\n", always=True)
     for caution in cautions(results):
         console.note(f"Caution: {caution}")
     console.note(f"Page: {page}")
@@ -268,6 +291,7 @@ def _verdict(root: Path, console: Console) -> int:
     if missing:
         console.note("Write what is missing: the same command with --resume.", level=0)
     failed += [row for row in results.inference_rows() if row["status"] != "ok"]
+    failed += [{**row, "comparison": row["cross"]} for row in results.cross_rows() if row["status"] != "ok"]
     for row in failed:
         console.note(f"{row['comparison']}, {row['method']}: {row['status']}", level=0)
     return 1 if missing or failed else 0

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.bids.layout import MIN_RUNS, NATIVE, choose
 from mvpa_gamp.imaging.bids.names import IMAGE, BidsFile, natural, parse_name
-from mvpa_gamp.imaging.bids.source import BidsSource, common_mask, wanted_categories
+from mvpa_gamp.imaging.bids.source import BidsSource, common_mask, sessions_of
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels
 from mvpa_gamp.imaging.matrix import Volumes
@@ -59,7 +59,7 @@ class BetasSource(BidsSource):
 def _load(source: BetasSource) -> Samples:
     """Samples of a participant whose settings are resolved."""
     participant, files = source.participant_label, find_betas(source)
-    wanted = wanted_categories(source.pairs, [file.entities[LABEL] for file in files])
+    wanted = source.wanted([file.entities[LABEL] for file in files])
     files = [file for file in files if file.entities[LABEL] in wanted]
     labels = Labels(np.array([file.entities[LABEL] for file in files]), _run_numbers(files, participant))
     steps = source.processing(drop=())
@@ -68,7 +68,11 @@ def _load(source: BetasSource) -> Samples:
     samples = samples_of(volumes, source.mask or _brain_mask(source), labels, steps, participant)
     space = files[0].entities.get("space", NATIVE)
     background = mean_volume(volumes.images, magnitude=True)
-    samples = replace(samples, kind="beta", volumes=None, space=space, background_img=background)
+    names = {_run_key(file): file.entities.get("ses", "") for file in files}  # in the order of the runs
+    sessions = sessions_of(samples.runs, list(names.values()))
+    samples = replace(
+        samples, kind="beta", volumes=None, space=space, background_img=background, sessions=sessions
+    )
     told = f"{len(files)} given maps of participant {participant} in {len(set(samples.runs))} runs."
     return samples.from_source("bids", told, unit=samples.plural, space=space, bold=list(volumes.names))
 

@@ -10,7 +10,7 @@ from mvpa_gamp.imaging.bids.betas import LABEL, BetasSource, find_betas
 from mvpa_gamp.imaging.bids.confounds import confound_columns
 from mvpa_gamp.imaging.bids.events import trial_types
 from mvpa_gamp.imaging.bids.layout import RunFiles, choose, repetition_time_of, spaces_of, tasks_of
-from mvpa_gamp.imaging.bids.source import BidsSource, confound_files, events_of, wanted_categories
+from mvpa_gamp.imaging.bids.source import BidsSource, confound_files, events_of
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.processing import check_high_pass
 from mvpa_gamp.imaging.volumes import check_same_grid, open_mask
@@ -41,7 +41,7 @@ def check_participants(source: BidsSource, labels: Sequence[str]) -> None:
     checked = [_check_one(replace(source, participant_label=label), mask) for label in labels]
     found = sorted({name for participant in checked for name in participant.conditions})
     if found:
-        wanted_categories(source.pairs, found)
+        source.wanted(found)
     _check_steps(checked)
 
 

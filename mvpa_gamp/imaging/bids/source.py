@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.tasks import parse_pairs
+from mvpa_gamp.decoding.designs import ALL, design_pairs
+from mvpa_gamp.decoding.groups import read_side
 from mvpa_gamp.imaging.bids.confounds import check_columns, confound_columns
 from mvpa_gamp.imaging.bids.events import Event, VolumeEvents, label_volumes, read_events, trial_types
 from mvpa_gamp.imaging.bids.layout import (
@@ -48,9 +50,9 @@ class BidsSource(Source):
     """A participant of a BIDS dataset: volumes, or means over events, that events label.
 
     ``derivatives`` is fMRIPrep's output (default: BIDS_DIR/derivatives/fmriprep if it is there), or "none".
-    Task and space None: the only one there is. ``pairs`` are "a:b" texts, or ("all",): events of other
-    conditions are not read. ``confounds`` are names of sets or columns. Without a mask the voxels are those
-    that all runs' brain masks have in common. Lag None: the nearest number of TRs to 5 s.
+    Task and space None: the only one there is. ``pairs`` are "a:b" texts, or ("all",); with ``classes`` and
+    ``cross`` they say which events are read. ``confounds`` are names of sets or columns. Without a mask the
+    voxels are those that all runs' brain masks have in common. Lag None: the nearest number of TRs to 5 s.
     """
 
     bids_dir: str = ""
@@ -59,7 +61,9 @@ class BidsSource(Source):
     task: str | None = None
     space: str | None = None
     samples: str = "tr"
-    pairs: tuple[str, ...] = ("all",)
+    pairs: tuple[str, ...] = ALL
+    classes: tuple[str, ...] = ()
+    cross: tuple[str, ...] = ()
     confounds: tuple[str, ...] = ()
     mask: str = ""
     lag_trs: int | None = None
@@ -99,6 +103,10 @@ class BidsSource(Source):
         """The participant's runs."""
         return find_runs(self.layout, self.participant_label, self.task, self.space)
 
+    def wanted(self, found: Collection[str]) -> set[str]:
+        """The conditions among those found that are compared."""
+        return wanted_categories(self.pairs, found, self.classes, self.cross)
+
     def load(self) -> Samples:
         """Samples of the participant."""
         return _load(self.resolve())
@@ -109,7 +117,7 @@ def _load(source: BidsSource) -> Samples:
     runs = source.runs()
     t_r = repetition_time_of(runs, source.t_r)
     events = [events_of(run) for run in runs]
-    wanted = wanted_categories(source.pairs, [trial for each in events for trial in trial_types(each)])
+    wanted = source.wanted([trial for each in events for trial in trial_types(each)])
     columns = confound_columns(source.confounds)
     tables = confound_files(runs, columns)
     steps = replace(source.processing(confounds=tables, confound_columns=columns or None), t_r=t_r)
@@ -122,7 +130,7 @@ def _load(source: BidsSource) -> Samples:
     mask, mask_notes = _mask(runs, images, source.mask)
     labels = Labels(np.concatenate([each.conditions for each in shown]), runs_of_files(volumes))
     samples = load_samples(images, labels, mask, steps, source.participant_label)
-    lost = _lost_conditions(samples, wanted, source.pairs)
+    lost = _lost_conditions(samples, wanted, ALL in (source.pairs, source.classes))
     samples = replace(
         samples,
         notes=(*mask_notes, *_notes(shown, source.layout), *lost, *samples.notes),
@@ -131,7 +139,13 @@ def _load(source: BidsSource) -> Samples:
     )
     if source.samples == "block":
         samples = average_events(samples, shown, labels, steps.lag_trs)
-    return _told(samples, source, runs)
+    named = [run.entities.get("ses", "") for run in runs]
+    return _told(replace(samples, sessions=sessions_of(samples.runs, named)), source, runs)
+
+
+def sessions_of(runs: NDArray, names: Sequence[str]) -> NDArray | None:
+    """The session (M,) of each row from those of runs 1, 2, ...; None where files name none."""
+    return np.array(names)[runs - 1] if any(names) else None
 
 
 def events_of(run: RunFiles) -> list[Event]:
@@ -144,23 +158,26 @@ def events_of(run: RunFiles) -> list[Event]:
     return read_events(run.events)
 
 
-def wanted_categories(pairs: Sequence[str], found: Collection[str]) -> set[str]:
-    """The conditions that the pairs name, checked against those there are."""
+def wanted_categories(
+    pairs: Sequence[str], found: Collection[str], classes: Sequence[str] = (), cross: Sequence[str] = ()
+) -> set[str]:
+    """The conditions that pairs, classes and crosses name, checked against those there are."""
     rest = [name for name in Processing().drop if name in found]
     known = sorted({name for name in found if name not in rest})
     for text in pairs:
         _check_names(text, known, rest)
     try:
-        chosen = parse_pairs(list(pairs), known, rest)
+        chosen = design_pairs(list(pairs), classes, cross, known, rest, option="--contrasts")
     except ValueError as error:
-        raise DataError(f"--contrasts: {error}") from error
-    return {name for pair in chosen for name in pair}
+        raise DataError(str(error)) from error
+    return {name for pair in chosen for side in pair for name in read_side(side, known).members}
 
 
 def _check_names(text: str, known: Sequence[str], rest: Sequence[str]) -> None:
     """Refuse a pair with an unknown condition, offering those of similar names first: events name a lot."""
     names = text.split(":")
-    unknown = next((name for name in names if name not in (*known, *rest)), None)
+    sides = [read_side(name, (*known, *rest)) for name in names]
+    unknown = next((name for side in sides for name in side.unknown), None)
     if len(names) != 2 or unknown is None:
         return  # well, or for parse_pairs to say
     near = difflib.get_close_matches(unknown, known, n=3)
@@ -266,10 +283,10 @@ def _notes(shown: Sequence[VolumeEvents], layout: Layout) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _lost_conditions(samples: Samples, wanted: set[str], pairs: Sequence[str]) -> tuple[str, ...]:
+def _lost_conditions(samples: Samples, wanted: set[str], asked_for_all: bool) -> tuple[str, ...]:
     """Conditions without a volume of their own: refused where named, a note where all were asked for."""
     lost = sorted(wanted - set(samples.conditions))
-    if lost and list(pairs) != ["all"]:
+    if lost and not asked_for_all:
         raise DataError(
             f"--contrasts: {lost[0]} has no volume: its events lie outside the runs, or within events of "
             "another condition. Check the events, or leave it out."
