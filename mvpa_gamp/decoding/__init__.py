@@ -1,9 +1,13 @@
 """Who is compared with whom, on which rows, and how well it went."""
 
+from .cross import CrossDecoding, cross_decode, cross_permutation_test
+from .cross_tasks import Cross, make_crosses, session_crosses
 from .crossval import HeldOut, cross_validate, fold_balanced_accuracies, fold_errors, held_out_answers
+from .designs import Classes, make_classes, parse_classes
 from .discoveries import fdr_refusal, planted_check, select_at_fdr
 from .exchange import blocks_of_volumes, permuted_labels
 from .folds import Folds, leave_one_run_out
+from .groups import Side, read_side
 from .information import InformationMap, carries_information
 from .learning_curve import Extrapolation, LearningCurve, learning_curve
 from .pattern import haufe_pattern
@@ -23,6 +27,9 @@ from .whitening import Whitening, fit_whitening, whitened_folds
 
 __all__ = [
     "PAPER_PAIRS",
+    "Classes",
+    "Cross",
+    "CrossDecoding",
     "Extrapolation",
     "Folds",
     "HeldOut",
@@ -33,11 +40,14 @@ __all__ = [
     "PermutationTest",
     "PlantedCheck",
     "PlantedEffect",
+    "Side",
     "Task",
     "Whitening",
     "blocks_of_volumes",
     "carries_information",
     "contrast_name",
+    "cross_decode",
+    "cross_permutation_test",
     "cross_validate",
     "fdr_refusal",
     "fit_whitened",
@@ -49,13 +59,18 @@ __all__ = [
     "holm",
     "learning_curve",
     "leave_one_run_out",
+    "make_classes",
+    "make_crosses",
     "make_tasks",
     "null_statistics",
+    "parse_classes",
     "parse_pairs",
     "permutation_test",
     "permuted_labels",
     "plan_permutations",
     "planted_check",
+    "read_side",
     "select_at_fdr",
+    "session_crosses",
     "whitened_folds",
 ]

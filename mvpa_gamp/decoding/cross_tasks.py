@@ -86,7 +86,8 @@ def make_crosses(conditions: Any, crosses: Sequence[str], dropped: Sequence[str]
     conditions = np.asarray(conditions)
     known = [str(name) for name in np.unique(conditions)]
     pairs = [pair for text in crosses for pair in parse_cross(text, known, dropped)]
-    found = [Cross(*make_tasks(conditions, [a]), *make_tasks(conditions, [b])) for a, b in pairs]
+    tasks = [[make_tasks(conditions, [pair])[0] for pair in both] for both in pairs]
+    found = [Cross(train, test) for train, test in tasks]
     for cross in found:
         if set(cross.train.rows) == set(cross.test.rows) and len(cross.shared) == len(known_of(cross)):
             raise ValueError(
