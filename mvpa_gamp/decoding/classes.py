@@ -90,7 +90,7 @@ def whitened_pairs(
     tasks: Sequence[Task],
     runs: NDArray,
     folds: Folds,
-    graph: Any,
+    graph: Any = None,
 ) -> tuple[FoldFits, ...]:
     """The fits of pairs of classes with whitened noise, which answer all M rows, as their coupling needs."""
     found = fit_whitened([method], X, blocks, tasks, runs, folds, graph, every_fold=True)

@@ -110,5 +110,5 @@ def test_a_study_makes_every_comparison_once():
         ("cat", "face*"),
         ("house_1", "house_2"),
     ]
-    with pytest.raises(ValueError, match="^--classes: expected at least two"):
+    with pytest.raises(ValueError, match=r"^--classes: expected at least two"):
         design_pairs(None, ["cat"], [], KNOWN)
