@@ -13,13 +13,14 @@ from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.reader import Results
 
 _NULL = "cross_null.svg"
+_MOST_FIGURES = 6  # of maps; those of further crosses are in the folder
 
 
 def draw_cross(results: Results) -> None:
     """Write the figures of the section into ``figures/``."""
     if any(row["p_value"] != MISSING for row in results.cross_rows()):
         write_atomic(results.folder.figure(_NULL), _null_figure(results))
-    for each in results.cross["crosses"]:
+    for each in results.cross["crosses"][:_MOST_FIGURES]:
         if each["own_maps"] and (lines := _map_lines(results, each["name"])):
             folder, sub = results.folder, results.subjects[0]
             image = map_figure(lines, folder.background(sub), folder.mask(sub), results.banner)

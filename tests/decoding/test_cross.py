@@ -186,13 +186,13 @@ def test_a_fold_without_a_category_to_train_on_is_refused():
 def test_the_null_exchanges_training_labels_and_keeps_the_test():
     X, shown, runs, blocks = study(6, "shared")
     (cross,) = make_crosses(shown, ["a:b>>c:d"])
-    test = cross_permutation_test(GAMP, X, cross, runs, 19, blocks=blocks)
+    test = cross_permutation_test(GAMP, X, cross, runs, 9, blocks=blocks)
     (found,) = cross_decode(GAMP, X, [cross], runs)
-    assert test.score == pytest.approx(found.accuracy) and test.pvalue == 1 / 20 and test.exchange == "block"
+    assert test.score == pytest.approx(found.accuracy) and test.pvalue == 1 / 10 and test.exchange == "block"
     mine = cross.train.rows
-    drawn = permuted_labels(cross.train.y, runs[mine], 19, blocks=blocks[mine])
+    drawn = permuted_labels(cross.train.y, runs[mine], 9, blocks=blocks[mine])
     np.testing.assert_allclose(test.null, cross_null(GAMP, X, cross, drawn, runs).score, atol=1e-12)
-    small = cross_permutation_test(GAMP, X, cross, runs, 19, blocks=blocks, columns_at_once=13)
+    small = cross_permutation_test(GAMP, X, cross, runs, 9, blocks=blocks, columns_at_once=13)
     np.testing.assert_allclose(small.null, test.null, atol=1e-12)
     swapped = cross_null(GAMP, X, cross, -cross.train.y[:, None], runs).score
     assert swapped[0] == pytest.approx(1 - found.accuracy, abs=0.03)  # renamed sides: the opposite

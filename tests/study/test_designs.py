@@ -22,10 +22,11 @@ from mvpa_gamp.imaging.labels import read_labels
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import number, read_tsv
+from mvpa_gamp.study import run
 
 ASKED = (
-    "--methods", "gamp-bg-lr", "onebit-cs", "--multiclass", "--cross", "face:house>cat:chair",
-    "--cross-session", "0-1>>2-3", "--pairs", "face+cat:house", "--permutations", "9",
+    "--methods", "gamp-bg-lr", "onebit-cs", "--classes", "face", "house", "cat", "--permutations", "9",
+    "--cross", "face:house>cat:chair", "--cross-session", "0-1>>2-3", "--pairs", "face+cat:house",
 )  # fmt: skip
 GAMP = METHODS["gamp-bg-lr"]
 
@@ -43,6 +44,17 @@ def four(make_tiny, tmp_path_factory):
     return make_tiny(tmp_path_factory.mktemp("four"), ("face", "house", "cat", "chair"))
 
 
+@pytest.fixture
+def no_page(monkeypatch):
+    """Drawing takes longer than computing, and is looked at once."""
+
+    def write(root):
+        (root / "index.html").write_text("not drawn")
+        return root / "index.html"
+
+    monkeypatch.setattr(run, "build_report", write)
+
+
 @pytest.fixture(scope="module")
 def samples(four):
     return load_samples(four.bold, four.labels, four.mask)
@@ -58,7 +70,7 @@ def done(four, tmp_path_factory):
 @pytest.fixture(scope="module")
 def decoder(four):
     labels = read_labels(four.labels)
-    decoder = GAMPDecoder("gamp-bg-lr", mask=four.mask, ignore="rest", detrend=True)
+    decoder = GAMPDecoder("gamp-bg-lr", mask=four.mask, ignore=("rest", "chair"), detrend=True)
     return decoder.fit(four.bold, labels.conditions, groups=labels.runs)
 
 
@@ -66,7 +78,7 @@ def test_command_and_decoder_give_the_same_numbers_of_many_classes(done, decoder
     classes = json.loads((done / "summary.json").read_text())["classes"]
     assert classes["names"] == decoder.classes_.tolist() and classes["method"] == "gamp-bg-lr"
     np.testing.assert_allclose(classes["fold_scores"], decoder.fold_scores_)
-    counts = np.array([row["count"] for row in classes["confusion"]]).reshape(4, 4)
+    counts = np.array([row["count"] for row in classes["confusion"]]).reshape(3, 3)
     np.testing.assert_array_equal(counts, decoder.confusion_.to_numpy())
     assert list(classes["contrast_scores"]) == decoder.contrasts_
     said = read_tsv(done / "sub-tiny" / "sub-tiny_contrast-all_desc-gampBgLr_predictions.tsv")
@@ -88,7 +100,7 @@ def test_folder_of_the_decoder_has_the_same_maps_and_recall_by_class(done, decod
     name = "sub-tiny_contrast-catMinusOthers_desc-gampBgLrClass_stat-pattern_statmap.nii.gz"
     images = [nibabel.load(root / "sub-tiny" / name).get_fdata() for root in (done, folder)]
     np.testing.assert_allclose(*images, atol=1e-5)
-    assert np.abs(images[0]).max() > 0.1
+    assert np.abs(images[0]).max() > 0.01
     mine = [row for row in table(done, "classes") if row["method"] == "gamp-bg-lr"]
     for ours, theirs in zip(mine, table(folder, "classes"), strict=True):
         assert (ours["class"], ours["recall_percent"]) == (theirs["class"], theirs["recall_percent"])
@@ -105,7 +117,7 @@ def test_command_and_python_cross_alike(done, samples):
     crosses = make_crosses(samples.conditions, ["face:house>cat:chair"])
     crosses += session_crosses(tasks, ["0-1>>2-3"], samples.runs)
     rows = {(row["cross"], row["method"]): row for row in table(done, "cross")}
-    assert len(rows) == 2 * (2 + 7)  # six pairs of four classes, and the group
+    assert len(rows) == 2 * (2 + 5)  # three pairs of classes, one more of the crosses, and the group
     for name in ("gamp-bg-lr", "onebit-cs"):
         for found in cross_decode(METHODS[name], samples.X, crosses, samples.runs):
             row = rows[found.cross.label, name]
@@ -126,7 +138,7 @@ def test_maps_of_a_decoder_trained_on_some_runs_are_its_weights(done, samples):
     np.testing.assert_allclose(values, found.trained.coef[:, 0], atol=1e-5)
 
 
-def test_a_group_is_its_members_under_one_label(done, four, tmp_path):
+def test_a_group_is_its_members_under_one_label(done, four, tmp_path, no_page):
     text = four.labels.read_text().replace("face\t", "both\t").replace("cat\t", "both\t")
     (tmp_path / "labels.tsv").write_text(text)
     options = four.options(tmp_path / "out", "--pairs", "both:house", "--quiet")
@@ -165,19 +177,20 @@ def test_a_dominating_member_is_cautioned(four, tmp_path, capsys):
     assert "face gives 67 % of the side face+cat" in (tmp_path / "out" / "index.html").read_text()
 
 
-def test_resumed_parallel_and_repeated_runs_write_the_same(done, four, tmp_path):
+def test_resumed_parallel_and_repeated_runs_write_the_same(done, four, tmp_path, no_page):
     broken = tmp_path / "broken"
     shutil.copytree(done, broken)
     work = broken / "work"
     for pattern in ("*contrast-all*", "*catMinusHouse_desc-onebitCs*", "*cross_desc-gampBgLr_fits*"):
         assert [path.unlink() for path in work.glob(pattern)]
-    assert main(["--out", str(broken), "--resume", "--quiet", "--n-jobs", "2"]) == 0
+    assert main(["--out", str(broken), "--resume", "--quiet"]) == 0
     assert manifest(broken) == manifest(done)
-    assert main(["--config", str(done / "config.toml"), "--out", str(tmp_path / "again"), "--quiet"]) == 0
+    again = ("--config", str(done / "config.toml"), "--out", str(tmp_path / "again"), "--quiet")
+    assert main([*again, "--n-jobs", "2"]) == 0
     assert manifest(tmp_path / "again") == manifest(done)
 
 
-def test_classes_and_crosses_may_be_added_to_a_run(four, tmp_path):
+def test_classes_and_crosses_may_be_added_to_a_run(four, tmp_path, no_page):
     out = tmp_path / "out"
     assert main(four.options(out, "--pairs", "face:house", "--quiet")) == 0
     more = ("--classes", "face", "house", "cat", "--cross", "face:house>>cat:chair", "--resume", "--quiet")
@@ -185,13 +198,11 @@ def test_classes_and_crosses_may_be_added_to_a_run(four, tmp_path):
     assert len(table(out, "cross")) == 1 and len(table(out, "classes")) == 4
     at_once = tmp_path / "at_once"
     assert main(four.options(at_once, "--pairs", "face:house", *more[:-2], "--quiet")) == 0
-    assert manifest(out).replace("config", "") != "" and read_tsv(out / "summary.tsv") == read_tsv(
-        at_once / "summary.tsv"
-    )
+    assert manifest(out) == manifest(at_once)
 
 
-def test_whitened_classes_and_crosses(four, samples, tmp_path):
-    more = ("--methods", "gamp-bg-lr", "onebit-cs", "--multiclass", "--cross", "face:house>>cat:chair")
+def test_whitened_classes_and_crosses(four, samples, tmp_path, no_page):
+    more = ("--methods", "gamp-bg-lr", "--multiclass", "--cross", "face:house>>cat:chair")
     assert main(four.options(tmp_path / "out", *more, "--whiten", "--quiet")) == 0
     labels = read_labels(four.labels)
     decoder = GAMPDecoder("gamp-bg-lr", mask=four.mask, ignore="rest", detrend=True, whiten=True)
