@@ -39,10 +39,11 @@ class BidsSource(Source):
 
     ``derivatives`` is fMRIPrep's output (default: BIDS_DIR/derivatives/fmriprep if it is there), or "none".
     No task or space: the only one there is; no session or run: all. ``pairs`` are "a:b" texts, or ("all",):
-    events of conditions that neither these nor ``classes`` and ``cross`` name are not decoded. ``confounds`` are names of sets or columns, wildcards allowed,
-    in place of a ``confounds_strategy`` of nilearn's. ``cv`` "session" leaves one session out instead of one
-    run. Without a mask the voxels are those that all runs' brain masks have in common. Lag None: the nearest
-    number of TRs to 5 s; ``samples`` "trial" need none, theirs is a model of the response.
+    events of conditions that neither these nor ``classes`` and ``cross`` name are not decoded. ``confounds``
+    are names of sets or columns, wildcards allowed, in place of a ``confounds_strategy`` of nilearn's. ``cv``
+    "session" leaves one session out instead of one run. Without a mask the voxels are those that all runs'
+    brain masks have in common. Lag None: the nearest number of TRs to 5 s; ``samples`` "trial" need none,
+    theirs is a model of the response.
     """
 
     bids_dir: str = ""
