@@ -9,7 +9,9 @@ _BALANCED = 0.8  # rarer over more frequent category; below, the majority alone 
 
 def cautions(results: Results) -> list[str]:
     """Sentences about comparisons and methods, in the order of the table."""
-    crossed = [each["caution"] for each in results.cross.get("crosses", ()) if each["caution"]]
+    crossed = [
+        each["caution"] for each in results.study.get("cross", {}).get("crosses", ()) if each["caution"]
+    ]
     return [
         *_dependent(results), *_unbalanced(results), *member_cautions(results), *crossed,
         *_hardly_selecting(results), *_failed(results),

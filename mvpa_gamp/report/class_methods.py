@@ -21,7 +21,7 @@ def draw_class_methods(results: Results) -> None:
         write_atomic(results.folder.figure(name), confusion_figure(alone))
     folder = results.folder
     for part in results.class_parts:
-        if not part.get("maps"):
+        if not part.get("maps") or results.study.get("settings"):  # a decoder's page draws its contrasts
             continue
         sub, desc = results.subjects[0], f"{entity(part['method'])}Class"
         lines = [

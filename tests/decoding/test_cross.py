@@ -278,4 +278,4 @@ def crossed(study, text):
 def test_animate_against_inanimate_crosses_on_the_real_slice(haxby_slice):
     """What tells faces from houses tells cats from chairs: animate things share a code in this slice."""
     there, back = crossed(haxby_slice, "face:house>cat:chair")
-    assert there > 0.6 and back > 0.6
+    assert there > 0.55 and back > 0.85

@@ -25,7 +25,7 @@ from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.study import run
 
 ASKED = (
-    "--methods", "gamp-bg-lr", "onebit-cs", "--classes", "face", "house", "cat", "--permutations", "9",
+    "--methods", "gamp-bg-lr", "onebit-cs", "--classes", "face", "house", "cat", "--permutations", "4",
     "--cross", "face:house>cat:chair", "--cross-session", "0-1>>2-3", "--pairs", "face+cat:house",
 )  # fmt: skip
 GAMP = METHODS["gamp-bg-lr"]
@@ -90,7 +90,7 @@ def test_command_and_decoder_give_the_same_numbers_of_many_classes(done, decoder
     stem = "sub-tiny_contrast-faceMinusHouse_desc-gampBgLr_stat-weight_statmap.nii.gz"
     weights = nibabel.load(done / "sub-tiny" / stem).get_fdata()
     np.testing.assert_allclose(weights, decoder.coef_img_["face-house"].get_fdata(), atol=1e-5)
-    test = decoder.permutation_test(9)
+    test = decoder.permutation_test(4)
     assert classes["permutation"]["pvalue"] == test.pvalue
     assert classes["permutation"]["score"] == pytest.approx(test.score)
 
@@ -104,7 +104,7 @@ def test_folder_of_the_decoder_has_the_same_maps_and_recall_by_class(done, decod
     mine = [row for row in table(done, "classes") if row["method"] == "gamp-bg-lr"]
     for ours, theirs in zip(mine, table(folder, "classes"), strict=True):
         assert (ours["class"], ours["recall_percent"]) == (theirs["class"], theirs["recall_percent"])
-    assert mine[0]["class"] == "all" and number(mine[0]["p_value"]) == 0.1
+    assert mine[0]["class"] == "all" and number(mine[0]["p_value"]) == 0.2
 
 
 def test_methods_without_probabilities_vote(done):
@@ -125,7 +125,7 @@ def test_command_and_python_cross_alike(done, samples):
             assert number(row["auc"]) == pytest.approx(found.auc, rel=1e-5)
             assert row["status"] == "ok" and (row["p_value"] == "n/a") == (name == "onebit-cs")
     blocks = blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)
-    test = cross_permutation_test(GAMP, samples.X, crosses[0], samples.runs, 9, blocks=blocks)
+    test = cross_permutation_test(GAMP, samples.X, crosses[0], samples.runs, 4, blocks=blocks)
     assert number(rows[crosses[0].label, "gamp-bg-lr"]["p_value"]) == pytest.approx(test.pvalue)
 
 
