@@ -20,8 +20,9 @@ def draw_cross(results: Results) -> None:
     """Write the figures of the section into ``figures/``."""
     if any(row["p_value"] != MISSING for row in results.cross_rows()):
         write_atomic(results.folder.figure(_NULL), _null_figure(results))
-    for each in results.cross["crosses"][:_MOST_FIGURES]:
-        if each["own_maps"] and (lines := _map_lines(results, each["name"])):
+    chosen = [each for each in results.cross["crosses"] if each["own_maps"]]
+    for each in chosen[:_MOST_FIGURES]:
+        if lines := _map_lines(results, each["name"]):
             folder, sub = results.folder, results.subjects[0]
             image = map_figure(lines, folder.background(sub), folder.mask(sub), results.banner)
             write_atomic(folder.figure(f"cross_{each['name']}_maps.png"), image)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.methods.references import ZINIEL_2015
+from mvpa_gamp.report.design_words import HASTIE, design_paragraphs
 from mvpa_gamp.results.reader import Results
 
 _HAXBY = (
@@ -53,6 +54,7 @@ def methods_paragraphs(results: Results) -> list[str]:
         _validation(results),
         " ".join(_method(method) for method in results.methods) + _intercepts(results.methods),
         _measures(),
+        *design_paragraphs(results),
         *_inference(results.inference, results.exchanged),
         f"Analyses used mvpa_gamp {study['version']}"
         + ("." if study["seed"] is None else f" (random seed {study['seed']})."),
@@ -65,7 +67,8 @@ def references(results: Results) -> list[str]:
     tests = [_PHIPSON] if results.inference.get("permutations") else []
     rates = [_NEWTON] if results.inference.get("fdr") else []
     described = [method["reference"] for method in results.methods]
-    works = [ZINIEL_2015, *data, *described, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates]
+    coupled = [HASTIE] if len(results.classes.get("names", ())) > 2 else []
+    works = [ZINIEL_2015, *data, *described, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates, *coupled]
     return list(dict.fromkeys(works))
 
 
