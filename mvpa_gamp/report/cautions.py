@@ -1,4 +1,4 @@
-"""What a reader of the table must know before trusting it: empty selections, unbalanced categories."""
+"""What a reader of the table must know before trusting it: leaks, empty selections, unbalanced categories."""
 
 from mvpa_gamp.report.groups import member_cautions
 from mvpa_gamp.results.reader import Results
@@ -13,9 +13,19 @@ def cautions(results: Results) -> list[str]:
         each["caution"] for each in results.study.get("cross", {}).get("crosses", ()) if each["caution"]
     ]
     return [
-        *_dependent(results), *_unbalanced(results), *member_cautions(results), *crossed,
-        *_hardly_selecting(results), *_failed(results),
-    ]  # fmt: skip
+        *leaks(results),
+        *_dependent(results),
+        *_unbalanced(results),
+        *member_cautions(results),
+        *crossed,
+        *_hardly_selecting(results),
+        *_failed(results),
+    ]
+
+
+def leaks(results: Results) -> list[str]:
+    """What the check before the first fit found; folders of earlier versions have none."""
+    return [each["sentence"] for each in results.study.get("leakage", {}).get("findings", ())]
 
 
 def _dependent(results: Results) -> list[str]:

@@ -29,6 +29,7 @@ _NAMED_BY: dict[str, tuple[type[Source], tuple[str, ...]]] = {
 
 # What a key of config.toml is about. Where results go and how busy the machine is does not belong there.
 INFERENCE = ("permutations", "max_inclusion", "fdr", "learning_curve")
+REGIONS = ("atlas", "atlas_labels", "by_region")
 SECTIONS = {
     "bids": (
         "bids_dir", "derivatives", "task", "session_label", "run_label", "bids_filter_file", "space",
@@ -39,8 +40,12 @@ SECTIONS = {
         "lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "confounds_strategy", "detrend",
         "standardize",
     ),
-    "study": ("pairs", "classes", "cross", "cross_session", "methods", "whiten", "seed", "fold_maps"),
+    "study": (
+        "pairs", "classes", "cross", "cross_session", "methods", "whiten", "class_weight", "seed",
+        "fold_maps", "strict",
+    ),
     "inference": INFERENCE,
+    "regions": REGIONS,
 }  # fmt: skip
 
 
@@ -60,12 +65,17 @@ class StudySettings:
     cross_session: tuple[str, ...] = ()
     methods: tuple[str, ...] = DEFAULT_METHODS
     whiten: bool = False
+    class_weight: str | None = None
     seed: int = 0
     fold_maps: bool = False
+    strict: bool = False  # findings of the leakage check are errors
     permutations: int = 0
     max_inclusion: bool = False
     fdr: float | None = None
     learning_curve: bool = False
+    atlas: str = ""
+    atlas_labels: str = ""
+    by_region: bool = False
 
     @property
     def has_inference(self) -> bool:
@@ -77,7 +87,8 @@ class StudySettings:
         """Settings from their names in config.toml; what is not named is left to defaults."""
         if not values.get("pairs") and any(values.get(name) for name in _INSTEAD_OF_PAIRS):
             values = {**values, "pairs": ()}
-        own = {name: values[name] for name in (*SECTIONS["study"], *SECTIONS["inference"]) if name in values}
+        known = (*SECTIONS["study"], *INFERENCE, *REGIONS)
+        own = {name: values[name] for name in known if name in values}
         return cls(source=choose_source(values), **own)
 
     def values(self) -> dict[str, Any]:
@@ -97,11 +108,18 @@ class StudySettings:
             source = choose_source(self.values() | {"phantom": True})
         shared = {name: getattr(self, name) for name in _SHARED if hasattr(source, name)}
         given = {name: value for name, value in shared.items() if value is not None}
-        return self.with_source(replace(source, **given).resolve())
+        ready = self.with_source(replace(source, **given).resolve())
+        return replace(ready, atlas=_absolute(self.atlas), atlas_labels=_absolute(self.atlas_labels))
 
     def with_source(self, source: Source) -> "StudySettings":
         """The same study of another source, which may decide on the pairs."""
         return replace(self, source=source, pairs=getattr(source, "pairs", self.pairs))
+
+
+def _absolute(text: str) -> str:
+    """A path that means the same from every folder; what is no file, such as a name, stays."""
+    path = Path(text).expanduser()
+    return str(path.absolute()) if text and path.exists() else text
 
 
 def choose_source(values: Mapping[str, Any]) -> Source:
@@ -218,16 +236,17 @@ def differences(old: Mapping[str, Any], new: StudySettings) -> list[str]:
     """Settings of a started study that a resume would change.
 
     Pairs, classes, crosses and methods may only be added to (where they decide on the events read, methods
-    alone); inference and other parts of runs touch no fit and may change freely.
+    alone); inference, regions and other parts of runs touch no fit and may change freely, as may ``strict``.
     """
     started = StudySettings.of(old)
     was, now = replace(started, source=started.source.absolute()).values(), new.values()
     growing = ("methods",) if hasattr(new.source, "pairs") else ("pairs", "classes", "cross", "methods")
     out = []
-    for name in (name for section, names in SECTIONS.items() if section != "inference" for name in names):
+    free = ("inference", "regions")
+    for name in (name for section, names in SECTIONS.items() if section not in free for name in names):
         before, after = was.get(name), now.get(name)
         grows = name in growing and after and set(before or ()) <= set(after)
         grows = grows and (bool(before) or name in _INSTEAD_OF_PAIRS)
-        if before != after and not grows and name != "cross_session":
+        if before != after and not grows and name not in ("cross_session", "strict"):
             out.append(f"{name} was {before!r}, now {after!r}")
     return out

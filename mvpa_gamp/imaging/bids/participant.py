@@ -75,14 +75,9 @@ def load_participant(source: "BidsSource") -> Samples:
         notes=(*mask_notes, *raw, *volume_notes(read.confounds), *lost, *samples.notes),
         space=read.runs[0].entities.get("space", NATIVE),
         confound_columns=columns_of(read.confounds),
-        sessions=sessions_of(samples.runs, [run.session for run in read.runs]),
+        sessions=_sessions(read.runs, samples.runs),
     )
     return _told(by_session(samples, read.runs) if source.cv == "session" else samples, source, read.runs)
-
-
-def sessions_of(runs: NDArray, names: Sequence[str]) -> NDArray | None:
-    """The session (M,) of each row from those of runs 1, 2, ...; None where files name none."""
-    return np.array(names)[runs - 1] if any(names) else None
 
 
 def _read(source: "BidsSource") -> _Read:
@@ -120,6 +115,7 @@ def _trials(read: _Read, mask: Any) -> Samples:
     series = read_series(volumes, mask, source.smoothing_fwhm)
     places = np.split(np.arange(sum(read.volumes)), np.cumsum(read.volumes)[:-1])
     kept, notes = usable_voxels(series, places)
+    notes = series.notes + notes
     found = []
     for number, (run, place) in enumerate(zip(read.runs, places, strict=True), start=1):
         times = start_time(run, read.t_r) + read.t_r * np.arange(len(place))
@@ -180,6 +176,12 @@ def by_session(samples: Samples, runs: Sequence[RunFiles]) -> Samples:
         )
     number = np.array([names.index(run.session) + 1 for run in runs])
     return replace(samples, runs=number[samples.runs - 1], held_out="session")
+
+
+def _sessions(runs: Sequence[RunFiles], numbers: NDArray) -> NDArray | None:
+    """The session (M,) of samples with these run numbers; None where there is only one."""
+    names = np.array([run.session for run in runs])
+    return names[numbers - 1] if len(set(names.tolist())) > 1 else None
 
 
 def start_time(run: RunFiles, t_r: float) -> float:
