@@ -17,14 +17,7 @@ from mvpa_gamp.decoder.contrast_maps import ContrastMaps, contrast_key
 from mvpa_gamp.decoder.fit import Decoded, answers, decode_images, is_ignored, permute
 from mvpa_gamp.decoder.images import open_images, transform
 from mvpa_gamp.decoder.labels import check_groups, check_images_and_labels, class_numbers, groups_to_clean
-from mvpa_gamp.decoder.tables import (
-    class_scores,
-    confusion_table,
-    contrast_scores,
-    predictions_table,
-    stability_table,
-    status_table,
-)
+from mvpa_gamp.decoder.tables import confusion_table, predictions_table, stability_table, status_table
 from mvpa_gamp.decoder.voxels import (
     FoundVoxels,
     InformationImages,
@@ -32,7 +25,8 @@ from mvpa_gamp.decoder.voxels import (
     find_information,
     find_selection,
 )
-from mvpa_gamp.decoding.multiclass import Answers, classify
+from mvpa_gamp.decoding.classes import score_classes
+from mvpa_gamp.decoding.multiclass import Answers
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.scoring import mean_score, score_rows
 from mvpa_gamp.decoding.tasks import Task, make_tasks
@@ -307,18 +301,18 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         self.selection_freq_img_ = ContrastMaps(frequency, named, self.mask_img_, signed=False)
 
     def _keep_scores(self, data: Decoded) -> None:
-        scoring, classes, said = data.scoring, self.classes_, data.said
-        judged = classify(said.decision, said.proba, len(classes))
+        classes, said = self.classes_, data.said
+        found = score_classes(data.scoring, said, data.codes, classes)
         true = data.codes[said.rows]
         self.cv_ = data.splits.folds.rows()
-        self.fold_scores_ = score_rows(scoring, classes, true, *judged, said.fold)
-        self.cv_scores_ = class_scores(scoring, said, judged, data.codes, classes, self.fold_scores_)
-        self.contrast_scores_ = contrast_scores(scoring, said, data.codes, classes)
+        self.fold_scores_ = found.fold_scores
+        self.cv_scores_ = found.class_scores
+        self.contrast_scores_ = found.contrast_scores
         groups = None if data.groups is None else data.groups[said.rows]
         self.cv_predictions_ = predictions_table(
-            data.rows[said.rows], groups, said.fold, true, judged, classes
+            data.rows[said.rows], groups, said.fold, true, found.judged, classes
         )
-        self.confusion_ = confusion_table(true, judged.predicted, classes)
+        self.confusion_ = confusion_table(found.confusion, classes)
         self.stability_ = stability_table(data.fits, self.contrasts_)
         self.status_ = status_table(data.fits, self.contrasts_)
         self.converged_ = bool(self.status_["converged"].all())

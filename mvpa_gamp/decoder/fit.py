@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ from mvpa_gamp.decoder.labels import (
 )
 from mvpa_gamp.decoder.leakage import check_leakage
 from mvpa_gamp.decoder.run_lists import join_runs
+from mvpa_gamp.decoding.classes import whitened_pairs
 from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
-from mvpa_gamp.decoding.folds import Folds
 from mvpa_gamp.decoding.leakage import Checked
 from mvpa_gamp.decoding.multiclass import Answers, class_pairs, classify
 from mvpa_gamp.decoding.pairwise import fit_pairs
@@ -32,7 +32,6 @@ from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
 from mvpa_gamp.decoding.scoring import check_scoring_name, mean_score, score_rows
 from mvpa_gamp.decoding.splits import Splits, make_splits
 from mvpa_gamp.decoding.tasks import make_tasks
-from mvpa_gamp.decoding.whitened import fit_whitened
 from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.methods.gamp import GampMethod
@@ -147,15 +146,7 @@ def _whitened_pairs(
     names = np.array([f"c{code}" for code in codes])
     pairs = [(f"c{i}", f"c{j}") for i, j in class_pairs(int(codes.max()) + 1)]
     tasks, blocks = make_tasks(names, pairs), blocks_of_volumes(codes, runs, places)
-    found = fit_whitened([method], X, blocks, tasks, runs, splits.folds, graph, every_fold=True)
-    return tuple(_of_all_rows(found[method.name, task.name], method, X, splits.folds) for task in tasks)
-
-
-def _of_all_rows(fits: FoldFits, method: GampMethod, X: NDArray, folds: Folds) -> FoldFits:
-    """Answers to images of every class, which the coupling of pairs needs: decisions are X w + b."""
-    decision = np.asarray(X @ fits.coef + fits.intercept, dtype=float)
-    proba = method.likelihood.predict_proba(decision, np.full_like(decision, _NO_VARIANCE))
-    return replace(fits, decision=decision, proba=proba, tested=folds.tested, held_out=folds.held_out)
+    return whitened_pairs(method, X, blocks, tasks, runs, splits.folds, graph)
 
 
 def answers(data: Decoded, rows: NDArray) -> Answers:

@@ -1,11 +1,15 @@
 """Who is compared with whom, on which rows, and how well it went."""
 
 from .calibration import Calibration, FdrSelection, calibrate, fdr_refusal
+from .cross import CrossDecoding, cross_decode, cross_permutation_test
+from .cross_tasks import Cross, make_crosses, session_crosses
 from .crossval import HeldOut, cross_validate, fold_balanced_accuracies, fold_errors, held_out_answers
+from .designs import Classes, make_classes, parse_classes
 from .discoveries import planted_check, select_at_fdr
 from .exchange import blocks_of_volumes, permuted_labels
 from .folds import Folds, leave_one_run_out
 from .group_tests import FlipMap, MeanTest, flip_map, mean_test
+from .groups import Side, read_side
 from .information import InformationMap, carries_information
 from .leakage import Checked, Evidence, Finding, find_leakage
 from .learning_curve import Extrapolation, LearningCurve, learning_curve
@@ -29,6 +33,9 @@ __all__ = [
     "PAPER_PAIRS",
     "Calibration",
     "Checked",
+    "Classes",
+    "Cross",
+    "CrossDecoding",
     "Evidence",
     "Extrapolation",
     "FdrSelection",
@@ -45,12 +52,15 @@ __all__ = [
     "PlantedCheck",
     "PlantedEffect",
     "RegionTest",
+    "Side",
     "Task",
     "Whitening",
     "blocks_of_volumes",
     "calibrate",
     "carries_information",
     "contrast_name",
+    "cross_decode",
+    "cross_permutation_test",
     "cross_validate",
     "decode_regions",
     "exact_sums",
@@ -66,14 +76,19 @@ __all__ = [
     "holm",
     "learning_curve",
     "leave_one_run_out",
+    "make_classes",
+    "make_crosses",
     "make_tasks",
     "mean_test",
     "null_statistics",
+    "parse_classes",
     "parse_pairs",
     "permutation_test",
     "permuted_labels",
     "plan_permutations",
     "planted_check",
+    "read_side",
     "select_at_fdr",
+    "session_crosses",
     "whitened_folds",
 ]

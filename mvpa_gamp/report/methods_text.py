@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.methods.references import ZINIEL_2015
+from mvpa_gamp.report.design_words import HASTIE, design_paragraphs
 from mvpa_gamp.report.regions import WESTFALL_YOUNG, regions_text
 from mvpa_gamp.results.reader import Results
 
@@ -54,6 +55,7 @@ def methods_paragraphs(results: Results) -> list[str]:
         _validation(results),
         " ".join(_method(method) for method in results.methods) + _intercepts(results.methods),
         _measures(),
+        *design_paragraphs(results),
         *_inference(results.inference, results.exchanged),
         *regions_text(results),
         f"Analyses used mvpa_gamp {study['version']}"
@@ -68,7 +70,8 @@ def references(results: Results) -> list[str]:
     maxima = [WESTFALL_YOUNG] if results.study.get("regions", {}).get("permutations") else []
     rates = [_TUSHER] if results.inference.get("fdr") else []
     described = [method["reference"] for method in results.methods]
-    works = [ZINIEL_2015, *data, *described, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates, *maxima]
+    coupled = [HASTIE] if len(results.classes.get("names", ())) > 2 else []
+    works = [ZINIEL_2015, *data, *described, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates, *maxima, *coupled]
     return list(dict.fromkeys(works))
 
 

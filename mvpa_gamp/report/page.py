@@ -8,10 +8,13 @@ from typing import Any
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.report import brain_figures, plots
 from mvpa_gamp.report.cautions import cautions
+from mvpa_gamp.report.class_methods import class_methods_section, draw_class_methods
 from mvpa_gamp.report.class_plots import mean_score
 from mvpa_gamp.report.classes import classes_section, draw_classes
 from mvpa_gamp.report.convergence import convergence_section
+from mvpa_gamp.report.cross import cross_section, draw_cross
 from mvpa_gamp.report.few_samples import few_samples_section
+from mvpa_gamp.report.groups import groups_section
 from mvpa_gamp.report.headline import headline_section
 from mvpa_gamp.report.inference import draw_inference, inference_section
 from mvpa_gamp.report.markup import details, paragraph, section, text
@@ -50,6 +53,9 @@ def draw_figures(results: Results) -> None:
     folder = results.folder
     if results.classes:
         draw_classes(results)
+        draw_class_methods(results)
+    if results.cross:
+        draw_cross(results)
     for sub in results.subjects:
         write_atomic(folder.figure(f"sub-{sub}_accuracy.svg"), plots.accuracy_and_stability(results, sub))
         write_atomic(folder.figure(f"sub-{sub}_errors.svg"), plots.fold_errors(results, sub))
@@ -70,10 +76,12 @@ def draw_figures(results: Results) -> None:
 def render(results: Results, shown: Results, title: str = "") -> str:
     """The HTML of the page; ``shown`` are the comparisons that have figures."""
     sections = [
-        *([classes_section(results)] if results.classes else []),
+        *([classes_section(results), class_methods_section(results)] if results.classes else []),
         few_samples_section(results),
         headline_section(results),
         errors_section(shown),
+        *([cross_section(results)] if results.cross else []),
+        *([groups_section(results)] if results.study.get("members") else []),
         *([inference_section(results)] if results.inference else []),
         comparisons_section(shown, left_out=len(results.tasks) - len(shown.tasks)),
         regions_section(results),
@@ -138,10 +146,12 @@ def _header(results: Results, title: str) -> str:
         **({results.classes["scoring"]: f"{mean_score(results):.3f}"} if results.classes else {}),
     }
     links = {
-        **({"scores": "Scores"} if results.classes else {}),
+        **({"scores": "Scores", "recall": "Recall"} if results.classes else {}),
         **({"pattern": "Pattern"} if results.study.get("pattern_clusters") else {}),
         "headline": "Table",
         "errors": "Errors",
+        **({"cross": "Cross-decoding"} if results.cross else {}),
+        **({"groups": "Grouped conditions"} if results.study.get("members") else {}),
         **({"inference": "Inference"} if results.inference else {}),
         "maps": "Brain maps",
         **({"regions": "Regions"} if results.study.get("regions") else {}),

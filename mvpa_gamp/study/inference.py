@@ -4,7 +4,6 @@ A job is what a worker does in one go; its answer, a few arrays, is stored as so
 run that is killed goes on where it was.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +19,13 @@ from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.permutation import NullStatistics, PermutationPlan, plan_permutations
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.results.files import write_npz
 from mvpa_gamp.results.inference_files import CellInference
-from mvpa_gamp.results.stored_fits import DAMAGED, load_arrays
+from mvpa_gamp.results.stored_fits import load_arrays
 from mvpa_gamp.study.cells import PlannedCell
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference_jobs import Arrays, Curve, InferenceWork, NullChunk, Planting
+from mvpa_gamp.study.jobs import Job, make_job, store_answers, unanswered
 from mvpa_gamp.study.settings import StudySettings
 
 _FEWEST_RUNS = 3  # of a learning curve
@@ -67,17 +66,6 @@ def check_whitening(settings: StudySettings, samples: Samples) -> None:
             "--whiten needs several volumes of every block, whose spread is the noise, got "
             f"{samples.plural}. Leave it out."
         )
-
-
-@dataclass(frozen=True)
-class Job:
-    """Work on a cell, and where its answer is kept."""
-
-    cell: PlannedCell
-    name: str
-    work: InferenceWork
-    path: Path
-    fingerprint: str
 
 
 @dataclass(frozen=True)
@@ -137,39 +125,21 @@ def _cell_plan(
 
 def _job(cell: PlannedCell, name: str, work: InferenceWork, ending: str, key: str) -> Job:
     path = cell.path.with_name(cell.path.name.replace("_fits.npz", f"_{ending}.npz"))
-    fingerprint = hashlib.sha256(f"{cell.fingerprint}\n{ending}\n{key}".encode()).hexdigest()
-    return Job(cell, name, work, path, fingerprint)
+    label = f"{cell.task.label}, {cell.method.label}: {name}"
+    return make_job(label, work, path, cell.fingerprint, ending, key)
 
 
 def open_jobs(plans: Sequence[InferencePlan], resume: bool) -> list[Job]:
     """The jobs that have no answer yet."""
-    return [job for plan in plans for job in plan.jobs if not (resume and _is_stored(job))]
+    return unanswered([job for plan in plans for job in plan.jobs], resume)
 
 
 def collect(
     plans: Sequence[InferencePlan], jobs: Sequence[Job], answers: Iterator[Arrays | str], console: Console
 ) -> list[CellInference]:
     """Store the answers to the open ``jobs`` as they come, then put those of each cell together."""
-    troubles: dict[Path, str] = {}
-    if jobs:
-        console.start(len(jobs))
-    for job in jobs:
-        answer = next(answers)
-        if isinstance(answer, str):
-            troubles[job.path] = answer.strip().splitlines()[-1]
-            console.note(answer, level=2)
-        else:
-            write_npz(job.path, {**answer, "fingerprint": job.fingerprint})
-        console.advance(f"{job.cell.task.label}, {job.cell.method.label}: {job.name}", minor=True)
+    troubles = store_answers(jobs, answers, console)
     return [_together(plan, troubles) for plan in plans]
-
-
-def _is_stored(job: Job) -> bool:
-    """Whether the answer is there; one that is damaged, or to another question, is asked for again."""
-    try:
-        return bool(load_arrays(job.path)["fingerprint"] == job.fingerprint)
-    except DAMAGED:
-        return False
 
 
 def _together(plan: InferencePlan, troubles: dict[Path, str]) -> CellInference:

@@ -1,7 +1,7 @@
 """From settings to a finished results folder: the order of things, and what happens when one fails."""
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, check_workers, run_tasks
 from mvpa_gamp.report.cautions import cautions, leaks
+from mvpa_gamp.report.class_methods import class_lines
+from mvpa_gamp.report.cross import cross_lines
 from mvpa_gamp.report.inference import inference_lines
 from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.printed import pair_lines, paper_table
@@ -29,6 +31,7 @@ from mvpa_gamp.results.study_files import write_start, write_tables
 from mvpa_gamp.study.cells import PlannedCell, is_done, plan_cells, stored
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import about_study
+from mvpa_gamp.study.designs import plan_designs
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference import (
     InferencePlan,
@@ -67,7 +70,7 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         check_resume(output, settings)
         console.note("Preparing the data ...")
         samples = settings.source.load()
-        tasks = choose_tasks(settings.pairs, samples)
+        tasks = choose_tasks(settings.pairs, samples, settings.classes, settings.cross)
         regions = find_regions(settings, samples)
         subject = Subject(
             samples.subject, samples.mask_img, samples.banner, samples.runs, samples.volumes,
@@ -78,6 +81,7 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         checked = check_leakage(settings, samples, tasks)
         cells = plan_cells(output.folder, samples, tasks, methods, settings.whiten)
         done = [output.resume and is_done(cell) for cell in cells]
+        designs = plan_designs(settings, samples, tasks, methods, cells, done, output.folder, output.resume)
         plans = plan_inference(settings, samples, cells)
         region_plans = plan_region_jobs(settings, samples, regions, cells)
         prepare(output)
@@ -87,20 +91,27 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
     _say_what(console, settings, samples, tasks, methods, sum(done), regions)
     for sentence in checked.sentences:
         console.note(f"Caution: {sentence}")
+    joint = designs.replaced
+    done = [finished and _key(cell) not in joint for cell, finished in zip(cells, done, strict=True)]
     pending = [cell for cell, finished in zip(cells, done, strict=True) if not finished]
+    alone = [cell for cell in pending if _key(cell) not in joint]
     jobs = open_jobs(plans, output.resume)
     region_jobs = open_region_jobs(region_plans, output.resume)
-    work = [*_fit_work(settings, samples, pending), *(job.work for job in jobs)]
-    work += [job.work for job in region_jobs]
+    work = [*(plan.joint.work for plan in designs.joint), *_fit_work(settings, samples, alone)]
+    work += [*(job.work for job in jobs), *(job.work for job in region_jobs)]
+    work += [job.work for job in designs.jobs]
     shared = (samples.X, samples.runs, samples.connectivity if _any_asks(methods) else None)
     with closing(run_tasks(answered, work, shared, workers)) as answers:
-        outcomes = _outcomes(pending, answers, together=settings.whiten)
+        known = designs.store_joint(answers)
+        outcomes = _outcomes(pending, answers, known, together=settings.whiten)
         records = _work_through(cells, done, outcomes, output, subject, console)
         inference = collect(plans, jobs, answers, console)
         by_region = collect_regions(region_plans, region_jobs, answers, console)
+        troubles = designs.store_jobs(answers, console)
     extra = _write_inference(settings, output, subject, plans, inference, records)
     extra |= _write_information(settings, samples, output, subject, tasks)
     extra |= write_region_files(settings, output.folder, subject, cells, by_region, records)
+    extra |= designs.write(output.folder, subject, samples, troubles)
     extra |= {"leakage": checked.as_json()}
     about = about_study(settings, samples)
     write_tables(output.folder, subject, tasks, methods, records, about, extra)
@@ -116,11 +127,20 @@ def _fit_work(settings: StudySettings, samples: Samples, pending: Sequence[Plann
     return [WhitenedWork(tuple(methods.values()), tuple(tasks.values()), blocks_of(samples))]
 
 
-def _outcomes(pending: Sequence[PlannedCell], answers: Iterator[Any], together: bool) -> Iterator[str | None]:
-    """Store the fits as they arrive; None, or why there are none."""
-    everything = next(answers) if together and pending else None
+def _key(cell: PlannedCell) -> tuple[str, str]:
+    return cell.method.name, cell.task.name
+
+
+def _outcomes(
+    pending: Sequence[PlannedCell], answers: Iterator[Any], known: Mapping[Any, str | None], together: bool
+) -> Iterator[str | None]:
+    """Store the fits as they arrive; None, or why there are none. ``known`` are those of joint solves."""
+    alone = any(_key(cell) not in known for cell in pending)
+    everything = next(answers) if together and alone else None
     for cell in pending:
-        if isinstance(everything, dict):
+        if _key(cell) in known:
+            yield known[_key(cell)]
+        elif isinstance(everything, dict):
             yield stored(cell, everything[cell.method.name, cell.task.name])
         else:
             yield stored(cell, next(answers) if everything is None else everything)
@@ -263,8 +283,9 @@ def finish(output: Output, console: Console) -> int:
     )
     if results.inference:
         console.result(inference_lines(results) + "\n", always=True)
-    if lines := region_lines(results):
-        console.result(lines + "\n", always=True)
+    for lines in (region_lines(results), class_lines(results), cross_lines(results)):
+        if lines:
+            console.result(lines + "\n", always=True)
     for caution in cautions(results)[len(leaks(results)) :]:  # leaks were told before the first fit
         console.note(f"Caution: {caution}")
     console.note(f"Page: {page}")
@@ -300,6 +321,7 @@ def _verdict(root: Path, console: Console) -> int:
     if missing:
         console.note("Write what is missing: the same command with --resume.", level=0)
     failed += [row for row in results.inference_rows() if row["status"] != "ok"]
+    failed += [{**row, "comparison": row["cross"]} for row in results.cross_rows() if row["status"] != "ok"]
     for row in failed:
         console.note(f"{row['comparison']}, {row['method']}: {row['status']}", level=0)
     troubles = results.study.get("regions", {}).get("troubles", {})

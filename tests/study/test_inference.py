@@ -29,14 +29,14 @@ STEM = "sub-tiny_contrast-faceMinusHouse_desc-gampBgLr"
 # Ends the process with SIGKILL in the moment the second answer would be stored.
 KILLED = """
 import os, signal, sys
-from mvpa_gamp.study import inference
-write, count = inference.write_npz, []
+from mvpa_gamp.study import jobs
+write, count = jobs.write_npz, []
 def write_or_die(path, arrays):
     count.append(path)
     if len(count) == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     return write(path, arrays)
-inference.write_npz = write_or_die
+jobs.write_npz = write_or_die
 from mvpa_gamp.haxby import main
 sys.exit(main(sys.argv[1:]))
 """
