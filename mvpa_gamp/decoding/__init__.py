@@ -3,36 +3,39 @@
 from .crossval import HeldOut, cross_validate, fold_balanced_accuracies, fold_errors, held_out_answers
 from .discoveries import fdr_refusal, planted_check, select_at_fdr
 from .exchange import blocks_of_volumes, permuted_labels
+from .fold_confounds import ConfoundRegression, FoldConfounds, fit_confounds
 from .folds import Folds, leave_one_run_out
 from .information import InformationMap, carries_information
 from .learning_curve import Extrapolation, LearningCurve, learning_curve
+from .null import LabelVectors, NullStatistics, null_statistics, prepared_null
 from .pattern import haufe_pattern
-from .permutation import (
-    NullStatistics,
-    PermutationPlan,
-    PermutationTest,
-    holm,
-    null_statistics,
-    permutation_test,
-    plan_permutations,
-)
+from .permutation import PermutationPlan, PermutationTest, holm, permutation_test, plan_permutations
 from .planted import PlantedCheck, PlantedEffect
+from .preparation import InSequence, NoiseWhitening, Preparation, PreparedFold, prepared_by_all
+from .prepared import fit_prepared
 from .tasks import PAPER_PAIRS, Task, contrast_name, make_tasks, parse_pairs
 from .whitened import fit_whitened
 from .whitening import Whitening, fit_whitening, whitened_folds
 
 __all__ = [
     "PAPER_PAIRS",
+    "ConfoundRegression",
     "Extrapolation",
+    "FoldConfounds",
     "Folds",
     "HeldOut",
+    "InSequence",
     "InformationMap",
+    "LabelVectors",
     "LearningCurve",
+    "NoiseWhitening",
     "NullStatistics",
     "PermutationPlan",
     "PermutationTest",
     "PlantedCheck",
     "PlantedEffect",
+    "Preparation",
+    "PreparedFold",
     "Task",
     "Whitening",
     "blocks_of_volumes",
@@ -40,6 +43,8 @@ __all__ = [
     "contrast_name",
     "cross_validate",
     "fdr_refusal",
+    "fit_confounds",
+    "fit_prepared",
     "fit_whitened",
     "fit_whitening",
     "fold_balanced_accuracies",
@@ -56,6 +61,8 @@ __all__ = [
     "permuted_labels",
     "plan_permutations",
     "planted_check",
+    "prepared_by_all",
+    "prepared_null",
     "select_at_fdr",
     "whitened_folds",
 ]
