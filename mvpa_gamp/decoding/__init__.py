@@ -1,5 +1,6 @@
 """Who is compared with whom, on which rows, and how well it went."""
 
+from .covariate_check import CovariateCheck, check_covariates
 from .crossval import HeldOut, cross_validate, fold_balanced_accuracies, fold_errors, held_out_answers
 from .discoveries import fdr_refusal, planted_check, select_at_fdr
 from .exchange import blocks_of_volumes, permuted_labels
@@ -20,6 +21,7 @@ from .whitening import Whitening, fit_whitening, whitened_folds
 __all__ = [
     "PAPER_PAIRS",
     "ConfoundRegression",
+    "CovariateCheck",
     "Extrapolation",
     "FoldConfounds",
     "Folds",
@@ -40,6 +42,7 @@ __all__ = [
     "Whitening",
     "blocks_of_volumes",
     "carries_information",
+    "check_covariates",
     "contrast_name",
     "cross_validate",
     "fdr_refusal",

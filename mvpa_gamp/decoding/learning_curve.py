@@ -34,7 +34,7 @@ _ITERATIONS = 500  # to the fixed point at which parameters are read; more only 
 # data scatter by 0.01 around 1, the Haxby slice has 0.3.
 _INDEPENDENT = 0.9
 _PREPARED = (
-    "No extrapolation: every subset of runs has an X of its own here, which state evolution does not know of. "
+    "No extrapolation: every subset of runs has an X of its own here, which state evolution does not know. "
     "Read the measured curve only."
 )
 _TRIES = 50  # draws of a subset per wanted one, before fewer have to do

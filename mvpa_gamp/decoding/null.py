@@ -80,9 +80,9 @@ def null_statistics(
     n_pairs = len(asked.pairs)
     fold, rows = np.nonzero(folds.tested.T)
     shape = (len(fits.decision), -1, n_pairs, len(folds.held_out))
-    said = [each.reshape(shape)[rows, :, :, fold] for each in (fits.decision, fits.proba)]
+    decision, proba = (each.reshape(shape)[rows, :, :, fold] for each in (fits.decision, fits.proba))
     return NullStatistics(
-        score=_scores(asked, rows, fold, *said, score),
+        score=_scores(asked, rows, fold, decision, proba, score),
         max_inclusion=_largest_mean(fits.inclusion, n_pairs, folds) if max_inclusion else None,
         n_failed=int(np.count_nonzero(~np.asarray(fits.converged))),
     )
@@ -157,9 +157,7 @@ class _Sums:
         if self.asked.max_inclusion:
             mean = (self.inclusion / len(self.answers)).max(axis=0)
             largest = mean.reshape(-1, len(self.asked.pairs)).max(axis=1)
-        return NullStatistics(
-            _scores(self.asked, rows, fold, decision, proba, score), largest, self.n_failed
-        )
+        return NullStatistics(_scores(self.asked, rows, fold, decision, proba, score), largest, self.n_failed)
 
 
 def mean_accuracy(codes: NDArray, said: HeldOut) -> float:

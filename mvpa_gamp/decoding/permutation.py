@@ -137,10 +137,12 @@ def permutation_test(
     only for independent ones, such as block averages or trial-wise maps; p-values are too small otherwise.
     ``score`` replaces the accuracy. ``max_inclusion`` keeps the null of the largest inclusion probability,
     for ``PermutationTest.family_wise``. ``connectivity`` (N, N) says which features are neighbours, for
-    methods that ask for it. ``preparation`` is fitted in every fold (``NoiseWhitening``, ``FoldConfounds``).
-    X, ``runs`` and ``folds`` may be those of the whole study, whose other conditions it then learns from; y
-    and ``blocks`` are of the ``rows`` (m,) of the comparison. ``columns_at_once`` bounds memory (None: chosen by N). ``progress`` is called with the number of
-    permutations done and their total.
+    methods that ask for it. ``columns_at_once`` bounds memory (None: chosen by N). ``progress`` is called
+    with the number of permutations done and their total.
+
+    ``preparation`` (``NoiseWhitening``, ``FoldConfounds``) is fitted in every fold, once for all label
+    vectors: no label changes it. X, ``runs`` and ``folds`` may be those of the whole study, whose other
+    conditions it then learns from; y and ``blocks`` are of the ``rows`` (m,) of the comparison.
     """
     runs = np.asarray(runs)
     folds = leave_one_run_out(runs) if folds is None else folds
@@ -156,9 +158,7 @@ def permutation_test(
     for chunk in plan.chunks:
         asked = LabelVectors(method, rows, plan.labels[:, chunk], max_inclusion)
         parts.append(
-            null_statistics(
-                method, X, asked.labels, runs, folds=folds, max_inclusion=max_inclusion, **how
-            )
+            null_statistics(method, X, asked.labels, runs, folds=folds, max_inclusion=max_inclusion, **how)
             if preparation is None
             else prepared_null([asked], X, runs, preparation, folds=folds, **how)[0]
         )

@@ -107,7 +107,11 @@ def fit_prepared_pairs(
             refits = PreparedRefits(fold.fitted, fits, center)
     joined = FoldFits.join(parts)  # fold by fold, pairs within
     own = [joined.take(slice(pair, None, len(pairs))) for pair in range(len(pairs))]
-    known = {"held_out": folds.held_out, "tested": folds.tested, "seconds": joined.seconds / len(pairs)}
+    known: dict[str, Any] = {
+        "held_out": folds.held_out,
+        "tested": folds.tested,
+        "seconds": joined.seconds / len(pairs),
+    }
     return tuple(replace(fits, **known) for fits in own), refits
 
 
@@ -124,9 +128,7 @@ def _timed(prepared: Iterator[PreparedFold]) -> Iterator[tuple[int, PreparedFold
         began = time.perf_counter()
 
 
-def _of_voxels(
-    fits: FoldFits, fold: PreparedFold, rows: NDArray, train: NDArray, seconds: float
-) -> FoldFits:
+def _of_voxels(fits: FoldFits, fold: PreparedFold, rows: NDArray, train: NDArray, seconds: float) -> FoldFits:
     """The same fits with weights and patterns of voxels; their share of the time for preparing is added."""
     coef = fold.fitted.back(fits.coef)
     return replace(

@@ -8,7 +8,13 @@ _BALANCED = 0.8  # rarer over more frequent category; below, the majority alone 
 
 def cautions(results: Results) -> list[str]:
     """Sentences about comparisons and methods, in the order of the table."""
-    return [*_dependent(results), *_unbalanced(results), *_hardly_selecting(results), *_failed(results)]
+    return [
+        *_dependent(results),
+        *_confounded(results),
+        *_unbalanced(results),
+        *_hardly_selecting(results),
+        *_failed(results),
+    ]
 
 
 def _dependent(results: Results) -> list[str]:
@@ -19,6 +25,11 @@ def _dependent(results: Results) -> list[str]:
         "No groups were given. If images are volumes of a scan, neighbours of test images were trained on "
         "and scores are too good."
     ]
+
+
+def _confounded(results: Results) -> list[str]:
+    """Covariates that decode a comparison by themselves."""
+    return list(results.study.get("fold_confounds", {}).get("cautions", ()))
 
 
 def _failed(results: Results) -> list[str]:

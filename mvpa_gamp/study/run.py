@@ -29,17 +29,23 @@ from mvpa_gamp.study.describe import about_study
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference import (
     InferencePlan,
-    blocks_of,
     check_inference,
-    check_whitening,
     collect,
     open_jobs,
     plan_inference,
 )
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
 from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels
+from mvpa_gamp.study.preparing import (
+    StudyPreparation,
+    blocks_of,
+    check_preparation,
+    covariate_checks,
+    prepare_folds,
+    write_checks,
+)
 from mvpa_gamp.study.settings import INFERENCE, StudySettings, settings_text
-from mvpa_gamp.study.work import FitWork, WhitenedWork, Work, answered
+from mvpa_gamp.study.work import FitWork, PreparedWork, Work, answered
 
 
 def run_study(settings: StudySettings, output: Output, workers: Workers, console: Console) -> int:
@@ -59,37 +65,42 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
             samples.subject, samples.mask_img, samples.banner, samples.runs, samples.volumes,
             planted_voxels(samples, tasks), settings.fold_maps, settings.whiten,
         )  # fmt: skip
-        check_whitening(settings, samples)
-        cells = plan_cells(output.folder, samples, tasks, methods, settings.whiten)
+        prepared = prepare_folds(settings, samples)
+        checks = covariate_checks(prepared, samples, tasks, settings.seed)
+        cells = plan_cells(output.folder, samples, tasks, methods, prepared.key)
         done = [output.resume and is_done(cell) for cell in cells]
-        plans = plan_inference(settings, samples, cells)
+        plans = plan_inference(settings, samples, cells, prepared.steps)
         prepare(output)
         write_text(output.folder.config, settings_text(settings))
         write_start(output.folder, subject, samples.background_img)
     console.log_to(output.folder.log)
     _say_what(console, samples, tasks, methods, sum(done))
+    for check in checks:
+        if check.decodes:
+            console.note(f"Caution: {check.caution}")
     pending = [cell for cell, finished in zip(cells, done, strict=True) if not finished]
-    jobs = open_jobs(plans, output.resume)
-    work = [*_fit_work(settings, samples, pending), *(job.work for job in jobs)]
+    jobs = open_jobs(plans, output.resume, prepared.steps)
+    work = [*_fit_work(prepared, pending), *(job.work for job in jobs)]
     shared = (samples.X, samples.runs, samples.connectivity if _any_asks(methods) else None)
     with closing(run_tasks(answered, work, shared, workers)) as answers:
-        outcomes = _outcomes(pending, answers, together=settings.whiten)
+        outcomes = _outcomes(pending, answers, together=prepared.steps is not None)
         records = _work_through(cells, done, outcomes, output, subject, console)
         inference = collect(plans, jobs, answers, console)
     extra = _write_inference(settings, output, subject, plans, inference, records)
-    extra |= _write_information(settings, samples, output, subject, tasks)
-    about = about_study(settings, samples)
+    extra |= _write_information(settings, samples, prepared, output, subject, tasks)
+    extra |= write_checks(output.folder, subject.name, checks)
+    about = about_study(settings, samples, prepared)
     write_tables(output.folder, subject, tasks, methods, records, about, extra)
     return finish(output, console)
 
 
-def _fit_work(settings: StudySettings, samples: Samples, pending: Sequence[PlannedCell]) -> list[Work]:
-    """The fits to be made: cell by cell, or all together where every fold has its own whitened volumes."""
-    if not settings.whiten or not pending:
+def _fit_work(prepared: StudyPreparation, pending: Sequence[PlannedCell]) -> list[Work]:
+    """The fits to be made: cell by cell, or all together where every fold has an X of its own."""
+    if prepared.steps is None or not pending:
         return [FitWork(cell.method, cell.task.rows, cell.task.y) for cell in pending]
     methods = {cell.method.name: cell.method for cell in pending}
     tasks = {cell.task.name: cell.task for cell in pending}
-    return [WhitenedWork(tuple(methods.values()), tuple(tasks.values()), blocks_of(samples))]
+    return [PreparedWork(tuple(methods.values()), tuple(tasks.values()), prepared.steps)]
 
 
 def _outcomes(pending: Sequence[PlannedCell], answers: Iterator[Any], together: bool) -> Iterator[str | None]:
@@ -103,14 +114,15 @@ def _outcomes(pending: Sequence[PlannedCell], answers: Iterator[Any], together: 
 
 
 def _write_information(
-    settings: StudySettings, samples: Samples, output: Output, subject: Subject, tasks: Sequence[Task]
-) -> dict[str, Any]:
+    settings: StudySettings, samples: Samples, prepared: StudyPreparation, output: Output, subject: Subject,
+    tasks: Sequence[Task],
+) -> dict[str, Any]:  # fmt: skip
     """Which voxels carry information about the labels, from as many permutations; needs no fit."""
     if not settings.permutations:
         return {}
-    blocks, found = blocks_of(samples), []
+    blocks, X, found = blocks_of(samples), prepared.voxels(samples.X), []
     for task in tasks:
-        given = samples.X[task.rows], task.y, samples.runs[task.rows]
+        given = X[task.rows], task.y, samples.runs[task.rows]
         n, seed = settings.permutations, settings.seed
         found.append((task, carries_information(*given, n=n, seed=seed, blocks=blocks[task.rows])))
     return {"information": write_information(output.folder, subject, found)}
@@ -148,6 +160,7 @@ def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
         raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
     methods = choose_methods(settings.methods)
     check_inference(settings, methods)
+    check_preparation(settings)
     return methods
 
 

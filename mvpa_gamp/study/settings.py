@@ -29,7 +29,7 @@ SECTIONS = {
     "bids": ("bids_dir", "derivatives", "task", "space", "samples", "betas", "betas_glob"),
     "data": ("data_dir", "fetch", "participant_label", "mask", "bold", "labels", "phantom", "phantom_shape"),
     "processing": ("lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "detrend", "standardize"),
-    "study": ("pairs", "methods", "whiten", "seed", "fold_maps"),
+    "study": ("pairs", "methods", "whiten", "fold_confounds", "seed", "fold_maps"),
     "inference": INFERENCE,
 }
 
@@ -39,12 +39,14 @@ class StudySettings:
     """Everything that decides what comes out: where data come from, and what is done with them.
 
     ``pairs`` are "a:b" texts or ("all",); None the paper's six, and of other conditions all.
+    ``fold_confounds`` is a table of covariates; "{participant}" in its name stands for the label.
     """
 
     source: Source = field(default_factory=HaxbySource)
     pairs: tuple[str, ...] | None = None
     methods: tuple[str, ...] = DEFAULT_METHODS
     whiten: bool = False
+    fold_confounds: str = ""
     seed: int = 0
     fold_maps: bool = False
     permutations: int = 0
@@ -61,6 +63,8 @@ class StudySettings:
     def of(cls, values: Mapping[str, Any]) -> "StudySettings":
         """Settings from their names in config.toml; what is not named is left to defaults."""
         own = {name: values[name] for name in (*SECTIONS["study"], *SECTIONS["inference"]) if name in values}
+        if own.get("fold_confounds"):
+            own["fold_confounds"] = str(Path(own["fold_confounds"]).expanduser().absolute())
         return cls(source=choose_source(values), **own)
 
     def values(self) -> dict[str, Any]:
