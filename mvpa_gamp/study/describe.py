@@ -18,6 +18,7 @@ def about_study(settings: StudySettings, samples: Samples, prepared: StudyPrepar
         processing=_processing(settings, samples) | _in_folds(prepared),
         seed=settings.seed,
         fold_maps=settings.fold_maps,
+        held_out=samples.held_out,
     )
 
 

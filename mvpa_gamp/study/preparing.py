@@ -22,7 +22,7 @@ from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.settings import StudySettings
 
 PARTICIPANT = "{participant}"  # in the name of the file: where a participant's label stands
-_KINDS = {"block": "block", "betas": "beta"}  # of --samples, without volumes
+_KINDS = {"block": "block", "trial": "trial", "betas": "beta"}  # of --samples, without volumes
 
 
 @dataclass(frozen=True)
