@@ -11,7 +11,9 @@ from .folds import Folds, leave_one_run_out
 from .permutation import holm
 from .tasks import Task
 
-_LEVEL = 0.05  # of any covariate that does not decode being named: Holm's correction is over all of them
+# Of a false alarm about a comparison: Holm's correction is over its covariates. Corrected for all comparisons
+# too, a covariate of 82 % accuracy was named in 11 % of designs of eight runs.
+_LEVEL = 0.05
 _PERMUTATIONS = 999
 # Where too few labellings exist for that level, a covariate is named from this accuracy on: seven of the
 # eight blocks of four runs, which chance reaches in 3.5 % of designs.
@@ -26,7 +28,7 @@ class CovariateCheck(NamedTuple):
     comparison: str
     accuracy: float  # mean over folds
     p_value: float  # of block labels exchanged within runs
-    p_value_holm: float  # corrected for all covariates and comparisons
+    p_value_holm: float  # corrected for the covariates of the comparison
     decodes: bool
 
     @property
@@ -49,8 +51,8 @@ def check_covariates(
 
     ``values`` (M, C) are of all rows of the study, as are ``runs`` and ``blocks`` (M,). The p-value comes
     from 999 permutations of block labels within runs. A covariate ``decodes`` when its p-value, corrected for
-    all covariates and comparisons, is at most 0.05; where a design has too few labellings for that, when its
-    accuracy is at least 80 %. A difference in spread alone is not seen.
+    the covariates (Holm), is at most 0.05; where a design has too few labellings for that, when its accuracy
+    is at least 80 %. A difference in spread alone is not seen.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import check_covariates, make_tasks
@@ -61,23 +63,33 @@ def check_covariates(
     [('rt', True), ('age', False)]
     """
     values, runs = np.asarray(values, dtype=float), np.asarray(runs)
-    found: list[CovariateCheck] = []
-    reachable = []
-    for task in tasks:
-        own, rows = runs[task.rows], task.rows
-        exchange = find_exchange(task.y, own, "block", None if blocks is None else np.asarray(blocks)[rows])
-        labels = np.column_stack([task.y, exchange.draw(_PERMUTATIONS, seed)])
-        for name, covariate in zip(names, values[rows].T, strict=True):
-            score = _accuracies(covariate, labels, leave_one_run_out(own))
-            p = (1 + np.count_nonzero(score[1:] >= score[0] - 1e-9)) / (1 + _PERMUTATIONS)
-            found.append(CovariateCheck(name, task.name, task.label, float(score[0]), float(p), 1.0, False))
-            reachable.append(max(exchange.smallest_pvalue, 1 / (1 + _PERMUTATIONS)))
+    blocks = None if blocks is None else np.asarray(blocks)
+    return [check for task in tasks for check in _of_task(values, names, task, runs, blocks, seed)]
+
+
+def _of_task(
+    values: NDArray, names: Sequence[str], task: Task, runs: NDArray, blocks: NDArray | None, seed: int
+) -> list[CovariateCheck]:
+    """All covariates of one comparison."""
+    rows, own = task.rows, runs[task.rows]
+    exchange = find_exchange(task.y, own, "block", None if blocks is None else blocks[rows])
+    labels = np.column_stack([task.y, exchange.draw(_PERMUTATIONS, seed)])
+    scores = [_accuracies(covariate, labels, leave_one_run_out(own)) for covariate in values[rows].T]
+    reached = [np.count_nonzero(score[1:] >= score[0] - 1e-9) for score in scores]
+    pvalues = (1 + np.array(reached)) / (1 + _PERMUTATIONS)
+    least = max(exchange.smallest_pvalue, 1 / (1 + _PERMUTATIONS))
+    testable = least * len(names) <= _LEVEL
     return [
-        each._replace(
-            p_value_holm=float(p),
-            decodes=bool(p <= _LEVEL if least * len(found) <= _LEVEL else each.accuracy >= _ACCURATE),
+        CovariateCheck(
+            name,
+            task.name,
+            task.label,
+            accuracy=float(score[0]),
+            p_value=float(p),
+            p_value_holm=float(corrected),
+            decodes=bool(corrected <= _LEVEL if testable else score[0] >= _ACCURATE),
         )
-        for each, p, least in zip(found, holm([each.p_value for each in found]), reachable, strict=True)
+        for name, score, p, corrected in zip(names, scores, pvalues, holm(pvalues), strict=True)
     ]
 
 

@@ -55,9 +55,11 @@ def side_by_side(
 
     Participants whose worker dies, and those that died with it, are tried again once.
     """
+    console.note(f"{len(studies)} participants side by side; what each has to say follows when it is done.")
+    elsewhere = replace(output, root=output.root.absolute())  # workers may stand in another folder
     waiting, reason = list(studies), ""
     for _ in range(_TRIES):
-        tasks = [(studies[label], label, own_output(output, label)) for label in waiting]
+        tasks = [(studies[label], label, own_output(elsewhere, label)) for label in waiting]
         with closing(run_tasks(_in_worker, tasks, (console.level,), workers)) as answers:
             try:
                 for label, told in zip(list(waiting), answers, strict=True):

@@ -174,7 +174,7 @@ def test_both_are_one_after_the_other(data):
 # --- permutations ---------------------------------------------------------------------------------------
 
 
-def tested(data, kind, **how):
+def permuted(data, kind, **how):
     return permutation_test(
         GAMP, data.X, data.task.y, data.runs, 12, blocks=data.own_blocks, rows=data.task.rows,
         preparation=preparation(kind, data), max_inclusion=True, **how,
@@ -183,11 +183,11 @@ def tested(data, kind, **how):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_score_is_that_of_the_fits_and_chunks_do_not_matter(data, kind):
-    test = tested(data, kind)
+    test = permuted(data, kind)
     fits = fit_prepared([GAMP], data.X, preparation(kind, data), [data.task], data.runs)
     fits = fits[GAMP.name, data.task.name]
     assert test.score == pytest.approx(1 - fold_errors(fits, data.task.y).mean(), abs=1e-12)
-    pieces = tested(data, kind, columns_at_once=3)
+    pieces = permuted(data, kind, columns_at_once=3)
     np.testing.assert_allclose(pieces.null, test.null, atol=1e-12)
     np.testing.assert_allclose(pieces.max_inclusion, test.max_inclusion, atol=1e-6)
 
