@@ -38,6 +38,8 @@ METHOD_ORDER = (
     "tron",
     "gamp-sbg-lr",
     "gamp-l1-lr-cv",
+    "svm",
+    "lda",
 )
 COLOUR_OF = dict(zip(METHOD_ORDER, COLOURS, strict=True))
 MARKER_OF = dict(zip(METHOD_ORDER, MARKERS, strict=True))

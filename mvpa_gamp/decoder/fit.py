@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from nilearn.maskers import NiftiMasker
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
-from mvpa_gamp.decoder.images import CLEANING, build_masker, check_mask_grid, extract, open_images
+from mvpa_gamp.decoder.images import CLEANING, build_masker, extract, fit_mask_grid, open_images
 from mvpa_gamp.decoder.labels import (
     check_classes,
     check_fold_confounds,
@@ -19,15 +19,19 @@ from mvpa_gamp.decoder.labels import (
     check_images_and_labels,
     gamp_method,
     groups_to_clean,
+    weighted_method,
 )
+from mvpa_gamp.decoder.leakage import check_leakage
+from mvpa_gamp.decoder.run_lists import join_runs
 from mvpa_gamp.decoding.covariate_check import check_covariates
 from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fold_confounds import FoldConfounds
+from mvpa_gamp.decoding.leakage import Checked
 from mvpa_gamp.decoding.multiclass import Answers, class_pairs, classify
 from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
-from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence
+from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence, prepared_by_all
 from mvpa_gamp.decoding.prepared import PreparedRefits, fit_prepared_pairs
 from mvpa_gamp.decoding.scoring import check_scoring_name, mean_score, score_rows
 from mvpa_gamp.decoding.splits import Splits, make_splits
@@ -62,9 +66,10 @@ class Decoded:
     cleaned_by_group: bool
     connectivity: Any  # (N, N) which voxels are neighbours, None where the method does not ask
     notes: tuple[str, ...]
+    leakage: Checked
     preparation: Preparation | None = None  # what folds do to X
     refits: PreparedRefits | None = None  # the refits where they do something
-    n_covariates: int = 0
+    confounds: FoldConfounds | None = None
 
     @property
     def pairs(self) -> list[tuple[Any, Any]]:
@@ -75,7 +80,15 @@ class Decoded:
     @property
     def covariate_names(self) -> list[str]:
         """Of the covariates regressed out inside folds, which have numbers only."""
-        return [f"number {column + 1}" for column in range(self.n_covariates)]
+        count = 0 if self.confounds is None else self.confounds.values.shape[1]
+        return [f"number {column + 1}" for column in range(count)]
+
+    @property
+    def without_confounds(self) -> "Decoded":
+        """The same with X without what covariates explain in all images, for tests of single voxels."""
+        if self.confounds is None:
+            return self
+        return replace(self, X=prepared_by_all(self.confounds, self.X).X)
 
     @property
     def said(self) -> HeldOut:
@@ -95,7 +108,8 @@ def decode_images(
     method = gamp_method(decoder.method)
     masker = build_masker(decoder.mask, _masker_settings(decoder))
     series = open_images(X)
-    check_mask_grid(decoder.mask, series)
+    y, groups = join_runs(series.counts, y, groups)
+    mask_notes = fit_mask_grid(masker, decoder.mask, series)
     y = check_images_and_labels(series.shape[3], y)
     groups = check_groups(groups, len(y))
     covariates = check_fold_confounds(fold_confounds, len(y))
@@ -103,6 +117,7 @@ def decode_images(
     if decoder.ignore is not None and kept.all():
         warnings.warn(f"ignore={decoder.ignore!r} names no label of y: nothing was left out.", stacklevel=3)
     classes = check_classes(y[kept], decoder.ignore)
+    method = weighted_method(method, decoder.class_weight, classes)
     scoring = check_scoring_name(decoder.scoring, len(classes))
     codes = np.searchsorted(classes, y[kept])
     kept_groups = None if groups is None else groups[kept]
@@ -110,8 +125,9 @@ def decode_images(
     say(splits.sentence)
     cleaned_by, notes = groups_to_clean(groups, masker)
     found = extract(masker, series, cleaned_by)
-    notes += found.notes
+    notes = mask_notes + notes + found.notes
     rows = np.ascontiguousarray(found.X[kept])
+    leakage = check_leakage(decoder, found, classes[codes], kept_groups, np.flatnonzero(kept), splits)
     n_pairs = len(classes) * (len(classes) - 1) // 2
     say(
         f"{len(rows)} images of {len(classes)} classes and {rows.shape[1]} voxels: "
@@ -153,7 +169,8 @@ def decode_images(
         notes=notes,
         preparation=preparation,
         refits=refits,
-        n_covariates=0 if covariates is None else covariates.shape[1],
+        confounds=confounds,
+        leakage=leakage,
     )
 
 

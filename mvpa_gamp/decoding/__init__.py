@@ -1,12 +1,15 @@
 """Who is compared with whom, on which rows, and how well it went."""
 
+from .calibration import Calibration, FdrSelection, calibrate, fdr_refusal
 from .covariate_check import CovariateCheck, check_covariates
 from .crossval import HeldOut, cross_validate, fold_balanced_accuracies, fold_errors, held_out_answers
-from .discoveries import fdr_refusal, planted_check, select_at_fdr
+from .discoveries import planted_check, select_at_fdr
 from .exchange import blocks_of_volumes, permuted_labels
 from .fold_confounds import ConfoundRegression, FoldConfounds, fit_confounds
 from .folds import Folds, leave_one_run_out
+from .group_tests import FlipMap, MeanTest, flip_map, mean_test
 from .information import InformationMap, carries_information
+from .leakage import Checked, Evidence, Finding, find_leakage
 from .learning_curve import Extrapolation, LearningCurve, learning_curve
 from .null import LabelVectors, NullStatistics, null_statistics, prepared_null
 from .pattern import haufe_pattern
@@ -14,15 +17,22 @@ from .permutation import PermutationPlan, PermutationTest, holm, permutation_tes
 from .planted import PlantedCheck, PlantedEffect
 from .preparation import InSequence, NoiseWhitening, Preparation, PreparedFold, prepared_by_all
 from .prepared import fit_prepared
+from .regions import RegionTest, decode_regions, exact_sums
 from .tasks import PAPER_PAIRS, Task, contrast_name, make_tasks, parse_pairs
 from .whitened import fit_whitened
 from .whitening import Whitening, fit_whitening, whitened_folds
 
 __all__ = [
     "PAPER_PAIRS",
+    "Calibration",
+    "Checked",
     "ConfoundRegression",
     "CovariateCheck",
+    "Evidence",
     "Extrapolation",
+    "FdrSelection",
+    "Finding",
+    "FlipMap",
     "FoldConfounds",
     "Folds",
     "HeldOut",
@@ -30,6 +40,7 @@ __all__ = [
     "InformationMap",
     "LabelVectors",
     "LearningCurve",
+    "MeanTest",
     "NoiseWhitening",
     "NullStatistics",
     "PermutationPlan",
@@ -38,18 +49,24 @@ __all__ = [
     "PlantedEffect",
     "Preparation",
     "PreparedFold",
+    "RegionTest",
     "Task",
     "Whitening",
     "blocks_of_volumes",
+    "calibrate",
     "carries_information",
     "check_covariates",
     "contrast_name",
     "cross_validate",
+    "decode_regions",
+    "exact_sums",
     "fdr_refusal",
+    "find_leakage",
     "fit_confounds",
     "fit_prepared",
     "fit_whitened",
     "fit_whitening",
+    "flip_map",
     "fold_balanced_accuracies",
     "fold_errors",
     "haufe_pattern",
@@ -58,6 +75,7 @@ __all__ = [
     "learning_curve",
     "leave_one_run_out",
     "make_tasks",
+    "mean_test",
     "null_statistics",
     "parse_pairs",
     "permutation_test",

@@ -32,6 +32,7 @@ class LabelVectors(NamedTuple):
     rows: NDArray  # (m,) of the study
     labels: NDArray  # (m, k) -1/+1 or class numbers
     max_inclusion: bool = False
+    score: Score | None = None  # None: accuracy
 
     @property
     def codes(self) -> NDArray:
@@ -73,7 +74,7 @@ def null_statistics(
     (3,)
     """
     folds = leave_one_run_out(runs) if folds is None else folds
-    asked = LabelVectors(method, np.arange(len(labels)), labels, max_inclusion)
+    asked = LabelVectors(method, np.arange(len(labels)), labels, max_inclusion, score)
     train, targets = asked.columns(folds.train)
     fits = solve_columns(method, X, targets, train, np.asarray(runs), n_jobs, connectivity)
     _check_inclusion(asked, fits)
@@ -82,7 +83,7 @@ def null_statistics(
     shape = (len(fits.decision), -1, n_pairs, len(folds.held_out))
     decision, proba = (each.reshape(shape)[rows, :, :, fold] for each in (fits.decision, fits.proba))
     return NullStatistics(
-        score=_scores(asked, rows, fold, decision, proba, score),
+        score=_scores(asked, rows, fold, decision, proba),
         max_inclusion=_largest_mean(fits.inclusion, n_pairs, folds) if max_inclusion else None,
         n_failed=int(np.count_nonzero(~np.asarray(fits.converged))),
     )
@@ -95,7 +96,6 @@ def prepared_null(
     preparation: Preparation,
     *,
     folds: Folds | None = None,
-    score: Score | None = None,
     n_jobs: int = 1,
     connectivity: Any = None,
 ) -> list[NullStatistics]:
@@ -123,7 +123,7 @@ def prepared_null(
         for each in sums:
             if each.mine[number]:
                 each.add(fold.X[np.searchsorted(needed, each.asked.rows)], runs, n_jobs, connectivity)
-    return [each.statistics(score) for each in sums]
+    return [each.statistics() for each in sums]
 
 
 class _Sums:
@@ -149,7 +149,7 @@ class _Sums:
             self.inclusion = self.inclusion + np.asarray(fits.inclusion, dtype=float)
         self.n_failed += int(np.count_nonzero(~np.asarray(fits.converged)))
 
-    def statistics(self, score: Score | None) -> NullStatistics:
+    def statistics(self) -> NullStatistics:
         """The statistics of all label vectors, when all folds are there."""
         fold, rows = np.nonzero(self.folds.tested.T)
         decision, proba = (np.concatenate(parts) for parts in zip(*self.answers, strict=True))
@@ -157,7 +157,7 @@ class _Sums:
         if self.asked.max_inclusion:
             mean = (self.inclusion / len(self.answers)).max(axis=0)
             largest = mean.reshape(-1, len(self.asked.pairs)).max(axis=1)
-        return NullStatistics(_scores(self.asked, rows, fold, decision, proba, score), largest, self.n_failed)
+        return NullStatistics(_scores(self.asked, rows, fold, decision, proba), largest, self.n_failed)
 
 
 def mean_accuracy(codes: NDArray, said: HeldOut) -> float:
@@ -167,11 +167,9 @@ def mean_accuracy(codes: NDArray, said: HeldOut) -> float:
     return float(share_by_fold(right, said.fold, int(said.fold.max()) + 1).mean())
 
 
-def _scores(
-    asked: LabelVectors, rows: NDArray, fold: NDArray, decision: NDArray, proba: NDArray, score: Score | None
-) -> NDArray:
+def _scores(asked: LabelVectors, rows: NDArray, fold: NDArray, decision: NDArray, proba: NDArray) -> NDArray:
     """The score (k,) of every label vector from its held-out answers (T, k, P)."""
-    judge = score or mean_accuracy
+    judge = asked.score or mean_accuracy
     said = (HeldOut(rows, fold, decision[:, k], proba[:, k]) for k in range(decision.shape[1]))
     return np.array([judge(each, answer) for each, answer in zip(asked.codes.T, said, strict=True)])
 

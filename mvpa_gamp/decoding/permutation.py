@@ -151,14 +151,16 @@ def permutation_test(
         y, runs[rows], np.shape(X)[-1], n, seed=seed, exchange=exchange, blocks=blocks,
         n_folds=1 if preparation else len(folds.held_out), columns_at_once=columns_at_once,
     )  # fmt: skip
-    how: dict[str, Any] = {"score": score, "n_jobs": n_jobs, "connectivity": connectivity}
+    how: dict[str, Any] = {"n_jobs": n_jobs, "connectivity": connectivity}
     if preparation is None and rows.size < runs.size:
         X, runs, folds = X[rows], runs[rows], folds_of_rows(folds, rows)[0]
     parts: list[NullStatistics] = []
     for chunk in plan.chunks:
-        asked = LabelVectors(method, rows, plan.labels[:, chunk], max_inclusion)
+        asked = LabelVectors(method, rows, plan.labels[:, chunk], max_inclusion, score)
         parts.append(
-            null_statistics(method, X, asked.labels, runs, folds=folds, max_inclusion=max_inclusion, **how)
+            null_statistics(
+                method, X, asked.labels, runs, folds=folds, score=score, max_inclusion=max_inclusion, **how
+            )
             if preparation is None
             else prepared_null([asked], X, runs, preparation, folds=folds, **how)[0]
         )

@@ -200,9 +200,8 @@ def _draw_nothing(ax: Axes, background: Volume, panel: Panel) -> None:
     width, height = np.delete(background.zooms, axis)
     nothing = np.ma.masked_array(np.zeros(tuple(np.delete(background.data.shape, axis))), mask=True)
     _show(ax, nothing, float(height / width), "gray", Normalize(0, 1))
-    ax.text(
-        0.5, 0.5, "no posterior", transform=ax.transAxes, ha="center", va="center", color=QUIET, fontsize=7.5
-    )
+    said = "no selection" if panel.stat == "selfreq" else "no posterior"
+    ax.text(0.5, 0.5, said, transform=ax.transAxes, ha="center", va="center", color=QUIET, fontsize=7.5)
 
 
 def _peak(weights: NDArray) -> tuple[int, ...]:

@@ -19,6 +19,9 @@ from mvpa_gamp.report.group_words import (
     BOUND,
     CHANCE_CAPTION,
     PREVALENCE,
+    TESTS_CAPTION,
+    difference_words,
+    methods_text,
     significance_caption,
     words,
 )
@@ -37,14 +40,18 @@ _REFERENCES = (
     "doi:10.1016/j.neuroimage.2016.07.040",
     "Ince RAA, Paton AT, Kay JW, Schyns PG (2021). Bayesian inference of population prevalence. eLife 10, "
     "e62461. doi:10.7554/eLife.62461",
+    "Nichols TE, Holmes AP (2002). Nonparametric permutation tests for functional neuroimaging: a primer "
+    "with examples. Human Brain Mapping 15, 1–25. doi:10.1002/hbm.1058",
+    "Holm S (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of "
+    "Statistics 6, 65–70.",
 )
 _RUN_TEST = (
-    "Participants without permutation results were tested by a binomial test whose units are held-out "
+    "Participants without permutation results were tested by a sign test whose units are held-out "
     "runs: under chance a run's balanced accuracy is above one half in at most half of the runs. "
-    "Volumes of a run are correlated and are not counted one by one. Runs are independent, but folds share "
-    "training runs, so that their outcomes are not: without any signal simulated participants reached small "
-    "p-values two to three times too often. P-values are therefore multiplied by three. A permutation test "
-    "needs no such repair."
+    "Volumes of a run are correlated and are not counted one by one. Folds share training runs, so that "
+    "their outcomes are correlated, by 1 / (runs - 1) between two runs if there is no signal; the p-value is "
+    "chance of as many runs above one half under that correlation. It needs at least seven runs to reach "
+    "0.05. A permutation test (--permutations at the participant level) assumes less and finds more."
 )
 _PERMUTATION = (
     "Each participant was tested by permuting labels within runs and repeating the whole cross-validation. "
@@ -86,8 +93,10 @@ def _render(
     links = {
         "group": "Table",
         "prevalence": "Prevalence",
+        "differences": "Differences",
         "participants": "Participants",
-        "maps": "Mean maps",
+        "maps": "Maps",
+        "methods": "Methods text",
     }
     names = ", ".join(f"sub-{subject}" for subject in study["subjects"])
     banners = "".join(banner("Note", note) for note in study["notes"])
@@ -96,8 +105,16 @@ def _render(
     sections = [
         section("group", "Accuracy", _accuracy_table(study, summary), _accuracy_picture(folder)),
         section("prevalence", "How common is above-chance decoding?", *_prevalence_parts(study, summary)),
+        section(
+            "differences", "Differences between methods and comparisons", *_difference_parts(folder, study)
+        ),
         section("participants", "Participants", _links(study), _participant_table(study, accuracy)),
-        section("maps", "Mean maps", *_map_parts(folder, study)),
+        section("maps", "Maps of the group", *_map_parts(folder, study)),
+        section(
+            "methods",
+            "Methods text, ready for a paper",
+            f'<div class="prose">{paragraph(methods_text(study, summary))}</div>',
+        ),
         section("references", "References", f'<ol class="references">{works}</ol>'),
     ]
     return document("mvpa_gamp: group", top, sections, study["version"])
@@ -106,7 +123,7 @@ def _render(
 def _accuracy_table(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) -> str:
     """Mean and standard error over participants."""
     body = [_line(study, row, list(ACCURACY), {"accuracy": row["accuracy_percent"]}) for row in rows]
-    caption = text(f"{ACCURACY_CAPTION} {CHANCE_CAPTION}")
+    caption = text(f"{ACCURACY_CAPTION} {TESTS_CAPTION} {CHANCE_CAPTION}")
     return table([headings(("Comparison", "Method", *ACCURACY.values()), 2)], body, caption)
 
 
@@ -137,6 +154,40 @@ def _prevalence_parts(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) 
     ]
 
 
+def _difference_parts(folder: ResultsFolder, study: Mapping[str, Any]) -> list[str]:
+    """Paired differences over participants, folded where they are many."""
+    path = folder.group_table("differences")
+    rows = read_tsv(path) if path.is_file() else []  # folders of earlier versions have none
+    if not rows:
+        return [paragraph("There is one method and one comparison, or one participant: nothing to compare.")]
+    out = []
+    for between, words_of in (("methods", study["methods"]), ("comparisons", study["comparisons"])):
+        mine = [row for row in rows if row["between"] == between]
+        if mine:
+            body = [_difference_line(study, row, words_of) for row in mine]
+            head = headings(("Within", "First", "Second", "First - second", "p (Holm)", "t-test"), 3)
+            out.append(
+                details(f"Differences between {between} ({len(mine)})", table([head], body, text(_PAIRED)))
+            )
+    return out
+
+
+_PAIRED = (
+    "Mean difference of balanced accuracies in percentage points with its 95 % interval, over participants "
+    "have both; two-sided p by flipping the signs of the differences, in brackets after Holm's correction "
+    "the family: all pairs of methods on all comparisons, all pairs of methods on the average, or all pairs "
+    "of comparisons by one method."
+)
+
+
+def _difference_line(study: Mapping[str, Any], row: dict[str, str], names: Mapping[str, str]) -> str:
+    said = difference_words(row)
+    where = {**study["comparisons"], **study["methods"]}.get(row["within"], row["within"])
+    named = "".join(cell(each, "name") for each in (where, names[row["first"]], names[row["second"]]))
+    exact = cell(said["difference"], value=row["difference_percent"])
+    return named + exact + cell(said["p"]) + cell(said["student"])
+
+
 def _links(study: Mapping[str, Any]) -> str:
     """Where each participant's own page is."""
     pages = (
@@ -165,12 +216,13 @@ def _participant_table(study: Mapping[str, Any], rows: Sequence[dict[str, str]])
 def _map_parts(folder: ResultsFolder, study: Mapping[str, Any]) -> list[str]:
     """A figure per comparison, or the sentence that there is none."""
     if not study["maps"]:
-        return [paragraph("There are no mean maps; the notes at the top of the page say why.")]
+        return [paragraph("There are no maps of the group; the notes at the top of the page say why.")]
     caption = text(
         "Means over participants of the refits' patterns (each scaled to unit root mean square first) and "
-        "inclusion probabilities, at the voxels analysed in all of them. Slices pass through the pattern's "
-        "peak (ring); views from above show the largest value of all slices on the outline of the analysed "
-        "voxels. Left is left."
+        "inclusion probabilities, at the voxels analysed in all of them; the folder group/ also has the "
+        "of participants that select a voxel and, with enough participants, family-wise p-values. Slices "
+        "through pattern's peak (ring); views from above show the largest value of all slices on the outline "
+        "of the analysed voxels. Left is left."
     )
     parts = []
     for contrast in dict.fromkeys(each["contrast"] for each in study["maps"]):
@@ -185,7 +237,7 @@ def _map_lines(folder: ResultsFolder, study: Mapping[str, Any], contrast: str) -
     drawn = [each for each in study["maps"] if each["contrast"] == contrast]
     return [
         MapLine(study["methods"][method], {
-            each["stat"]: folder.group_map(contrast, f"{entity(method)}Mean", each["stat"])
+            each["stat"]: folder.group_map(contrast, entity(method) + each.get("of", "Mean"), each["stat"])
             for each in drawn
             if each["method"] == method
         })

@@ -6,7 +6,7 @@ from typing import Any
 
 from mvpa_gamp.report.markup import cell, details, headings, paragraph, section, table, text
 from mvpa_gamp.report.methods_text import SELECTED
-from mvpa_gamp.report.printed import MEASURES, Measure, measured, show, significant
+from mvpa_gamp.report.printed import Measure, measured, measures_led_by, show, significant
 from mvpa_gamp.report.style import colour
 from mvpa_gamp.results.files import cell as exact
 from mvpa_gamp.results.reader import Results
@@ -27,7 +27,16 @@ def headline_section(results: Results) -> str:
 
 def _overview(results: Results, subject: str) -> str:
     """One line per method: its averages over comparisons."""
-    head = ["Method", "Error", "Selected voxels", "Consistency", "by chance", "Stability", "Run time"]
+    lead = results.leading_measure
+    head = [
+        "Method",
+        lead.name.capitalize(),
+        "Selected voxels",
+        "Consistency",
+        "by chance",
+        "Stability",
+        "Run time",
+    ]
     if results.has_truth:
         head.append("Planted voxels (AP)")
     top = headings(head)
@@ -37,11 +46,11 @@ def _overview(results: Results, subject: str) -> str:
     ]
     count = len(results.tasks)
     caption = f"Averages over {count} comparison{'s' * (count > 1)}. " + text(
-        "Error: mean over held-out runs ± its standard error across runs (mean of the comparisons' standard "
-        "errors). Consistency: mean Jaccard overlap of the voxels selected in two folds; by chance: what "
-        "random selections of the same sizes would reach; a dash where a method selects nothing, or every "
-        "voxel, in most folds. Stability: Nogueira's index, 0 for random and 1 for identical "
-        "selections. Run time: all folds and the refit of one comparison."
+        f"{lead.name.capitalize()}: mean over held-out runs ± its standard error across runs (mean of the "
+        "comparisons' standard errors). Consistency: mean Jaccard overlap of the voxels selected in two "
+        "folds; by chance: what random selections of the same sizes would reach; a dash where a method "
+        "selects nothing, or every voxel, in most folds. Stability: Nogueira's index, 0 for random and 1 "
+        "for identical selections. Run time: all folds and the refit of one comparison."
     )
     if results.has_truth:
         caption += text(" Planted voxels: area under the precision-recall curve of the refit map.")
@@ -50,12 +59,13 @@ def _overview(results: Results, subject: str) -> str:
 
 def _overview_row(results: Results, index: int, row: Mapping[str, Any]) -> str:
     """The averages of one method."""
-    error, voxels, sparsity, consistency, seconds = (show(m, measured(m, row)) for m in MEASURES)
+    lead = results.leading_measure
+    first, voxels, sparsity, consistency, seconds = (show(m, measured(m, row)) for m in measures_led_by(lead))
     swatch = f'<span class="swatch" style="background:{colour(index)}"></span>'
-    se = row["error_se_percent"]
+    se = row[lead.spread]
     cells = [
         f'<td class="name">{swatch}{text(results.labels[row["method"]])}</td>',
-        cell(f"{error} %" + ("" if math.isnan(se) else f" ± {se:.1f}")),
+        cell(f"{first} %" + ("" if math.isnan(se) else f" ± {se:.1f}")),
         cell(f"{voxels} ({sparsity} %)"),
         cell(consistency if consistency == "–" else f"{consistency} %"),
         cell(_percent(row["chance_consistency_percent"]), "quiet"),
@@ -77,17 +87,17 @@ def _decimal(value: float) -> str:
 
 def _paper_table(results: Results, subject: str) -> str:
     """The paper's form: a row per comparison, measures across, methods inside each measure."""
-    methods = list(results.labels)
-    groups = "".join(cell(m.title, "start", header=True, span=len(methods)) for m in MEASURES)
+    methods, measures = list(results.labels), measures_led_by(results.leading_measure)
+    groups = "".join(cell(m.title, "start", header=True, span=len(methods)) for m in measures)
     names = "".join(
-        _name_cell(results.labels[method], first=i == 0) for _ in MEASURES for i, method in enumerate(methods)
+        _name_cell(results.labels[method], first=i == 0) for _ in measures for i, method in enumerate(methods)
     )
     head = [cell("", header=True) + groups, cell("Comparison", "name", header=True) + names]
     body = []
     lines = [(task["contrast"], task["label"]) for task in results.tasks]
     for contrast, label in [*lines, (AVERAGE, "average")]:
         rows = [results.row(subject, contrast, method) for method in methods]
-        cells = cell(label, "name") + "".join(_measure_cells(measure, rows) for measure in MEASURES)
+        cells = cell(label, "name") + "".join(_measure_cells(measure, rows) for measure in measures)
         body.append(f'<tr class="average">{cells}</tr>' if contrast == AVERAGE else f"<tr>{cells}</tr>")
     caption = text(
         "The best value of each group of columns is bold; differences smaller than the standard errors "

@@ -97,21 +97,28 @@ def _selections(results: Results, rows: Rows) -> list[str]:
     body = [
         _names(results, row)
         + cell("–" if row["fdr_voxels"] == MISSING else row["fdr_voxels"])
-        + cell(row["fdr_verdict"], "name wrap")
+        + cell(_told(row), "name wrap")
         for row in mine
     ]
     caption = text(
-        f"Largest set of voxels whose expected share of false discoveries is at most "
-        f"{100 * results.inference['fdr']:g} %, from the inclusion probabilities of the refit (mask "
-        "desc-<method>Fdr). The model behind these probabilities takes voxels as independent, so the rate is "
-        "checked: effects of known place are planted in these very volumes, under labels unrelated to the "
-        "real ones, and false selections are counted. A neighbour that correlates by 0.5 or more with a "
-        "planted voxel is not counted as false."
+        f"Largest set of voxels whose estimated share of false discoveries is at most "
+        f"{100 * results.inference['fdr']:g} % (mask and table desc-<method>Fdr). Voxels are ranked by "
+        "inclusion probability times squared correlation with the labels: what counts is that the decoder "
+        "relies on a voxel and that it carries information. A voxel that only cancels noise is not found. "
+        "The rate is estimated from fits to permuted labels of these very volumes, and checked: effects of "
+        "known place are planted under labels unrelated to the real ones, and false selections are counted. "
+        "A neighbour that correlates by 0.5 or more with a planted voxel is not counted as false."
     )
     return [
         "<h3>Which voxels are needed given the others, at which rate of false discoveries?</h3>",
-        _table(("Comparison", "Method", "Voxels", "Check with planted effects"), body, caption),
+        _table(("Comparison", "Method", "Voxels", "What it rests on"), body, caption),
     ]
+
+
+def _told(row: Mapping[str, str]) -> str:
+    """The sentence on the selection and the one on its check, without saying a thing twice."""
+    parts = (row.get("fdr_selection", MISSING), row["fdr_verdict"])
+    return " ".join(part for part in dict.fromkeys(parts) if part != MISSING)
 
 
 def _information(results: Results) -> list[str]:

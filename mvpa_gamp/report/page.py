@@ -11,10 +11,12 @@ from mvpa_gamp.report.cautions import cautions
 from mvpa_gamp.report.class_plots import mean_score
 from mvpa_gamp.report.classes import classes_section, draw_classes
 from mvpa_gamp.report.convergence import convergence_section
+from mvpa_gamp.report.few_samples import few_samples_section
 from mvpa_gamp.report.headline import headline_section
 from mvpa_gamp.report.inference import draw_inference, inference_section
 from mvpa_gamp.report.markup import details, paragraph, section, text
 from mvpa_gamp.report.methods_text import methods_paragraphs, references
+from mvpa_gamp.report.regions import draw_regions, regions_section
 from mvpa_gamp.report.sections import (
     comparisons_section,
     confusion_section,
@@ -57,6 +59,7 @@ def draw_figures(results: Results) -> None:
         if results.has_truth:
             write_atomic(folder.figure(f"sub-{sub}_truth.svg"), plots.precision_recall(results, sub))
         draw_inference(results, sub)
+        draw_regions(results, sub)
         for task in results.tasks:
             if results.finished(sub, task["contrast"]):
                 name = f"sub-{sub}_contrast-{task['contrast']}_maps.png"
@@ -68,10 +71,12 @@ def render(results: Results, shown: Results, title: str = "") -> str:
     """The HTML of the page; ``shown`` are the comparisons that have figures."""
     sections = [
         *([classes_section(results)] if results.classes else []),
+        few_samples_section(results),
         headline_section(results),
         errors_section(shown),
         *([inference_section(results)] if results.inference else []),
         comparisons_section(shown, left_out=len(results.tasks) - len(shown.tasks)),
+        regions_section(results),
         *([consistency_section(shown)] if results.has_folds else []),
         *([phantom_section(results)] if results.has_truth else []),
         convergence_section(results),
@@ -134,10 +139,12 @@ def _header(results: Results, title: str) -> str:
     }
     links = {
         **({"scores": "Scores"} if results.classes else {}),
+        **({"pattern": "Pattern"} if results.study.get("pattern_clusters") else {}),
         "headline": "Table",
         "errors": "Errors",
         **({"inference": "Inference"} if results.inference else {}),
         "maps": "Brain maps",
+        **({"regions": "Regions"} if results.study.get("regions") else {}),
         **({"consistency": "Consistency"} if results.has_folds else {}),
         **({"truth": "Planted truth"} if results.has_truth else {}),
         "convergence": "Convergence",

@@ -96,6 +96,8 @@ def _draw_overlap(ax: Axes, matrix: NDArray, chose: bool) -> AxesImage:
     image = ax.imshow(matrix, vmin=0, vmax=1, cmap=OVERLAP, interpolation="nearest")
     for spine in ax.spines.values():
         spine.set_visible(False)
+    if np.isnan(matrix).all():
+        ax.text(0.5, 0.5, "every voxel", ha="center", va="center", color=QUIET, transform=ax.transAxes)
     off = matrix[~np.eye(len(matrix), dtype=bool)]
     mean = f"{100 * off.mean():.0f} %" if off.size and chose else "–"
     ax.text(0.5, 1.03, f"mean {mean}", transform=ax.transAxes, ha="center", fontsize=8, color=QUIET)
@@ -108,8 +110,9 @@ def selection_frequency(results: Results, subject: str) -> bytes:
         figure, axes = grid(results, height=2.4, sharey=True)
         for ax, task in zip(axes, results.tasks, strict=True):
             for i, method in enumerate(results.labels):
-                if results.row(subject, task["contrast"], method)["status"] == "ok":
-                    k, counts = _selected_at_least(results, subject, task["contrast"], method)
+                cell = subject, task["contrast"], method
+                if results.row(*cell)["status"] == "ok" and "selfreq" in results.stats(*cell):
+                    k, counts = _selected_at_least(results, *cell)
                     ax.plot(k, counts, "-", marker=marker(i), ms=3.5, lw=1.2, color=colour(i))
             ax.set_title(task["label"], loc="left")
             ax.set_yscale("symlog", linthresh=1)

@@ -89,8 +89,9 @@ def _comparison(
 
 def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
     """The largest clusters of each method."""
+    regions = ("Region of the peak",) if "region" in rows[0] else ()
     head = ("Method", "Cluster", "Voxels", "mm³", "Peak x, y, z (mm)", "Peak weight", "Selected in folds")
-    top = headings(head)
+    top = headings((*head, *regions))
     body = []
     for method, label in results.labels.items():
         mine = [row for row in rows if row["method"] == method]
@@ -104,7 +105,8 @@ def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
                 f"{number(row['peak_weight']):+.3g}",
                 f"{100 * number(row['peak_selection_frequency']):.0f} %",
             )
-            body.append(cell(label, "name") + "".join(cell(value) for value in cells))
+            region = cell(row["region"], "name") if regions else ""
+            body.append(cell(label, "name") + "".join(cell(value) for value in cells) + region)
     caption = text(
         "Voxels of the refit that touch (faces, edges or corners) form a cluster; coordinates are in the "
         f"space of the image's affine ({results.study['data']['space']}). All clusters are in the clusters "

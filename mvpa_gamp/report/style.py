@@ -15,9 +15,9 @@ INK, QUIET, RULE, WARNING = "#22282e", "#69727b", "#d5dade", "#b35c00"
 # Okabe and Ito's palette without yellow, which is too light for lines on white.
 COLOURS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d", "#8c564b", "#117733",
-    "#882255", "#aa9900",
+    "#882255", "#aa9900", "#332288", "#999933",
 )  # fmt: skip
-MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "h", "p")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "h", "p", "d", "*")
 # Pale only close to zero, so that small weights can be told from the grey brain.
 WEIGHTS = LinearSegmentedColormap.from_list(
     "weights",

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS, fdr_refusal
+from mvpa_gamp.decoding.balanced import is_unequal, mean_balanced_accuracy
+from mvpa_gamp.decoding.calibration import N_PERMUTATIONS
+from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS
 from mvpa_gamp.decoding.null import LabelVectors, NullStatistics
 from mvpa_gamp.decoding.permutation import PermutationPlan, plan_permutations
 from mvpa_gamp.decoding.preparation import Preparation
@@ -37,6 +39,11 @@ _FEWEST_RUNS = 3  # of a learning curve
 
 def check_inference(settings: StudySettings, methods: Sequence[Method]) -> None:
     """Refuse what needs no data to be known wrong."""
+    if settings.whiten and settings.fdr is not None:
+        raise StudyError(
+            "--fdr: voxels of --whiten are mixtures of voxels, which no rate is calibrated for. Select "
+            "without --whiten, into another folder."
+        )
     if settings.permutations < 0:
         raise StudyError(f"--permutations: expected 1 or more, got {settings.permutations}. 1000 is usual.")
     if settings.max_inclusion and not settings.permutations:
@@ -46,18 +53,16 @@ def check_inference(settings: StudySettings, methods: Sequence[Method]) -> None:
     if settings.fdr is not None and not 0 < settings.fdr < 1:
         raise StudyError(f"--fdr: expected a rate between 0 and 1, got {settings.fdr:g}. 0.05 is usual.")
     of_inclusion = "GAMP methods with inclusion probabilities"
+    unsearched = "methods without a nested search in every fit (GAMP methods, svm, lda)"
     for option, wanted, fact, kind in (
-        ("--permutations", settings.permutations, "is_batched", "GAMP methods"),
+        ("--permutations", settings.permutations, "is_batched", unsearched),
         ("--max-inclusion", settings.max_inclusion, "has_posterior", of_inclusion),
         ("--fdr", settings.fdr, "has_posterior", of_inclusion),
-        ("--learning-curve", settings.learning_curve, "is_batched", "GAMP methods"),
+        ("--learning-curve", settings.learning_curve, "is_batched", unsearched),
     ):
         if wanted and not any(getattr(method, fact) for method in methods):
             names = ", ".join(method.name for method in methods)
             raise StudyError(f"{option} is for {kind}, got {names}. Add gamp-bg-lr to --methods.")
-    refusals = [fdr_refusal(method) for method in methods if method.has_posterior]
-    if settings.fdr is not None and all(refusals):
-        raise StudyError(f"--fdr: {refusals[0]}")
 
 
 @dataclass(frozen=True)
@@ -122,8 +127,8 @@ def _cell_plan(
             blocks=blocks[task.rows], n_folds=None if steps is None else 1,
         )  # fmt: skip
         pieces += _chunks(cell, plan, settings.max_inclusion and method.has_posterior)
-    if settings.fdr is not None and not fdr_refusal(method):
-        key = f"{settings.fdr} {seed} {NO_EFFECT_REPEATS}"
+    if settings.fdr is not None and method.has_posterior:
+        key = f"{settings.fdr} {seed} {N_PERMUTATIONS} {NO_EFFECT_REPEATS}"
         planting = Planting(method, task, blocks[task.rows], settings.fdr, seed, steps)
         pieces.append(_piece(cell, "planted effects", planting, "planted", key))
     if settings.learning_curve:
@@ -134,11 +139,11 @@ def _cell_plan(
 
 def _chunks(cell: PlannedCell, plan: PermutationPlan, keep: bool) -> Iterator[Piece]:
     """The permutations of a cell. A chunk is known by its label vectors: more permutations keep it."""
-    before = 0
+    before, score = 0, mean_balanced_accuracy if is_unequal(cell.task.y) else None
     for number, chunk in enumerate(plan.chunks, start=1):
         labels = np.ascontiguousarray(plan.labels[:, chunk])
-        key = f"{hashlib.sha256(labels.tobytes()).hexdigest()} {keep}"
-        work = NullChunk(LabelVectors(cell.method, cell.task.rows, labels, keep))
+        key = f"{hashlib.sha256(labels.tobytes()).hexdigest()} {keep}" + " balanced" * (score is not None)
+        work = NullChunk(LabelVectors(cell.method, cell.task.rows, labels, keep, score))
         piece = _piece(cell, "permutations", work, f"permutations-{number:04d}", key)
         yield replace(piece, permutations=plan.done(chunk) - before)
         before = plan.done(chunk)
@@ -222,7 +227,7 @@ def _together(plan: InferencePlan, troubles: dict[Path, str]) -> CellInference:
         if isinstance(piece.work, NullChunk):
             chunks.append(piece.work.read(arrays))
         elif isinstance(piece.work, Planting):
-            found["planted"] = piece.work.read(arrays)
+            found["selection"], found["planted"] = piece.work.read(arrays)
         else:
             found["curve"], found["farther"] = piece.work.read(arrays)
     if plan.permutation is not None:

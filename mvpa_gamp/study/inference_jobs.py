@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.discoveries import planted_check
+from mvpa_gamp.decoding.calibration import FdrSelection, calibrate
+from mvpa_gamp.decoding.discoveries import planted_check, planted_count
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve, learning_curve
 from mvpa_gamp.decoding.null import LabelVectors, NullStatistics, null_statistics, prepared_null
 from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
@@ -14,7 +15,6 @@ from mvpa_gamp.decoding.preparation import Preparation, prepared_by_all
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.methods.fold_fits import Method
 
-_PLANTED = 10  # voxels with an effect in a planted check, fewer in a small mask
 _FARTHER = (1.5, 2.0, 3.0)  # times the runs at hand, for which a learning curve is extrapolated
 
 Arrays = dict[str, NDArray]
@@ -32,9 +32,9 @@ class NullChunk(NamedTuple):
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """Scores of the k label vectors."""
-        method, _, labels, keep = self.asked
-        found = null_statistics(method, X, labels, runs, max_inclusion=keep, connectivity=connectivity)
-        return _stored(found)
+        method, _, labels, keep, score = self.asked
+        how: dict[str, Any] = {"max_inclusion": keep, "score": score, "connectivity": connectivity}
+        return _stored(null_statistics(method, X, labels, runs, **how))
 
     def read(self, arrays: Arrays) -> NullStatistics:
         """The way back."""
@@ -65,7 +65,10 @@ def _stored(found: NullStatistics) -> Arrays:
 
 
 class Planting(NamedTuple):
-    """The planted check of one cell; effects are planted in X as the refit prepares it."""
+    """The selection of one cell at a false-discovery rate, and the planted check of that rate.
+
+    Where folds prepare X, both are of X as the refit prepares it.
+    """
 
     method: Method
     task: Task
@@ -80,26 +83,42 @@ class Planting(NamedTuple):
         return self.task.rows if self.preparation is None else slice(None)
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
-        """Effects (K, 9) and what they were planted with."""
+        """Strengths and selected voxels (N,); effects (K, 9) and what they were planted with."""
         if self.preparation is not None:
             X, runs = prepared_by_all(self.preparation, X, self.task.rows).X, runs[self.task.rows]
-        n_planted = max(1, min(_PLANTED, X.shape[1] // 10))
+        given = self.method, X, self.task.y, runs
+        calibration = calibrate(*given, seed=self.seed, blocks=self.blocks, connectivity=connectivity)
+        chosen = calibration.select(self.fdr)
+        arrays = {
+            "strength": chosen.strength,
+            "selected": chosen.selected,
+            "chosen": np.array([chosen.estimate, chosen.pvalue, chosen.n, chosen.smallest]),
+        }
+        if chosen.smallest > self.fdr:  # nothing can be selected, whatever is planted
+            return arrays
         found = planted_check(
-            self.method, X, self.task.y, runs, n_planted=n_planted, fdr=self.fdr, blocks=self.blocks,
-            seed=self.seed,
+            *given, n_planted=planted_count(X.shape[1]), fdr=self.fdr, blocks=self.blocks, seed=self.seed,
+            connectivity=connectivity, calibration=calibration,
         )  # fmt: skip
-        return {
+        return arrays | {
             "effects": np.array(found.effects),
             "planted": np.array([found.n_planted, found.n_repeats, found.resemblance]),
         }
 
-    def read(self, arrays: Arrays) -> PlantedCheck:
+    def read(self, arrays: Arrays) -> tuple[FdrSelection, PlantedCheck | None]:
         """The way back."""
+        estimate, pvalue, n, smallest = arrays["chosen"].tolist()
+        maps = arrays["strength"], arrays["selected"]
+        chosen = FdrSelection(
+            self.method.name, self.fdr, *maps, estimate, pvalue, int(n), smallest, self.seed
+        )
+        if "planted" not in arrays:
+            return chosen, None
         n_planted, n_repeats, resemblance = arrays["planted"].tolist()
         found = (PlantedEffect(*row) for row in arrays["effects"].tolist())
         effects = tuple(each._replace(n_repeats=int(each.n_repeats)) for each in found)
         sizes = int(n_planted), int(n_repeats), resemblance
-        return PlantedCheck(self.method.name, self.fdr, *sizes, self.seed, effects)
+        return chosen, PlantedCheck(self.method.name, self.fdr, *sizes, self.seed, effects)
 
 
 class Curve(NamedTuple):

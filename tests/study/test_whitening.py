@@ -171,7 +171,7 @@ def test_workers_change_nothing(whitened, tiny, tmp_path):
 @pytest.fixture(scope="module")
 def inferred(tiny, tmp_path_factory):
     out = tmp_path_factory.mktemp("inferred") / "results"
-    asked = ("--permutations", "9", "--max-inclusion", "--fdr", "0.1", "--learning-curve")
+    asked = ("--permutations", "9", "--max-inclusion", "--learning-curve")
     assert main(options(tiny, out, "--whiten", *asked)) == 0
     return out
 
@@ -194,7 +194,6 @@ def test_inference_is_about_the_whitened_fits(inferred, whitened, tiny):
     stem = "sub-tiny_contrast-faceMinusCat_desc-gampBgLr"
     written = read_tsv(inferred / "sub-tiny" / f"{stem}_permutations.tsv")
     np.testing.assert_allclose([number(line["accuracy"]) for line in written], test.null, atol=1e-5)
-    assert (inferred / "sub-tiny" / f"{stem}_planted.tsv").is_file()
 
 
 def test_answers_that_are_gone_are_found_again(inferred, tmp_path):
@@ -216,6 +215,12 @@ def test_a_folder_made_without_it_is_not_resumed_with_it(plain, tmp_path, capsys
     assert main(["--out", str(out), "--resume", "--whiten", "--quiet"]) == 2
     assert "whiten was False, now True" in capsys.readouterr().err
     assert manifest(out) == before
+
+
+def test_no_rate_is_calibrated_for_whitened_voxels(tiny, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(options(tiny, out, "--whiten", "--fdr", "0.1")) == 2
+    assert "voxels of --whiten are mixtures of voxels" in capsys.readouterr().err and not out.exists()
 
 
 @pytest.mark.parametrize("asked", [("--samples", "block"), ("--samples", "betas", "--betas", "maps")])
