@@ -75,12 +75,6 @@ def run_tasks(
         yield from _in_processes(function, tasks, shared, workers)
 
 
-def ask_workers(function: Callable[..., Any], arguments: Sequence[Any], where: str) -> list[Any]:
-    """``function(*arguments)`` on every worker of a cluster that is running, once each."""
-    with _client(where) as client:
-        return list(client.run(function, *arguments).values())
-
-
 def _in_processes(
     function: Callable[..., Any], tasks: Sequence[Any], shared: Sequence[Any], n_jobs: int
 ) -> Iterator[Any]:

@@ -64,7 +64,15 @@ class NoiseWhitening:
 
 @dataclass(frozen=True, eq=False)
 class InSequence:
-    """Preparations one after the other, each fitted to what the ones before it leave of the training rows."""
+    """Preparations one after the other, each fitted to what the ones before it leave of the training rows.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.decoding import FoldConfounds, InSequence, NoiseWhitening
+    >>> rng, train = np.random.default_rng(0), np.arange(60)[:, None] < 50
+    >>> both = InSequence(FoldConfounds(rng.standard_normal((60, 2))), NoiseWhitening(np.arange(60) // 5))
+    >>> next(both.folds(rng.standard_normal((60, 8)), train)).X.shape
+    (60, 8)
+    """
 
     first: Preparation
     then: Preparation

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mvpa_gamp.imaging.bids.source import BidsSource
-from mvpa_gamp.parallel import Workers, ask_workers, run_tasks
+from mvpa_gamp.parallel import Workers, run_tasks
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.output import Output
@@ -80,7 +80,7 @@ def sees_files(settings: StudySettings, output: Output, workers: Workers, consol
         return True
     assert isinstance(settings.source, BidsSource)
     needed = [settings.source.bids_dir, str(output.folder.config.absolute())]
-    found = ask_workers(_all_there, [needed], workers)
+    found = _answers_of_all(workers, needed)
     if found and all(found):
         return True
     console.note(
@@ -88,6 +88,14 @@ def sees_files(settings: StudySettings, output: Output, workers: Workers, consol
         "fits spread over the workers."
     )
     return False
+
+
+def _answers_of_all(scheduler: str, needed: list[str]) -> list[bool]:
+    """Whether each worker of a scheduler sees some files."""
+    from distributed import Client
+
+    with Client(scheduler) as client:
+        return list(client.run(_all_there, needed).values())
 
 
 def _all_there(paths: list[str]) -> bool:
