@@ -117,7 +117,11 @@ def _about(decoder: Any) -> About:
             "notes": list(decoder.notes_),
             "provenance": {},
         },
-        processing={**{name: settings[name] for name in cleaning}, "by_run": data.cleaned_by_group},
+        processing={
+            **{name: settings[name] for name in cleaning},
+            "by_run": data.cleaned_by_group,
+            "fold_confounds": data.covariate_names,
+        },
         seed=None,
         cross_validation=data.splits.sentence,
         held_out="group" if data.splits.leave_one_group_out else "fold",

@@ -2,22 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
-from ..methods.fold_fits import FoldFits, Method
 from .crossval import HeldOut
-from .folds import Folds
 from .multiclass import Answers, class_pairs, classify
 from .scoring import score_rows
-from .tasks import Task
-from .whitened import fit_whitened
-
-_NO_VARIANCE = 1e-12  # scores are of order one
 
 
 class ClassScores(NamedTuple):
@@ -81,33 +73,6 @@ def class_scores(
         found = score_rows(scoring, two, (true == k).astype(int), *answers, said.fold)
         scores[name] = found.tolist()
     return scores
-
-
-def whitened_pairs(
-    method: Method,
-    X: NDArray,
-    blocks: NDArray,
-    tasks: Sequence[Task],
-    runs: NDArray,
-    folds: Folds,
-    graph: Any = None,
-) -> tuple[FoldFits, ...]:
-    """The fits of pairs of classes with whitened noise, which answer all M rows, as their coupling needs."""
-    found = fit_whitened([method], X, blocks, tasks, runs, folds, graph, every_fold=True)
-    return tuple(_of_all_rows(found[method.name, task.name], method, X, folds) for task in tasks)
-
-
-def _of_all_rows(fits: FoldFits, method: Method, X: NDArray, folds: Folds) -> FoldFits:
-    """Answers to rows of every class: decisions are X w + b, probabilities those of the decision alone."""
-    decision = np.asarray(X @ fits.coef + fits.intercept, dtype=float)
-    likelihood = getattr(method, "likelihood", None)
-    if np.isnan(fits.proba).any():
-        proba = np.full_like(decision, np.nan)
-    elif likelihood is None:
-        proba = expit(decision)
-    else:
-        proba = likelihood.predict_proba(decision, np.full_like(decision, _NO_VARIANCE))
-    return replace(fits, decision=decision, proba=proba, tested=folds.tested, held_out=folds.held_out)
 
 
 def class_maps(values: Sequence[NDArray], n_classes: int, signed: bool) -> NDArray:

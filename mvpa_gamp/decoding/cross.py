@@ -20,8 +20,9 @@ from .folds import Folds
 from .pairwise import solve_columns
 from .pattern import haufe_pattern
 from .permutation import NullStatistics, PermutationPlan, PermutationTest, plan_permutations
+from .preparation import NoiseWhitening
+from .prepared import fit_prepared
 from .scoring import mean_score, score_rows
-from .whitened import fit_whitened
 
 _WORTHWHILE = 0.05  # a test that cannot reach this p-value is hardly worth its time
 
@@ -178,7 +179,8 @@ def _whitened(
     else:
         out = runs[:, None] == held_out
         folds, column = Folds(~out, out, held_out), np.searchsorted(held_out, tested)
-    fits = fit_whitened([method], X, blocks, [cross.train], runs, folds, connectivity, every_fold=True)
+    whitening = NoiseWhitening(blocks)
+    fits = fit_prepared([method], X, whitening, [cross.train], runs, folds, connectivity, every_fold=True)
     trained = fits[method.name, cross.train.name].folds
     rows = cross.test.rows
     decision = np.einsum("tn,nt->t", X[rows], trained.coef[:, column]) + trained.intercept[column]

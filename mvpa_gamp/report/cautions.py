@@ -15,6 +15,7 @@ def cautions(results: Results) -> list[str]:
     return [
         *leaks(results),
         *_dependent(results),
+        *_confounded(results),
         *_unbalanced(results),
         *member_cautions(results),
         *crossed,
@@ -36,6 +37,11 @@ def _dependent(results: Results) -> list[str]:
         "No groups were given. If images are volumes of a scan, neighbours of test images were trained on "
         "and scores are too good."
     ]
+
+
+def _confounded(results: Results) -> list[str]:
+    """Covariates that decode a comparison by themselves."""
+    return list(results.study.get("fold_confounds", {}).get("cautions", ()))
 
 
 def _failed(results: Results) -> list[str]:

@@ -36,6 +36,8 @@ def result_files(results: Results) -> Iterator[Path]:
             images = [folder.information(sub, contrast, ending) for ending in MAPS]
             yield from (path for image in images for path in (image, sidecar_path(image)))
             yield folder.information(sub, contrast, "voxels.tsv")
+        if results.study.get("fold_confounds"):
+            yield folder.subject_table(sub, "foldconfounds")
         if results.study.get("pattern_clusters"):
             yield folder.subject_table(sub, "patternclusters")
         if results.study.get("information"):

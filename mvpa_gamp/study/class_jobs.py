@@ -1,5 +1,6 @@
 """All classes together in a study: one joint solve per method, its answers stored, and their null."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
-from mvpa_gamp.decoding.classes import score_classes, whitened_pairs
+from mvpa_gamp.decoding.classes import score_classes
 from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.designs import Classes
 from mvpa_gamp.decoding.folds import Folds, leave_one_run_out
 from mvpa_gamp.decoding.groups import Side, file_side
+from mvpa_gamp.decoding.null import LabelVectors
 from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.permutation import PermutationPlan, plan_permutations
+from mvpa_gamp.decoding.preparation import Preparation
+from mvpa_gamp.decoding.prepared import fit_prepared_pairs
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.results.cell_files import Subject
@@ -24,9 +28,9 @@ from mvpa_gamp.results.files import write_npz
 from mvpa_gamp.results.names import ALL_CLASSES, ResultsFolder
 from mvpa_gamp.results.stored_fits import load_arrays, load_fits
 from mvpa_gamp.study.cells import PlannedCell, stored
-from mvpa_gamp.study.inference import blocks_of
-from mvpa_gamp.study.inference_jobs import NullChunk
+from mvpa_gamp.study.inference_jobs import NullChunk, PreparedNull
 from mvpa_gamp.study.jobs import Job, make_job, unanswered
+from mvpa_gamp.study.preparing import StudyPreparation, blocks_of
 from mvpa_gamp.study.settings import StudySettings
 
 Key = tuple[str, str]  # names of method and comparison
@@ -37,25 +41,28 @@ class ClassWork(NamedTuple):
 
     method: Method
     classes: Classes
-    blocks: NDArray | None  # (M,) of all samples of the study where noise is whitened
-    n_rows: int
+    preparation: Preparation | None  # of all samples of the study
 
     @property
-    def rows(self) -> NDArray:
-        """Rows of the classes; where noise is whitened all, because every block tells about the noise."""
-        return self.classes.rows if self.blocks is None else np.arange(self.n_rows)
+    def rows(self) -> NDArray | slice:
+        """Rows of the classes; where folds prepare X all, because every condition helps to prepare it."""
+        return self.classes.rows if self.preparation is None else slice(None)
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> tuple[FoldFits, ...]:
         """The fits of the pairs, with answers to the rows of all classes."""
         mine, codes = self.classes.rows, self.classes.codes
-        if self.blocks is None:
+        if self.preparation is None:
             folds, n_classes = leave_one_run_out(runs), len(self.classes.names)
             return fit_pairs(
                 self.method, X, codes, runs, folds, n_classes=n_classes, connectivity=connectivity
             )
+        every = np.full(len(runs), -1)  # rows of no class train no pair
+        every[mine] = codes
         tested = runs[:, None] == np.unique(runs[mine])
         folds = Folds(~tested, tested, np.unique(runs[mine]))
-        fits = whitened_pairs(self.method, X, self.blocks, self.classes.tasks, runs, folds, connectivity)
+        fits, _ = fit_prepared_pairs(
+            self.method, X, self.preparation, every, runs, folds, connectivity=connectivity
+        )
         return tuple(each.at(mine) for each in fits)
 
 
@@ -74,6 +81,7 @@ class ClassPlan:
 def plan_classes(
     settings: StudySettings,
     samples: Samples,
+    prepared: StudyPreparation,
     classes: Classes | None,
     cells: Sequence[PlannedCell],
     folder: ResultsFolder,
@@ -84,31 +92,37 @@ def plan_classes(
         return []
     blocks = blocks_of(samples)
     methods = {cell.method.name: cell.method for cell in cells}
-    return [_plan(settings, samples, classes, cells, folder, data, m, blocks) for m in methods.values()]
+    return [
+        _plan(settings, samples, prepared, classes, cells, folder, data, method, blocks)
+        for method in methods.values()
+    ]
 
 
 def _plan(
-    settings: StudySettings, samples: Samples, classes: Classes, cells: Sequence[PlannedCell],
-    folder: ResultsFolder, data: str, method: Method, blocks: NDArray,
+    settings: StudySettings, samples: Samples, prepared: StudyPreparation, classes: Classes,
+    cells: Sequence[PlannedCell], folder: ResultsFolder, data: str, method: Method, blocks: NDArray,
 ) -> ClassPlan:  # fmt: skip
     path = folder.fits(samples.subject, ALL_CLASSES, method.name)
     named = repr(list(zip(classes.names, classes.members, strict=True)))
-    facts = (data, str(settings.whiten), named, method.name, repr(method), __version__)
+    facts = (data, prepared.key, named, method.name, repr(method), __version__)
     label = f"{len(classes.names)} classes, {method.label}"
-    work = ClassWork(method, classes, blocks if settings.whiten else None, len(samples.runs))
+    work = ClassWork(method, classes, prepared.steps)
     by_name = {cell.task.name: cell for cell in cells if cell.method.name == method.name}
     plan, nulls = None, []
     if settings.permutations and method.is_batched:
         rows = classes.rows
         n, seed = settings.permutations, settings.seed
         plan = plan_permutations(
-            classes.codes, samples.runs[rows], samples.X.shape[1], n, seed=seed, blocks=blocks[rows]
-        )
+            classes.codes, samples.runs[rows], samples.X.shape[1], n, seed=seed, blocks=blocks[rows],
+            n_folds=None if prepared.steps is None else 1,
+        )  # fmt: skip
         for number, chunk in enumerate(plan.chunks, start=1):
             own = path.with_name(path.name.replace("_fits.npz", f"_permutations-{number:04d}.npz"))
-            chunk_work = NullChunk(method, rows, plan.labels[:, chunk], False)
+            labels = np.ascontiguousarray(plan.labels[:, chunk])
+            asked = NullChunk(LabelVectors(method, rows, labels))
+            null = asked if prepared.steps is None else PreparedNull((asked,), prepared.steps)
             name = f"{label}: permutations {number} of {len(plan.chunks)}"
-            nulls.append(make_job(name, chunk_work, own, *facts, f"{n} {seed} {number}"))
+            nulls.append(make_job(name, null, own, *facts, hashlib.sha256(labels.tobytes()).hexdigest()))
     mine = tuple(by_name[task.name] for task in classes.tasks)
     return ClassPlan(method, classes, make_job(label, work, path, *facts), mine, plan, tuple(nulls))
 

@@ -18,9 +18,9 @@ from mvpa_gamp.results.cell_files import Subject
 from mvpa_gamp.results.cross_files import CrossFound, write_crosses
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.stored_fits import load_arrays
-from mvpa_gamp.study.inference import blocks_of
 from mvpa_gamp.study.inference_jobs import Arrays
 from mvpa_gamp.study.jobs import Job, make_job
+from mvpa_gamp.study.preparing import blocks_of
 from mvpa_gamp.study.settings import StudySettings
 
 _STORED = ("rows", "y", "run", "decision", "proba")

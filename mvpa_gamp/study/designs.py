@@ -23,6 +23,7 @@ from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.cross_jobs import CrossPlan, plan_crosses, write_all_crosses
 from mvpa_gamp.study.jobs import Job, store_answers, unanswered
 from mvpa_gamp.study.plan import choose_classes, choose_crosses, members_part
+from mvpa_gamp.study.preparing import StudyPreparation
 from mvpa_gamp.study.settings import StudySettings
 
 
@@ -61,14 +62,15 @@ class Designs:
 
 
 def plan_designs(
-    settings: StudySettings, samples: Samples, tasks: Sequence[Task], methods: Sequence[Method],
-    cells: Sequence[PlannedCell], done: Sequence[bool], folder: ResultsFolder, resume: bool,
+    settings: StudySettings, samples: Samples, prepared: StudyPreparation, tasks: Sequence[Task],
+    methods: Sequence[Method], cells: Sequence[PlannedCell], done: Sequence[bool], folder: ResultsFolder,
+    resume: bool,
 ) -> Designs:  # fmt: skip
     """Everything that is asked for, refused before the first fit where it cannot be."""
     classes = choose_classes(settings.classes, samples)
     crosses = choose_crosses(settings.cross, settings.cross_session, samples, tasks)
     data = data_fingerprint(samples) if classes or crosses else ""
-    by_class = plan_classes(settings, samples, classes, cells, folder, data)
+    by_class = plan_classes(settings, samples, prepared, classes, cells, folder, data)
     by_cross = plan_crosses(settings, samples, crosses, methods, folder, data)
     known = {(c.method.name, c.task.name): finished for c, finished in zip(cells, done, strict=True)}
     later = [*(job for plan in by_class for job in plan.nulls), *(j for plan in by_cross for j in plan.jobs)]

@@ -13,12 +13,13 @@ from mvpa_gamp.study.console import Console
 
 @dataclass(frozen=True)
 class Job:
-    """Some work, what it is called, and where its answer is kept."""
+    """Some work, what it is called, where its answer is kept, and how many permutations it brings."""
 
     label: str
     work: Any
     path: Path
     fingerprint: str
+    permutations: int = 0
 
 
 def make_job(label: str, work: Any, path: Path, *facts: str) -> Job:
@@ -28,7 +29,7 @@ def make_job(label: str, work: Any, path: Path, *facts: str) -> Job:
 
 def unanswered(jobs: Sequence[Job], resume: bool) -> list[Job]:
     """The jobs that have no answer yet."""
-    return [job for job in jobs if not (resume and _is_stored(job))]
+    return [job for job in jobs if not (resume and is_stored(job))]
 
 
 def store_answers(jobs: Sequence[Job], answers: Iterator[Any], console: Console) -> dict[Path, str]:
@@ -37,17 +38,22 @@ def store_answers(jobs: Sequence[Job], answers: Iterator[Any], console: Console)
     if jobs:
         console.start(len(jobs))
     for job in jobs:
-        answer = next(answers)
-        if isinstance(answer, str):
-            troubles[job.path] = answer.strip().splitlines()[-1]
-            console.note(answer, level=2)
-        else:
-            write_npz(job.path, {**answer, "fingerprint": job.fingerprint})
+        troubles |= store_answer([job], next(answers), console)
         console.advance(job.label, minor=True)
     return troubles
 
 
-def _is_stored(job: Job) -> bool:
+def store_answer(jobs: Sequence[Job], answer: Any, console: Console) -> dict[Path, str]:
+    """Keep the answer to one or several jobs; returns what went wrong, by the file that is missing."""
+    if isinstance(answer, str):
+        console.note(answer, level=2)
+        return {job.path: answer.strip().splitlines()[-1] for job in jobs}
+    for job, arrays in zip(jobs, answer if isinstance(answer, list) else [answer], strict=True):
+        write_npz(job.path, {**arrays, "fingerprint": job.fingerprint})
+    return {}
+
+
+def is_stored(job: Job) -> bool:
     """Whether the answer is there; one that is damaged, or to another question, is asked for again."""
     try:
         return bool(load_arrays(job.path)["fingerprint"] == job.fingerprint)

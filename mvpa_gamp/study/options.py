@@ -64,8 +64,13 @@ def add_study(group: Any, default_pairs: str) -> None:
     group.add_argument(
         "--whiten",
         action="store_true",
-        help="whiten the noise that voxels share, estimated on the training runs of each fold (not with "
-        "--permutations, --fdr, --learning-curve)",
+        help="whiten the noise that voxels share, estimated on training runs of each fold (not with --fdr)",
+    )
+    group.add_argument(
+        "--fold-confounds",
+        metavar="FILE",
+        help="TSV of covariates such as reaction times, a line per sample or volume, regressed out with "
+        "coefficients of each fold's training runs ({participant} in its name stands for the label)",
     )
     group.add_argument(
         "--class-weight",

@@ -35,9 +35,7 @@ from mvpa_gamp.study.designs import plan_designs
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference import (
     InferencePlan,
-    blocks_of,
     check_inference,
-    check_whitening,
     collect,
     open_jobs,
     plan_inference,
@@ -45,6 +43,14 @@ from mvpa_gamp.study.inference import (
 from mvpa_gamp.study.leakage import check_leakage
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
 from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels, weighted_methods
+from mvpa_gamp.study.preparing import (
+    StudyPreparation,
+    blocks_of,
+    check_preparation,
+    covariate_checks,
+    prepare_folds,
+    write_checks,
+)
 from mvpa_gamp.study.regions import (
     check_regions,
     collect_regions,
@@ -55,7 +61,7 @@ from mvpa_gamp.study.regions import (
     write_region_files,
 )
 from mvpa_gamp.study.settings import INFERENCE, StudySettings, settings_text
-from mvpa_gamp.study.work import FitWork, WhitenedWork, Work, answered
+from mvpa_gamp.study.work import FitWork, PreparedWork, Work, answered
 
 
 def run_study(settings: StudySettings, output: Output, workers: Workers, console: Console) -> int:
@@ -77,54 +83,58 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
             planted_voxels(samples, tasks), settings.fold_maps, settings.whiten, samples.events,
             regions=regions,
         )  # fmt: skip
-        check_whitening(settings, samples)
+        prepared = prepare_folds(settings, samples)
         checked = check_leakage(settings, samples, tasks)
-        cells = plan_cells(output.folder, samples, tasks, methods, settings.whiten)
+        checks = covariate_checks(prepared, samples, tasks, settings.seed)
+        cells = plan_cells(output.folder, samples, tasks, methods, prepared.key)
         done = [output.resume and is_done(cell) for cell in cells]
-        designs = plan_designs(settings, samples, tasks, methods, cells, done, output.folder, output.resume)
-        plans = plan_inference(settings, samples, cells)
+        designs = plan_designs(
+            settings, samples, prepared, tasks, methods, cells, done, output.folder, output.resume
+        )
+        plans = plan_inference(settings, samples, cells, prepared.steps)
         region_plans = plan_region_jobs(settings, samples, regions, cells)
         prepare(output)
         write_text(output.folder.config, settings_text(settings))
         write_start(output.folder, subject, samples.background_img)
     console.log_to(output.folder.log)
     _say_what(console, settings, samples, tasks, methods, sum(done), regions)
-    for sentence in checked.sentences:
+    for sentence in (*checked.sentences, *(check.caution for check in checks if check.decodes)):
         console.note(f"Caution: {sentence}")
     joint = designs.replaced
     done = [finished and _key(cell) not in joint for cell, finished in zip(cells, done, strict=True)]
     pending = [cell for cell, finished in zip(cells, done, strict=True) if not finished]
     alone = [cell for cell in pending if _key(cell) not in joint]
-    jobs = open_jobs(plans, output.resume)
+    jobs = open_jobs(plans, output.resume, prepared.steps)
     region_jobs = open_region_jobs(region_plans, output.resume)
-    work = [*(plan.joint.work for plan in designs.joint), *_fit_work(settings, samples, alone)]
+    work = [*(plan.joint.work for plan in designs.joint), *_fit_work(prepared, alone)]
     work += [*(job.work for job in jobs), *(job.work for job in region_jobs)]
     work += [job.work for job in designs.jobs]
     shared = (samples.X, samples.runs, samples.connectivity if _any_asks(methods) else None)
     with closing(run_tasks(answered, work, shared, workers)) as answers:
         known = designs.store_joint(answers)
-        outcomes = _outcomes(pending, answers, known, together=settings.whiten)
+        outcomes = _outcomes(pending, answers, known, together=prepared.steps is not None)
         records = _work_through(cells, done, outcomes, output, subject, console)
         inference = collect(plans, jobs, answers, console)
         by_region = collect_regions(region_plans, region_jobs, answers, console)
         troubles = designs.store_jobs(answers, console)
     extra = _write_inference(settings, output, subject, plans, inference, records)
-    extra |= _write_information(settings, samples, output, subject, tasks)
+    extra |= _write_information(settings, samples, prepared, output, subject, tasks)
     extra |= write_region_files(settings, output.folder, subject, cells, by_region, records)
     extra |= designs.write(output.folder, subject, samples, troubles)
     extra |= {"leakage": checked.as_json()}
-    about = about_study(settings, samples)
+    extra |= write_checks(output.folder, subject.name, checks)
+    about = about_study(settings, samples, prepared)
     write_tables(output.folder, subject, tasks, methods, records, about, extra)
     return finish(output, console)
 
 
-def _fit_work(settings: StudySettings, samples: Samples, pending: Sequence[PlannedCell]) -> list[Work]:
-    """The fits to be made: cell by cell, or all together where every fold has its own whitened volumes."""
-    if not settings.whiten or not pending:
+def _fit_work(prepared: StudyPreparation, pending: Sequence[PlannedCell]) -> list[Work]:
+    """The fits to be made: cell by cell, or all together where every fold has an X of its own."""
+    if prepared.steps is None or not pending:
         return [FitWork(cell.method, cell.task.rows, cell.task.y) for cell in pending]
     methods = {cell.method.name: cell.method for cell in pending}
     tasks = {cell.task.name: cell.task for cell in pending}
-    return [WhitenedWork(tuple(methods.values()), tuple(tasks.values()), blocks_of(samples))]
+    return [PreparedWork(tuple(methods.values()), tuple(tasks.values()), prepared.steps)]
 
 
 def _key(cell: PlannedCell) -> tuple[str, str]:
@@ -147,14 +157,15 @@ def _outcomes(
 
 
 def _write_information(
-    settings: StudySettings, samples: Samples, output: Output, subject: Subject, tasks: Sequence[Task]
-) -> dict[str, Any]:
+    settings: StudySettings, samples: Samples, prepared: StudyPreparation, output: Output, subject: Subject,
+    tasks: Sequence[Task],
+) -> dict[str, Any]:  # fmt: skip
     """Which voxels carry information about the labels, from as many permutations; needs no fit."""
     if not settings.permutations:
         return {}
-    blocks, found = blocks_of(samples), []
+    blocks, X, found = blocks_of(samples), prepared.voxels(samples.X), []
     for task in tasks:
-        given = samples.X[task.rows], task.y, samples.runs[task.rows]
+        given = X[task.rows], task.y, samples.runs[task.rows]
         n, seed = settings.permutations, settings.seed
         found.append((task, carries_information(*given, n=n, seed=seed, blocks=blocks[task.rows])))
     return {"information": write_information(output.folder, subject, found)}
@@ -192,6 +203,7 @@ def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
         raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
     methods = weighted_methods(choose_methods(settings.methods), settings.class_weight)
     check_inference(settings, methods)
+    check_preparation(settings)
     check_regions(settings, methods)
     return methods
 

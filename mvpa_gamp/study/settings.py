@@ -41,8 +41,8 @@ SECTIONS = {
         "standardize",
     ),
     "study": (
-        "pairs", "classes", "cross", "cross_session", "methods", "whiten", "class_weight", "seed",
-        "fold_maps", "strict",
+        "pairs", "classes", "cross", "cross_session", "methods", "whiten", "fold_confounds", "class_weight",
+        "seed", "fold_maps", "strict",
     ),
     "inference": INFERENCE,
     "regions": REGIONS,
@@ -56,6 +56,7 @@ class StudySettings:
     ``pairs`` are "a:b" texts or ("all",); None the paper's six, and of other conditions all; empty no others
     than ``classes`` (names of conditions, or ("all",)) and ``cross`` ("a:b>c:d") ask for. ``cross_session``
     are texts such as "1-6>7-12".
+    ``fold_confounds`` is a table of covariates; "{participant}" in its name stands for the label.
     """
 
     source: Source = field(default_factory=HaxbySource)
@@ -65,6 +66,7 @@ class StudySettings:
     cross_session: tuple[str, ...] = ()
     methods: tuple[str, ...] = DEFAULT_METHODS
     whiten: bool = False
+    fold_confounds: str = ""
     class_weight: str | None = None
     seed: int = 0
     fold_maps: bool = False
@@ -90,6 +92,8 @@ class StudySettings:
         known = (*SECTIONS["study"], *INFERENCE, *REGIONS)
         own = {name: values[name] for name in known if name in values}
         own |= {name: _absolute(own[name]) for name in ("atlas", "atlas_labels") if own.get(name)}
+        if own.get("fold_confounds"):
+            own["fold_confounds"] = str(Path(own["fold_confounds"]).expanduser().absolute())
         return cls(source=choose_source(values), **own)
 
     def values(self) -> dict[str, Any]:

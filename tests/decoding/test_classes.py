@@ -5,12 +5,13 @@ import pytest
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from mvpa_gamp.decoding import leave_one_run_out
-from mvpa_gamp.decoding.classes import class_maps, score_classes, whitened_pairs
+from mvpa_gamp.decoding.classes import class_maps, score_classes
 from mvpa_gamp.decoding.crossval import held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.multiclass import class_pairs, classify, vote
 from mvpa_gamp.decoding.pairwise import fit_pairs
-from mvpa_gamp.decoding.tasks import make_tasks
+from mvpa_gamp.decoding.preparation import NoiseWhitening
+from mvpa_gamp.decoding.prepared import fit_prepared_pairs
 from mvpa_gamp.methods import METHODS
 
 
@@ -45,10 +46,9 @@ def test_every_method_tells_several_classes_apart(name):
 def test_whitened_pairs_answer_the_rows_of_all_classes():
     X, codes, runs = three_classes()
     names = np.array(["a", "b", "c"])[codes]
-    tasks = make_tasks(names, [("a", "b"), ("a", "c"), ("b", "c")])
     blocks, folds = blocks_of_volumes(codes, runs, np.arange(codes.size)), leave_one_run_out(runs)
     for name in ("gamp-bg-lr", "onebit-cs", "cdn"):
-        fits = whitened_pairs(METHODS[name], X, blocks, tasks, runs, folds)
+        fits, _ = fit_prepared_pairs(METHODS[name], X, NoiseWhitening(blocks), codes, runs, folds)
         assert all(each.decision.shape == (codes.size, 5) for each in fits)
         assert np.isnan(fits[0].proba).all() == (name == "onebit-cs")
         score = score_classes("accuracy", held_out_answers(fits), codes, np.unique(names)).fold_scores
