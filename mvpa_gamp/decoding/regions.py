@@ -20,6 +20,10 @@ from .permutation import PermutationPlan, null_statistics, plan_permutations
 # Fewer voxels than this say more about single voxels, and about where the border runs, than about a region.
 FEWEST_VOXELS = 5
 _DIGITS = 30  # binary ones below the largest value: 8 million voxels still add up exactly in float64
+# Numbers that one array of a solve may hold, and what a row of (M, B) float64 arrays weighs against one of
+# (N, B) float32.
+_NUMBERS_AT_ONCE = 1_600_000
+_ARRAYS_OF_ROWS = 8
 _TIE = 1e-9  # a tie counts against the data, also where rounding hides it
 
 
@@ -65,9 +69,9 @@ class RegionTest:
     @property
     def pvalue(self) -> NDArray:
         """P-value (R,) of each region by itself: (1 + #{null >= accuracy}) / (1 + n)."""
-        assert self.null is not None
-        beaten = np.count_nonzero(self.null >= self.accuracy[:, None] - _TIE, axis=1)
-        return (1 + beaten) / (1 + self.null.shape[1])
+        null = self._permuted()
+        beaten = np.count_nonzero(null >= self.accuracy[:, None] - _TIE, axis=1)
+        return (1 + beaten) / (1 + null.shape[1])
 
     @property
     def family_wise(self) -> NDArray:
@@ -77,13 +81,19 @@ class RegionTest:
         permutation, and no p-value is below a more accurate region's. Regions share the permuted labels, so
         their dependence needs no model; the chance of any false claim is at most the level.
         """
-        assert self.null is not None
+        null = self._permuted()
         order = np.argsort(-self.accuracy, kind="stable")
-        largest = np.maximum.accumulate(self.null[order][::-1], axis=0)[::-1]
+        largest = np.maximum.accumulate(null[order][::-1], axis=0)[::-1]
         beaten = np.count_nonzero(largest >= self.accuracy[order][:, None] - _TIE, axis=1)
         out = np.empty(order.size)
-        out[order] = np.maximum.accumulate((1 + beaten) / (1 + self.null.shape[1]))
+        out[order] = np.maximum.accumulate((1 + beaten) / (1 + null.shape[1]))
         return out
+
+    def _permuted(self) -> NDArray:
+        """The accuracies of permutations, or a sentence."""
+        if self.null is None:
+            raise ValueError("P-values of regions need permutations. Call decode_regions with n=1000.")
+        return self.null
 
 
 def decode_regions(
@@ -169,18 +179,13 @@ def chunk_columns(n_features: int, n_rows: int, n_folds: int) -> int:
     return max(1, _NUMBERS_AT_ONCE // ((n_features + _ARRAYS_OF_ROWS * n_rows) * n_folds))
 
 
-# Numbers that one array of a solve may hold, and what a row of (M, B) float64 arrays weighs against one of
-# (N, B) float32.
-_NUMBERS_AT_ONCE = 1_600_000
-_ARRAYS_OF_ROWS = 8
-
-
 def join_scores(parts: Sequence[RegionScores], plan: PermutationPlan | None) -> RegionTest:
     """The test of all regions from the scores of some at a time, in their order."""
     by_fold = np.concatenate([part.accuracy for part in parts])
     failed = np.concatenate([part.n_failed for part in parts])
     mean = by_fold.mean(axis=1)
-    spread = by_fold.std(axis=1, ddof=1) / np.sqrt(by_fold.shape[1])
+    n_folds = by_fold.shape[1]
+    spread = by_fold.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.full(len(mean), np.nan)
     if plan is None:
         return RegionTest(mean, spread, failed)
     null = np.concatenate([part.null for part in parts if part.null is not None])[:, plan.place]

@@ -50,7 +50,7 @@ _RUN_TEST = (
     "runs: under chance a run's balanced accuracy is above one half in at most half of the runs. "
     "Volumes of a run are correlated and are not counted one by one. Folds share training runs, so that "
     "their outcomes are correlated, by 1 / (runs - 1) between two runs if there is no signal; the p-value is "
-    "chance of as many runs above one half under that correlation. It needs at least seven runs to reach "
+    "the chance of as many runs above one half under that correlation. It needs at least seven runs to reach "
     "0.05. A permutation test (--permutations at the participant level) assumes less and finds more."
 )
 _PERMUTATION = (
@@ -174,9 +174,9 @@ def _difference_parts(folder: ResultsFolder, study: Mapping[str, Any]) -> list[s
 
 _PAIRED = (
     "Mean difference of balanced accuracies in percentage points with its 95 % interval, over participants "
-    "have both; two-sided p by flipping the signs of the differences, in brackets after Holm's correction "
-    "the family: all pairs of methods on all comparisons, all pairs of methods on the average, or all pairs "
-    "of comparisons by one method."
+    "who have both; two-sided p by flipping the signs of the differences, in brackets after Holm's "
+    "correction over the family: all pairs of methods on all comparisons, all pairs of methods on the "
+    "average, or all pairs of comparisons by one method."
 )
 
 
@@ -220,9 +220,9 @@ def _map_parts(folder: ResultsFolder, study: Mapping[str, Any]) -> list[str]:
     caption = text(
         "Means over participants of the refits' patterns (each scaled to unit root mean square first) and "
         "inclusion probabilities, at the voxels analysed in all of them; the folder group/ also has the "
-        "of participants that select a voxel and, with enough participants, family-wise p-values. Slices "
-        "through pattern's peak (ring); views from above show the largest value of all slices on the outline "
-        "of the analysed voxels. Left is left."
+        "share of participants that select a voxel and, with enough participants, family-wise p-values. "
+        "Slices pass through the pattern's peak (ring); views from above show the largest value of all "
+        "slices on the outline of the analysed voxels. Left is left."
     )
     parts = []
     for contrast in dict.fromkeys(each["contrast"] for each in study["maps"]):

@@ -110,7 +110,7 @@ def methods_text(study: Mapping[str, Any], rows: Sequence[Mapping[str, str]]) ->
     holm = f", corrected over {many} comparisons by Holm's method" if many > 1 else ""
     maps = {each["of"] for each in study["maps"] if "of" in each}
     said = (
-        f"Each participant's classifiers were tested by a {study['test']} test at a level of {alpha:g}, and "
+        f"Each participant's classifiers were tested ({study['test']}) at a level of {alpha:g}, and "
         "the prevalence of above-chance decoding in the population was estimated from the number of "
         "significant participants (Ince et al., 2021). "
         f"Across the {n} participants balanced accuracy was compared with 50 % by a one-sided sign-flip test "

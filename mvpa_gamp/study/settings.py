@@ -89,6 +89,7 @@ class StudySettings:
             values = {**values, "pairs": ()}
         known = (*SECTIONS["study"], *INFERENCE, *REGIONS)
         own = {name: values[name] for name in known if name in values}
+        own |= {name: _absolute(own[name]) for name in ("atlas", "atlas_labels") if own.get(name)}
         return cls(source=choose_source(values), **own)
 
     def values(self) -> dict[str, Any]:
@@ -108,8 +109,7 @@ class StudySettings:
             source = choose_source(self.values() | {"phantom": True})
         shared = {name: getattr(self, name) for name in _SHARED if hasattr(source, name)}
         given = {name: value for name, value in shared.items() if value is not None}
-        ready = self.with_source(replace(source, **given).resolve())
-        return replace(ready, atlas=_absolute(self.atlas), atlas_labels=_absolute(self.atlas_labels))
+        return self.with_source(replace(source, **given).resolve())
 
     def with_source(self, source: Source) -> "StudySettings":
         """The same study of another source, which may decide on the pairs."""

@@ -89,6 +89,8 @@ def test_a_region_is_decoded_as_if_there_were_nothing_else(study):
         assert accuracy == pytest.approx(alone.mean(), abs=1e-12)
         assert error == pytest.approx(alone.std(ddof=1) / np.sqrt(6), abs=1e-12)
     assert found.accuracy[0] > 0.8 and found.null is None
+    with pytest.raises(ValueError, match="need permutations"):
+        _ = found.family_wise
 
 
 def test_permutations_are_those_of_the_permutation_test(study):

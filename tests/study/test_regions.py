@@ -222,7 +222,9 @@ def test_a_job_that_fails_is_told(tiny, atlas, tmp_path, monkeypatch, capsys):
     assert "accuracy_percent" not in rows_of(out, "gampBgLr")[0]
 
 
-def test_the_bids_command_has_regions(bids_tree, tmp_path):
+def test_the_bids_command_has_regions(bids_tree, tmp_path, monkeypatch):
+    """A relative path becomes absolute, so that the settings mean the same from every folder."""
+    monkeypatch.chdir(tmp_path)
     image = nibabel.load(next(bids_tree.root.rglob("*desc-brain_mask.nii.gz")))
     values = 1 + np.indices(image.shape)[0] // 3
     atlas = tmp_path / "a_dseg.nii.gz"
@@ -237,10 +239,11 @@ def test_the_bids_command_has_regions(bids_tree, tmp_path):
         "--methods",
         "gamp-bg-lr",
     ]
-    assert bids_command.main([*given, "--atlas", str(atlas), "--by-region", "--quiet"]) == 0
+    assert bids_command.main([*given, "--atlas", atlas.name, "--by-region", "--quiet"]) == 0
     tables = list(out.rglob("*desc-gampBgLr_regions.tsv"))
     assert tables and "accuracy_percent" in read_tsv(tables[0])[0]
-    assert f'atlas = "{atlas}"' in (out / "sub-01" / "config.toml").read_text()
+    for config in (out / "config.toml", out / "sub-01" / "config.toml"):
+        assert f'atlas = "{atlas}"' in config.read_text()
 
 
 # --- page
