@@ -156,15 +156,14 @@ def _add_processing(group: Any) -> None:
 
 def study_settings(given: dict[str, Any]) -> "StudySettings":
     """Settings from the options given, over those of --config or of a run to be resumed, over defaults."""
-    from mvpa_gamp.study.settings import StudySettings, read_settings
+    from mvpa_gamp.study.settings import StudySettings, read_settings, resumed_settings
 
     own = options.own_options(given, "level", "participant_label", "alpha")
-    earlier = Path(given["out"]) / "config.toml"
     base: dict[str, Any] = {}
     if "config" in given:
         base = read_settings(Path(given["config"]))
-    elif given.get("resume") and earlier.is_file():
-        base = read_settings(earlier)
+    elif given.get("resume"):
+        base = resumed_settings(Path(given["out"]), given_again=len(own) > 1)  # more than the dataset
     return StudySettings.of({**base, "participant_label": "", **own})
 
 

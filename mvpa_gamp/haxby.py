@@ -94,22 +94,18 @@ def study_settings(given: dict[str, Any]) -> "StudySettings":
     Data named on the command line take the place of those that the config file names. A resumed run starts
     from the settings in its folder.
     """
-    from mvpa_gamp.study.settings import SECTIONS, StudySettings, read_settings
+    from mvpa_gamp.study.settings import SECTIONS, StudySettings, read_settings, resumed_settings
 
     own = options.own_options(given)
-    config = _config(given)
-    base = {} if config is None else read_settings(config)
-    if any(own.get(name) for name in ("data_dir", "bold", "phantom")):
+    names_data = any(own.get(name) for name in ("data_dir", "bold", "phantom"))
+    base: dict[str, Any] = {}
+    if "config" in given:
+        base = read_settings(Path(given["config"]))
+    elif given.get("resume"):
+        base = resumed_settings(Path(given.get("out", _OUT)), given_again=names_data)
+    if names_data:
         base = {k: v for k, v in base.items() if k not in (*SECTIONS["bids"], *SECTIONS["data"])}
     return StudySettings.of({**base, **own})
-
-
-def _config(given: dict[str, Any]) -> Path | None:
-    """The config file named, or that of the run to be resumed."""
-    if "config" in given:
-        return Path(given["config"])
-    earlier = Path(given.get("out", _OUT)) / "config.toml"
-    return earlier if given.get("resume") and earlier.is_file() else None
 
 
 def main(argv: Sequence[str] | None = None) -> int:

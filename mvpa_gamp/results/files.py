@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.results.damaged import reading
 
 MISSING = "n/a"  # BIDS's word for a value that does not exist
 
@@ -40,8 +41,9 @@ def write_tsv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, An
 
 def read_tsv(path: Path) -> list[dict[str, str]]:
     """The rows of a table written by :func:`write_tsv`, every cell as its text."""
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
+    with reading(path, "a table"), path.open(encoding="utf-8", newline="") as stream:
+        header, *rows = csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [dict(zip(header, row, strict=True)) for row in rows]
 
 
 def number(text: str) -> float:
@@ -57,7 +59,8 @@ def write_json(path: Path, content: Any) -> Path:
 
 def read_json(path: Path) -> Any:
     """The content of a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    with reading(path, "JSON"):
+        return json.loads(path.read_text(encoding="utf-8"))
 
 
 def write_npz(path: Path, arrays: Mapping[str, Any]) -> Path:

@@ -55,6 +55,7 @@ class ResultsFolder:
     environment = _file("logs/environment.json", "Versions of Python and packages, and the machine.")
     manifest = _file("logs/manifest.tsv", "Digest of every table and map.")
     log = _file("logs/run.log", "What happened when, appended to by each start.")
+    lock = _file(".running.json", "Which process writes here, while one does.")
     group = _file("group_summary.json", "What was brought together at the group level.")
     group_mask = _file("group/desc-common_mask.nii.gz", "The voxels that all participants have in common.")
     group_background = _file("group/desc-mean_boldref.nii.gz", "The mean of the participants' mean volumes.")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.methods import METHODS, Method
+from mvpa_gamp.results.damaged import ResultsError, reading
 from mvpa_gamp.results.files import number, read_json, read_tsv
 from mvpa_gamp.results.leading import LeadingMeasure, leading_of_tasks
 from mvpa_gamp.results.names import ResultsFolder
@@ -16,10 +17,6 @@ from mvpa_gamp.results.tables import join_timings
 
 _FACTS = ("name", "label", "description", "reference", "short_reference", "intercept", "is_batched")
 _TEXT = ("subject", "contrast", "comparison", "method", "status")
-
-
-class ResultsError(ValueError):
-    """A folder that is not a finished results folder."""
 
 
 @dataclass(frozen=True)
@@ -179,20 +176,19 @@ def read_results(root: Path) -> Results:
     """Read the tables of a finished results folder, or say what is missing."""
     folder = ResultsFolder(root)
     for path in (folder.study, folder.summary, folder.timings):
-        if not path.is_file():
+        if not path.exists():
             raise ResultsError(
                 f"{root} is not a finished results folder: {path.name} is missing. "
                 "Give the folder of a run that ended, or finish it with --resume."
             )
-    try:
-        study = read_json(folder.study)
-    except ValueError as error:
-        raise ResultsError(
-            f"{folder.study} is damaged ({error}). Write it again: the command of its run with --resume."
-        ) from error
-    texts = read_tsv(folder.summary)
-    summary, timings = (
-        [{k: v if k in _TEXT else number(v) for k, v in row.items()} for row in rows]
-        for rows in (texts, read_tsv(folder.timings))
-    )
-    return Results(folder, study, join_timings(summary, timings), texts)
+    study, texts = read_json(folder.study), read_tsv(folder.summary)
+    with reading(folder.summary, "a table of results"):
+        summary = _numbers(texts)
+    with reading(folder.timings, "a table of run times"):
+        rows = join_timings(summary, _numbers(read_tsv(folder.timings)))
+    return Results(folder, study, rows, texts)
+
+
+def _numbers(rows: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Rows with numbers where a column is no text."""
+    return [{k: v if k in _TEXT else number(v) for k, v in row.items()} for row in rows]

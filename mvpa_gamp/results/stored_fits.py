@@ -1,8 +1,8 @@
 """The fits of a cell as one file: computed once, stored, and read back by --resume."""
 
 import zipfile
-import zlib
 from dataclasses import fields
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.methods.fold_fits import FoldFits
+from mvpa_gamp.results.damaged import reading
 from mvpa_gamp.results.files import write_npz
 
 _PARAMETER = "parameter_"
 _MAPS = ("coef", "coef_std", "inclusion", "pattern")  # in the single precision of maps
-DAMAGED = (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error)
 
 
 def save_fits(path: Path, fits: FoldFits, fingerprint: str) -> None:
@@ -29,8 +29,8 @@ def save_fits(path: Path, fits: FoldFits, fingerprint: str) -> None:
 
 
 def load_fits(path: Path) -> tuple[FoldFits, str]:
-    """The stored fits and their fingerprint; ValueError when the file is not one of ours or is damaged."""
-    try:
+    """The stored fits and their fingerprint; ``DamagedFile`` when the file is not one of ours."""
+    with reading(path, "stored fits"):
         arrays = load_arrays(path)
         known: dict[str, Any] = {item.name: arrays.get(item.name) for item in fields(FoldFits)}
         known["support"] = np.unpackbits(arrays["support"], axis=0, count=len(arrays["coef"])).astype(bool)
@@ -42,11 +42,13 @@ def load_fits(path: Path) -> tuple[FoldFits, str]:
             if name.startswith(_PARAMETER)
         }
         return FoldFits(**known), str(arrays["fingerprint"])
-    except DAMAGED as error:
-        raise ValueError(f"{path} does not hold stored fits ({error}). Delete it and resume.") from error
 
 
 def load_arrays(path: Path) -> dict[str, NDArray]:
-    """All arrays of a stored file; one of ``DAMAGED`` is raised where it cannot be read."""
-    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-        return {name: stored[name] for name in stored.files}
+    """All arrays of a stored file; ``DamagedFile`` where it cannot be read.
+
+    Members are read whole, because only then is their checksum compared: NumPy's own reader stops before.
+    """
+    with reading(path, "stored arrays"), zipfile.ZipFile(path) as stored:
+        content = {name.removesuffix(".npy"): BytesIO(stored.read(name)) for name in stored.namelist()}
+        return {name: np.lib.format.read_array(part, allow_pickle=False) for name, part in content.items()}

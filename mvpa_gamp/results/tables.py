@@ -81,9 +81,12 @@ def _average(subject: str, method: str, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def join_timings(summary: Iterable[Row], timings: Iterable[Row]) -> list[dict[str, Any]]:
-    """Summary rows with their ``seconds``."""
+    """Summary rows with their ``seconds``; a KeyError where the two tables are of different cells."""
     seconds = {tuple(row[key] for key in _KEYS): row["seconds"] for row in timings}
-    return [{**row, "seconds": seconds.get(tuple(row[key] for key in _KEYS))} for row in summary]
+    out = [{**row, "seconds": seconds.pop(tuple(row[key] for key in _KEYS), None)} for row in summary]
+    if seconds:
+        raise KeyError(f"run times of {next(iter(seconds))}")
+    return out
 
 
 def timing_averages(rows: Sequence[Row]) -> list[dict[str, Any]]:

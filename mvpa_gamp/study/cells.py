@@ -2,7 +2,7 @@
 
 import hashlib
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +10,10 @@ import numpy as np
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.atomic_files import WriteError
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
+from mvpa_gamp.results.damaged import DamagedFile
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.stored_fits import load_fits, save_fits
 from mvpa_gamp.study.errors import StudyError
@@ -64,14 +66,18 @@ def _fingerprint(data: str, task: Task, method: Method) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def is_done(cell: PlannedCell) -> bool:
-    """Whether the cell's fits are stored already; fits of other data or settings are refused."""
+def is_done(cell: PlannedCell, say: Callable[[str], None]) -> bool:
+    """Whether the cell's fits are stored already; fits of other data or settings are refused.
+
+    Damaged ones are as good as none: ``say`` so, and they are made again.
+    """
     if not cell.path.is_file():
         return False
     try:
         fingerprint = load_fits(cell.path)[1]
-    except ValueError as error:
-        raise StudyError(str(error)) from error
+    except DamagedFile:
+        say(f"{cell.path} is damaged: its fits are made again.")
+        return False
     if fingerprint != cell.fingerprint:
         raise StudyError(
             f"--resume: {cell.path.name} was computed from other data, other method settings or another "
@@ -86,6 +92,8 @@ def stored(cell: PlannedCell, answer: FoldFits | str) -> str | None:
         return answer
     try:
         save_fits(cell.path, answer, cell.fingerprint)
+    except WriteError:  # a full disk is full for all cells
+        raise
     except Exception:
         return traceback.format_exc()
     return None

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from mvpa_gamp.imaging.atomic_files import make_way, write_error
+
 _A_WHILE = 10.0  # seconds
 
 
@@ -31,7 +33,11 @@ class Console:
 
     def log_to(self, path: Path) -> None:
         """Append everything said from now on to ``path``, with the time."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            make_way(path)
+        except OSError as error:
+            raise write_error(path, error) from error
         self._log = path
 
     def result(self, text: str, always: bool = False) -> None:
@@ -116,8 +122,11 @@ class Console:
         """Add to the log, if there is one."""
         if self._log is not None:
             now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            with self._log.open("a", encoding="utf-8") as stream:
-                stream.write("".join(f"{now} {line}\n" for line in text.splitlines()))
+            try:
+                with self._log.open("a", encoding="utf-8") as stream:
+                    stream.write("".join(f"{now} {line}\n" for line in text.splitlines()))
+            except OSError as error:
+                raise write_error(self._log, error) from error
 
     def __enter__(self) -> "Console":
         return self

@@ -27,8 +27,9 @@ from mvpa_gamp.report.group_words import (
 from mvpa_gamp.results.files import number, read_json, read_tsv, write_json, write_tsv
 from mvpa_gamp.results.manifest import missing_files
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.reader import Results, ResultsError, read_results
+from mvpa_gamp.results.reader import Results, ResultsError
 from mvpa_gamp.results.tables import AVERAGE
+from mvpa_gamp.results.verify import verify
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.group_maps import write_group_maps
@@ -99,8 +100,8 @@ def read_participants(root: Path, labels: Sequence[str] | None) -> tuple[list[Re
 
 
 def _finished(home: Path) -> Results:
-    """The results of a participant, all of whose files are there."""
-    person = read_results(home)
+    """The results of a participant, all of whose files are there and as they were written."""
+    person = verify(home, say=lambda sentence: None)  # an edited description is no matter of the group
     missing = missing_files(person)
     if missing:
         raise ResultsError(

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mvpa_gamp.results.damaged import DamagedFile
 from mvpa_gamp.results.files import write_npz
-from mvpa_gamp.results.stored_fits import DAMAGED, load_arrays
+from mvpa_gamp.results.stored_fits import load_arrays
 from mvpa_gamp.study.console import Console
 
 
@@ -56,6 +57,6 @@ def store_answer(jobs: Sequence[Job], answer: Any, console: Console) -> dict[Pat
 def is_stored(job: Job) -> bool:
     """Whether the answer is there; one that is damaged, or to another question, is asked for again."""
     try:
-        return bool(load_arrays(job.path)["fingerprint"] == job.fingerprint)
-    except DAMAGED:
+        return bool(load_arrays(job.path).get("fingerprint") == job.fingerprint)
+    except (OSError, DamagedFile):
         return False

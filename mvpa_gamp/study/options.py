@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mvpa_gamp._version import __version__
+from mvpa_gamp.imaging.atomic_files import WriteError
 from mvpa_gamp.parallel import Workers
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.method_names import DEFAULT_METHODS, KNOWN_METHODS
@@ -227,6 +228,8 @@ def ended(command: str, given: dict[str, Any], run: Callable[[dict[str, Any]], i
         return run(given)
     except StudyError as error:
         return _failed(command, {}, str(error), 2)  # what was given is wrong: the sentence is enough
+    except WriteError as error:
+        return _failed(command, given, str(error), 1)
     except KeyboardInterrupt:
         return _failed(command, {}, "interrupted. Go on with the same command and --resume.", 130)
     except Exception as error:  # a run must end with a sentence, whatever broke

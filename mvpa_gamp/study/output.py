@@ -2,12 +2,14 @@
 
 import shutil
 import tempfile
-from dataclasses import dataclass
+import uuid
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.settings import StudySettings, differences, read_settings
+from mvpa_gamp.study.lock import check_lock
+from mvpa_gamp.study.settings import StudySettings, differences, read_earlier
 
 TEMPORARY = ".writing-*"  # what a killed run may leave behind
 
@@ -20,6 +22,7 @@ class Output:
     resume: bool = False
     overwrite: bool = False
     option: str = "--out"  # how the command line calls the folder
+    owner: str = field(default_factory=lambda: uuid.uuid4().hex)  # the command, for the folder's lock
 
     @property
     def folder(self) -> ResultsFolder:
@@ -38,10 +41,14 @@ def check_output(output: Output) -> None:
         )
     if root.exists() and not root.is_dir():
         raise StudyError(f"{output.option} {root} is a file, a folder is needed. Give another name.")
+    check_lock(output.folder, output.owner)
     _check_writable(output)
-    if not root.exists() or not any(root.iterdir()):
+    if not root.exists() or all(path == output.folder.lock for path in root.iterdir()):
         return
-    ours = output.folder.config.is_file()
+    folder = output.folder
+    ours = folder.config.is_file()
+    if output.resume:  # which deletes nothing: its config.toml may be damaged or gone
+        ours = ours or folder.config.exists() or folder.study.exists() or any(root.glob("work/*_fits.npz"))
     if not ours and (output.resume or output.overwrite):
         raise StudyError(
             f"{output.option} {root} holds other files, and no results of an earlier run. Give another "
@@ -73,9 +80,10 @@ def _check_writable(output: Output) -> None:
 
 def check_resume(output: Output, settings: StudySettings) -> None:
     """Refuse to mix two studies in one folder."""
-    if not output.resume or not output.folder.config.is_file():
+    earlier = read_earlier(output.folder) if output.resume else None
+    if earlier is None:  # damaged settings are written again; stored fits know what they were made of
         return
-    changed = differences(read_settings(output.folder.config), settings)
+    changed = differences(earlier, settings)
     if changed:
         raise StudyError(
             f"The run in {output.root} had other settings ({'; '.join(changed)}). Give the same "
@@ -84,8 +92,13 @@ def check_resume(output: Output, settings: StudySettings) -> None:
 
 
 def prepare(output: Output) -> None:
-    """Make the folder, empty it of old results if asked to, and sweep up after a killed run."""
+    """Make the folder, empty it of old results if asked to, and sweep up after a killed run.
+
+    The manifest goes: it is of a run that has ended, and this one begins.
+    """
     output.root.mkdir(parents=True, exist_ok=True)
+    if output.folder.manifest.is_file():
+        output.folder.manifest.unlink()
     if output.overwrite:
         for path in output.folder.own_entries():
             _remove(path)

@@ -9,6 +9,7 @@ from typing import Any
 from mvpa_gamp.decoding.information import carries_information
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.atlas import Regions
+from mvpa_gamp.imaging.atomic_files import WriteError
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, check_workers, run_tasks
@@ -28,6 +29,7 @@ from mvpa_gamp.results.manifest import missing_files, write_manifest
 from mvpa_gamp.results.reader import ResultsError, read_results
 from mvpa_gamp.results.stored_fits import load_fits
 from mvpa_gamp.results.study_files import write_start, write_tables
+from mvpa_gamp.results.verify import verify
 from mvpa_gamp.study.cells import PlannedCell, is_done, plan_cells, stored
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import about_study
@@ -41,6 +43,7 @@ from mvpa_gamp.study.inference import (
     plan_inference,
 )
 from mvpa_gamp.study.leakage import check_leakage
+from mvpa_gamp.study.lock import FolderLock, check_lock
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
 from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels, weighted_methods
 from mvpa_gamp.study.preparing import (
@@ -69,6 +72,14 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
 
     Input that cannot be run raises :class:`StudyError` before the results folder is touched.
     """
+    with FolderLock(output.folder, output.owner) as lock:
+        return _run_study(settings, output, workers, console, lock)
+
+
+def _run_study(
+    settings: StudySettings, output: Output, workers: Workers, console: Console, lock: FolderLock
+) -> int:
+    """The same, in a folder that is locked as soon as it is written."""
     with usage_errors():
         check_output(output)
         methods = check_settings(settings, workers)
@@ -87,12 +98,14 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         checked = check_leakage(settings, samples, tasks)
         checks = covariate_checks(prepared, samples, tasks, settings.seed)
         cells = plan_cells(output.folder, samples, tasks, methods, prepared.key)
-        done = [output.resume and is_done(cell) for cell in cells]
+        done = [output.resume and is_done(cell, console.note) for cell in cells]
         designs = plan_designs(
             settings, samples, prepared, tasks, methods, cells, done, output.folder, output.resume
         )
         plans = plan_inference(settings, samples, cells, prepared.steps)
         region_plans = plan_region_jobs(settings, samples, regions, cells)
+        lock.take()
+        check_output(output)  # once more: another run may have ended there meanwhile
         prepare(output)
         write_text(output.folder.config, settings_text(settings))
         write_start(output.folder, subject, samples.background_img)
@@ -215,7 +228,7 @@ def usage_errors() -> Iterator[None]:
 
     try:
         yield
-    except StudyError:
+    except (StudyError, WriteError):
         raise
     except MemoryError as error:
         raise StudyError(f"The data do not fit into memory: {error}. Use a smaller mask.") from error
@@ -306,8 +319,15 @@ def finish(output: Output, console: Console) -> int:
 
 def rebuild_report(root: Path, console: Console) -> int:
     """--reports-only: figures and page from the folder alone."""
+    output = Output(root, resume=True)
     try:
-        console.note(f"Page: {build_report(root)}")
+        check_lock(output.folder, output.owner)
+        verify(root, console.note)
+        with FolderLock(output.folder, output.owner) as lock:
+            lock.take()
+            console.note(f"Page: {build_report(root)}")
+    except (StudyError, WriteError):
+        raise
     except ResultsError as error:
         raise StudyError(f"--reports-only: {error}") from error
     except (OSError, KeyError, ValueError, TypeError) as error:

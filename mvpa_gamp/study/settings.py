@@ -11,6 +11,9 @@ from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.haxby import HaxbySource, find_haxby
 from mvpa_gamp.imaging.phantom.source import PhantomSource
 from mvpa_gamp.imaging.source import OwnFiles, Source
+from mvpa_gamp.results.damaged import DamagedFile
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.verify import is_as_recorded
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.method_names import DEFAULT_METHODS
 
@@ -203,6 +206,29 @@ def read_settings(path: Path) -> dict[str, Any]:
                 raise StudyError(f"--config {path}: [{section}] has no setting {name!r}. Known are: {known}.")
             out[name] = _checked(path, name, tuple(value) if isinstance(value, list) else value)
     return out
+
+
+def read_earlier(folder: ResultsFolder) -> dict[str, Any] | None:
+    """The settings of the run in a folder; None where its config.toml is damaged or not what it wrote."""
+    try:
+        return read_settings(folder.config) if is_as_recorded(folder.config, folder) else None
+    except (StudyError, DamagedFile):
+        return None
+
+
+def resumed_settings(out: Path, given_again: bool) -> dict[str, Any]:
+    """What a resumed run starts from: the settings in its folder, or none where they are given again."""
+    folder = ResultsFolder(out)
+    if not folder.config.exists():
+        return {}
+    found = read_earlier(folder)
+    if found is None and not given_again:
+        raise StudyError(
+            f"--resume: {folder.config} is damaged, or was edited since its run ended. Give the options of "
+            f"that run again with --resume, and what is stored is used; if the file is right, add --config "
+            f"{folder.config}."
+        )
+    return found or {}
 
 
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -13,6 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
+from mvpa_gamp.imaging.atomic_files import WriteError
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.parallel import Workers, run_tasks
 from mvpa_gamp.study.console import Console
@@ -121,6 +122,8 @@ def _run(
         code = run_study(settings, output, workers, console)
     except StudyError as error:
         return str(error).removeprefix(f"sub-{label}: ")
+    except WriteError as error:
+        return str(error)
     except Exception as error:  # the others must not suffer
         console.note(traceback.format_exc(), level=2)
         return f"{type(error).__name__}: {error}"

@@ -1,0 +1,218 @@
+"""Damage the files of a finished results folder, one way after the other, and see what the command says.
+
+A fault is a file of which a byte is flipped, that is cut, emptied or replaced by a folder. Every run on a
+damaged copy must end in one of two ways: with a sentence that names the file and says what to do, or with
+results that are right to the last byte.
+"""
+
+import argparse
+import io
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mvpa_gamp.haxby import main as decode
+from mvpa_gamp.results.files import read_tsv
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.verify import manifest_digests, verify
+
+HOWS = ("flipped", "cut", "emptied", "folder", "full folder")
+COMMANDS = ("--resume", "--reports-only")
+NAMED, RIGHT, ELSE = "named errors", "accepted and right", "anything else"
+# What must never reach a user: the words of libraries, and names of temporary files.
+_RAW = ("Traceback", "BadZipFile", "Error -", "ImageFileError", "Errno", ".writing-", "--verbose shows where")
+
+
+class Fault(NamedTuple):
+    """A file, by its path in the folder, and what happens to it."""
+
+    path: str
+    how: str
+
+
+class Outcome(NamedTuple):
+    """How a run on a damaged folder ended: one of NAMED, RIGHT and ELSE, and what it said."""
+
+    command: str
+    faults: tuple[Fault, ...]
+    verdict: str
+    said: str
+
+
+def study(out: Path) -> Path:
+    """A small finished study with every kind of file: maps with a posterior, tables, permutations."""
+    options = ["--phantom", "--phantom-shape", "9", "11", "9", "--pairs", "face:house", "--permutations", "5"]
+    assert decode([*options, "--methods", "gamp-bg-lr", "cdn", "--out", str(out), "--quiet"]) == 0
+    return out
+
+
+def files_of(folder: Path) -> list[str]:
+    """Every file below a folder, by its path in it."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def draw_faults(names: Sequence[str], n: int, rng: np.random.Generator) -> list[Fault]:
+    """n faults; every kind of damage, and every ending of a file, has the same chance."""
+    endings = sorted({name.rsplit(".", 1)[-1] for name in names})
+    by_ending = {each: [name for name in names if name.endswith(f".{each}")] for each in endings}
+    return [
+        Fault(str(rng.choice(by_ending[str(rng.choice(endings))])), str(rng.choice(HOWS))) for _ in range(n)
+    ]
+
+
+def damage(folder: Path, fault: Fault, rng: np.random.Generator) -> None:
+    """Do to a file what the fault says."""
+    path = folder / fault.path
+    content = bytearray(path.read_bytes())
+    if "folder" in fault.how:
+        path.unlink()
+        path.mkdir()
+        if fault.how == "full folder":
+            (path / "somebody's.txt").write_text("not ours")
+        return
+    if fault.how == "flipped" and content:
+        content[rng.integers(len(content))] ^= 1 << int(rng.integers(8))
+    elif fault.how == "cut" and content:
+        content = content[: rng.integers(len(content))]
+    elif fault.how == "emptied":
+        content = bytearray()
+    path.write_bytes(content)
+
+
+def try_faults(finished: Path, command: str, faults: Sequence[Fault], rng: np.random.Generator) -> Outcome:
+    """Run the command on a damaged copy of a finished folder, and judge how it ended."""
+    with tempfile.TemporaryDirectory(prefix="faults-") as place:
+        copy = shutil.copytree(finished, Path(place) / "copy")
+        for fault in faults:
+            damage(copy, fault, rng)
+        before = {name: (copy / name).read_bytes() for name in files_of(copy)}
+        told = io.StringIO()
+        with redirect_stdout(io.StringIO()), redirect_stderr(told):
+            code = decode(["--out", str(copy), command])
+        said = told.getvalue().replace(place, "")
+        wrong = _wrong(finished, copy, command, faults, before, code, said)
+    verdict = ELSE if wrong else RIGHT if code == 0 else NAMED
+    return Outcome(command, tuple(faults), verdict, f"exit code {code}: {wrong} {said}")
+
+
+def _wrong(
+    finished: Path, copy: Path, command: str, faults: Sequence[Fault], before: dict[str, bytes], code: int,
+    said: str,
+) -> str:  # fmt: skip
+    """What is not as it should be; empty if nothing is."""
+    if raw := [word for word in _RAW if word in said]:
+        return f"the words {raw} came through;"
+    if left := [name for name in files_of(copy) if ".writing-" in name or ".running" in name]:
+        return f"left behind: {left};"
+    if code == 0:
+        return _not_right(finished, copy, command, faults)
+    if not any(fault.path in said for fault in faults):
+        return "no file is named;"
+    if not any(word in said for word in ("--resume", "Move that", "--config")):
+        return "nothing says what to do;"
+    if code == 2 and {name: (copy / name).read_bytes() for name in files_of(copy)} != before:
+        return "files were changed although the run was refused;"
+    return ""
+
+
+def _not_right(finished: Path, copy: Path, command: str, faults: Sequence[Fault]) -> str:
+    """What differs from the unbroken run, of a run that ended well."""
+    folder, notes = ResultsFolder(copy), []
+    damaged = {fault.path for fault in faults}
+    if folder.manifest.read_bytes() != ResultsFolder(finished).manifest.read_bytes():
+        return "another manifest;"
+    verify(copy, notes.append)
+    if notes and "dataset_description.json" not in damaged:
+        return f"{notes};"
+    timed = command == "--resume" and any(name.startswith("work/") for name in damaged)
+    if not timed and "timings.tsv" not in damaged and folder.page.read_bytes() != _page(finished):
+        return "another page;"
+    cells = [{**row, "seconds": ""} for row in read_tsv(folder.timings)]
+    if cells != [{**row, "seconds": ""} for row in read_tsv(ResultsFolder(finished).timings)]:
+        return "run times of other cells;"
+    return ""
+
+
+def _page(finished: Path) -> bytes:
+    return ResultsFolder(finished).page.read_bytes()
+
+
+def one_by_one(finished: Path, n: int, seed: int) -> Iterator[Outcome]:
+    """n faults, each in a run of its own, half of them resumed."""
+    rng = np.random.default_rng(seed)
+    for number, fault in enumerate(draw_faults(files_of(finished), n, rng)):
+        yield try_faults(finished, COMMANDS[number % 2], [fault], rng)
+
+
+def quick(finished: Path, n: int, seed: int) -> Iterator[Outcome]:
+    """n faults in seconds: refusals one by one, and what --resume repairs many at a time."""
+    rng = np.random.default_rng(seed)
+    names = files_of(finished)
+    listed = [name for name in names if name in manifest_digests(ResultsFolder(finished))]
+    asked = [name for name in listed if name != "dataset_description.json"]
+    for fault in draw_faults(asked, n * 3 // 5, rng):  # the page cannot be drawn from any of these
+        yield try_faults(finished, "--reports-only", [fault], rng)
+    for fault in draw_faults(["config.toml"], n // 10, rng):
+        yield try_faults(finished, "--resume", [fault], rng)
+    healing = [name for name in names if name not in ("config.toml", "logs/run.log")]
+    faults = [each for each in draw_faults(healing, n, rng) if each.how != "full folder"]
+    chosen = list({fault.path: fault for fault in faults}.values())[: n * 3 // 10]
+    for part in (chosen[0::3], chosen[1::3], chosen[2::3]):
+        yield try_faults(finished, "--resume", part, rng)
+
+
+def counts(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Counter[str]]:
+    """Faults by command and kind of damage: how many ended in which way."""
+    out: dict[tuple[str, str], Counter[str]] = {}
+    for outcome in outcomes:
+        for fault in outcome.faults:
+            out.setdefault((outcome.command, fault.how), Counter())[outcome.verdict] += 1
+    return out
+
+
+def table(counted: dict[tuple[str, str], Counter[str]]) -> str:
+    """The counts as a table of the documentation."""
+    lines = [f"| command | damage | tried | {NAMED} | {RIGHT} | {ELSE} |", "|---|---|--:|--:|--:|--:|"]
+    total: Counter[str] = Counter()
+    for (command, how), found in sorted(counted.items()):
+        lines.append(f"| `{command}` | {how} | {_row(found)} |")
+        total += found
+    return "\n".join([*lines, f"| all | | {_row(total)} |"])
+
+
+def _row(found: Counter[str]) -> str:
+    return " | ".join(str(number) for number in (found.total(), found[NAMED], found[RIGHT], found[ELSE]))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Try faults and print the table; 1 when one of them ended in a way it must not."""
+    parser = argparse.ArgumentParser(prog="python -m pipelines.faults", description=__doc__)
+    parser.add_argument("--full", type=int, metavar="N", help="N faults, each in its own run (default: 100)")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(argv)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="faults-") as place:
+        finished = study(Path(place) / "finished")
+        tried = (
+            one_by_one(finished, given.full, given.seed) if given.full else quick(finished, 100, given.seed)
+        )
+        outcomes = []
+        for outcome in run(finished, n, given.seed):
+            outcomes.append(outcome)
+            if outcome.verdict == ELSE:
+                print(outcome, file=sys.stderr, flush=True)
+    print(table(counts(outcomes)))
+    print(f"seed {given.seed}, {time.monotonic() - began:.0f} s")
+    return int(any(outcome.verdict == ELSE for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
