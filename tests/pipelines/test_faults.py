@@ -1,0 +1,88 @@
+"""Damaged results folders: of a hundred faults every one ends in a sentence, or in results that are right."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from mvpa_gamp.haxby import main
+from mvpa_gamp.results.names import ResultsFolder
+from pipelines import faults
+
+
+@pytest.fixture(scope="module")
+def small(tiny, tmp_path_factory):
+    """A finished study with stored fits and stored permutations."""
+    out = tmp_path_factory.mktemp("small") / "results"
+    given = ["--pairs", "face:house", "--methods", "svm", "--permutations", "3", "--quiet"]
+    assert main(tiny.options(out, *given)) == 0
+    return out
+
+
+def test_a_hundred_faults_end_in_a_sentence_or_in_right_results(small):
+    outcomes = list(faults.quick(small, 100, seed=0))
+    assert not [each for each in outcomes if each.verdict == faults.ELSE]
+    found = {verdict: 0 for verdict in (faults.NAMED, faults.RIGHT)}
+    for each in outcomes:
+        found[each.verdict] += len(each.faults)
+    assert sum(found.values()) > 80 and min(found.values()) > 15, found
+
+
+def test_the_judge_knows_a_wrong_result_and_raw_words(small, monkeypatch):
+    rng = np.random.default_rng(0)
+    fault = faults.Fault("summary.tsv", "cut")
+    monkeypatch.setattr(faults, "decode", lambda options: 0)
+    assert faults.try_faults(small, "--reports-only", [fault], rng).verdict == faults.ELSE
+    monkeypatch.setattr(faults, "decode", lambda options: 1)
+    assert faults.try_faults(small, "--reports-only", [fault], rng).verdict == faults.ELSE
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("summary.tsv", "flipped"),
+        ("sub-tiny/sub-tiny_desc-analysed_mask.nii.gz", "cut"),
+        ("sub-tiny/sub-tiny_contrast-faceMinusHouse_desc-svm_stat-weight_statmap.nii.gz", "emptied"),
+        ("timings.tsv", "folder"),
+        ("logs/manifest.tsv", "cut"),
+    ],
+)
+def test_without_a_repair_the_page_names_the_file(small, tmp_path, name, how, capsys):
+    copy = shutil.copytree(small, tmp_path / "copy")
+    faults.damage(copy, faults.Fault(name, how), np.random.default_rng(3))
+    assert main(["--out", str(copy), "--reports-only"]) == 2
+    said = capsys.readouterr().err
+    assert f"{copy / name} is damaged (" in said
+    assert "the command of its run with --resume" in said
+
+
+def test_a_folder_without_manifest_is_read_file_by_file(small, tmp_path, capsys):
+    copy = shutil.copytree(small, tmp_path / "copy")
+    ResultsFolder(copy).manifest.unlink()
+    image = next((copy / "sub-tiny").glob("*svm_stat-weight_statmap.nii.gz"))
+    image.write_bytes(image.read_bytes()[:50])
+    assert main(["--out", str(copy), "--reports-only"]) == 2
+    assert f"{image} is damaged (it cannot be read as an image)" in capsys.readouterr().err
+
+
+def test_damaged_settings_are_given_again(small, tiny, tmp_path, capsys):
+    copy = shutil.copytree(small, tmp_path / "copy")
+    config = copy / "config.toml"
+    text = config.read_text()
+    config.write_text(text.replace("permutations = 3", "permutations = 2"))  # valid, but not what ran
+    assert main(["--out", str(copy), "--resume"]) == 2
+    said = capsys.readouterr().err
+    assert f"{config} is damaged, or was edited" in said and "Give the options of that run again" in said
+    given = ["--pairs", "face:house", "--methods", "svm", "--permutations", "3", "--quiet"]
+    assert main([*tiny.options(copy, *given), "--resume"]) == 0
+    assert config.read_text() == text
+    assert ResultsFolder(copy).manifest.read_bytes() == ResultsFolder(small).manifest.read_bytes()
+
+
+def test_an_edited_description_is_kept_and_told(small, tmp_path, capsys):
+    copy = shutil.copytree(small, tmp_path / "copy")
+    description = ResultsFolder(copy).description
+    description.write_text(description.read_text().replace("{", '{\n  "Authors": ["N. N."],', 1))
+    assert main(["--out", str(copy), "--reports-only"]) == 0
+    assert "dataset_description.json is not as its run wrote it" in capsys.readouterr().err
+    assert "N. N." in description.read_text()

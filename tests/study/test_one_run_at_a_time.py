@@ -1,0 +1,131 @@
+"""Two runs in one folder, a full disk: a sentence, and nothing damaged."""
+
+import errno
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mvpa_gamp.haxby import main
+from mvpa_gamp.imaging.atomic_files import WriteError, write_atomic
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.lock import FolderLock, check_lock
+
+
+def everything(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_second_run_is_refused_and_touches_nothing(finished, tmp_path, capsys):
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    with FolderLock(ResultsFolder(copy), "somebody") as lock:
+        lock.take()
+        before = everything(copy)
+        for option in ("--resume", "--reports-only"):
+            assert main(["--out", str(copy), option]) == 2
+            said = capsys.readouterr().err
+            assert "another run is writing there" in said
+            assert f"process {os.getpid()} on {socket.gethostname()}" in said
+        assert everything(copy) == before
+    assert not ResultsFolder(copy).lock.exists()
+
+
+def test_a_run_that_began_meanwhile_is_not_disturbed(tiny, tmp_path, capsys, monkeypatch):
+    """Both found the folder empty; the other one was first to write."""
+    out = tmp_path / "out"
+    other = FolderLock(ResultsFolder(out), "somebody")
+    from mvpa_gamp.study import run
+
+    plan = run.plan_designs
+
+    def slow(*given):
+        other.take()
+        return plan(*given)
+
+    monkeypatch.setattr(run, "plan_designs", slow)
+    assert main(tiny.options(out, "--pairs", "face:house")) == 2
+    assert "another run is writing there" in capsys.readouterr().err
+    assert list(everything(out)) == [Path(".running.json")]
+    other.release()
+
+
+def test_a_lock_of_a_process_that_has_ended_holds_nothing(tmp_path):
+    folder = ResultsFolder(tmp_path)
+    script = (
+        "import sys; from pathlib import Path; from mvpa_gamp.study.lock import FolderLock\n"
+        "from mvpa_gamp.results.names import ResultsFolder\n"
+        "FolderLock(ResultsFolder(Path(sys.argv[1])), 'dead').take()"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
+    assert folder.lock.exists()
+    with FolderLock(folder, "next") as lock:
+        lock.take()
+        assert json.loads(folder.lock.read_text())["owner"] == "next"
+
+
+def test_a_number_used_again_is_another_process(tmp_path):
+    folder = ResultsFolder(tmp_path)
+    with FolderLock(folder, "first") as lock:
+        lock.take()
+        held = json.loads(folder.lock.read_text())
+        folder.lock.write_text(json.dumps({**held, "born": "1"}))
+        check_lock(folder, "second")
+        folder.lock.write_text(json.dumps({**held, "host": "elsewhere", "born": "1"}))
+        with pytest.raises(StudyError, match=r"on elsewhere.*delete .*\.running\.json"):
+            check_lock(folder, "second")
+        check_lock(folder, "first")  # a worker of the same command goes on where another one died
+
+
+def test_a_lock_cut_short_by_a_full_disk_holds_nothing(tmp_path):
+    folder = ResultsFolder(tmp_path)
+    folder.lock.write_text("")
+    os.utime(folder.lock, (0, 0))
+    with FolderLock(folder, "next") as lock:
+        lock.take()
+
+
+class FullDisk:
+    """A disk with room for so many more files."""
+
+    def __init__(self, room):
+        self.room = room
+
+    def __call__(self, source, target):
+        self.room -= 1
+        if self.room < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.rename(source, target)
+
+
+@pytest.mark.parametrize("room", [0, 4, 12])
+def test_a_full_disk_ends_in_a_sentence_and_can_be_resumed(finished, tmp_path, capsys, monkeypatch, room):
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    next((copy / "work").glob("*.npz")).unlink()
+    monkeypatch.setattr("mvpa_gamp.imaging.atomic_files.os.replace", FullDisk(room))
+    assert main(["--out", str(copy), "--resume", "--quiet"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert len([line for line in said if "error: " in line]) == 1
+    assert "cannot be written: the disk is full. Make room, then go on" in said[-1]
+    assert not [path for path in copy.rglob("*") if path.name.startswith((".writing-", ".running"))]
+    monkeypatch.undo()
+    assert main(["--out", str(copy), "--resume", "--quiet"]) == 0
+    assert ResultsFolder(copy).manifest.read_bytes() == ResultsFolder(finished).manifest.read_bytes()
+
+
+def test_an_empty_folder_makes_way_for_a_file_and_a_full_one_does_not(tmp_path):
+    (tmp_path / "a.tsv").mkdir()
+    write_atomic(tmp_path / "a.tsv", b"x")
+    assert (tmp_path / "a.tsv").read_bytes() == b"x"
+    (tmp_path / "b.tsv").mkdir()
+    (tmp_path / "b.tsv" / "thesis.txt").write_text("mine")
+    with pytest.raises(WriteError, match=r"b\.tsv cannot be written: a folder that holds something"):
+        write_atomic(tmp_path / "b.tsv", b"x")
+    with pytest.raises(WriteError, match=r"a\.tsv is a file, a folder is needed"):
+        write_atomic(tmp_path / "a.tsv" / "c.tsv", b"x")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tsv", "b.tsv"]
