@@ -9,8 +9,11 @@ import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pydoc import locate
 from socket import create_connection
 from typing import Any
+
+from mvpa_gamp._version import __version__
 
 Workers = int | str
 _LOCAL = re.compile(r"local:([1-9][0-9]*)")
@@ -52,6 +55,29 @@ def _check_answers(where: str) -> None:
         raise ValueError(
             f"--dask: no scheduler answers at {where} ({error}). Is it running, and the port right?"
         ) from error
+
+
+def check_cluster(workers: Workers) -> None:
+    """Raise a ValueError unless the workers of a scheduler that is running have this version of the package.
+
+    Another version may compute other numbers, or not understand what it is sent.
+    """
+    if isinstance(workers, str) and not _LOCAL.fullmatch(workers):
+        with _client(workers):
+            pass
+
+
+def _check_versions(client: Any, where: str) -> None:
+    """Ask by a function of the standard library, which workers understand whatever they have installed."""
+    found = client.run(locate, "mvpa_gamp._version.__version__", on_error="return")
+    versions = {worker: version if isinstance(version, str) else "none" for worker, version in found.items()}
+    other = [f"{worker} has {version}" for worker, version in versions.items() if version != __version__]
+    if other:
+        raise ValueError(
+            f"--dask {where}: expected mvpa_gamp {__version__} on every worker, as here, but {other[0]}"
+            + (f" (and {len(other) - 1} more differ)" if len(other) > 1 else "")
+            + ". Install the same version there and restart the workers."
+        )
 
 
 def run_tasks(
@@ -107,6 +133,7 @@ def _client(where: str) -> Iterator[Any]:
     local = _LOCAL.fullmatch(where)
     if local is None:
         with Client(where, timeout=_PATIENCE) as client:
+            _check_versions(client, where)
             yield client
         return
     workers = int(local[1])

@@ -286,3 +286,20 @@ def test_a_damaged_folder_has_no_report_but_a_way_out(finished, tmp_path, capsys
 def test_a_mistyped_folder_is_not_resumed_as_a_new_study(tmp_path, capsys):
     refused(["--out", str(tmp_path / "resluts"), "--resume"], capsys, "is not there", "Check the name")
     assert not (tmp_path / "resluts").exists()
+
+
+def test_too_few_runs_for_nested_tuning_are_told_before_the_first_fit(make_tiny, tmp_path, capsys):
+    data = make_tiny(tmp_path / "two", n_runs=2)
+    given = data.options(tmp_path / "out", "--methods", "gamp-bg-lr", "l1-lr-cv", "--pairs", "face:house")
+    words = (
+        "face vs house, --methods l1-lr-cv: Tuning by nested",
+        "at least two training runs",
+        "three runs",
+    )
+    refused(given, capsys, *words)
+    assert main(data.options(tmp_path / "out", "--methods", "lda", "--pairs", "face:house", "--quiet")) == 0
+
+
+def test_too_few_training_runs_of_a_cross_are_told_before_the_first_fit(options, capsys):
+    more = ["--pairs", "face:house", "--cross-session", "0>>1-3"]
+    refused([*options, *more], capsys, "--methods onebit-cs: Tuning by nested", "at least two training runs")

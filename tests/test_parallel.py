@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from mvpa_gamp.parallel import check_workers, run_tasks
+from mvpa_gamp.parallel import check_cluster, check_workers, run_tasks
 
 TASKS = list(range(6))
 SHARED = (np.arange(10.0), 2.0)
@@ -50,6 +50,38 @@ def test_without_dask_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setattr("mvpa_gamp.parallel.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"mvpa-gamp\[cluster\]"):
         list(run_tasks(weighed, TASKS, SHARED, "local:1"))
+
+
+@pytest.fixture
+def cluster():
+    """A scheduler at an address of its own, with a worker in this process."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, processes=False, dashboard_address=None, protocol="tcp://"
+    ) as found:
+        yield found
+
+
+@pytest.mark.filterwarnings("ignore")  # of Dask, when it ends
+def test_a_worker_with_another_version_is_told_at_once(cluster, monkeypatch):
+    address = cluster.scheduler_address
+    check_cluster(address)
+    assert list(run_tasks(weighed, TASKS, SHARED, address)) == EXPECTED
+    monkeypatch.setattr("mvpa_gamp.parallel.__version__", "99.0")
+    for connect in (check_cluster, lambda where: list(run_tasks(weighed, TASKS, SHARED, where))):
+        with pytest.raises(ValueError, match=r"expected mvpa_gamp 99\.0 on every worker.* has \d.*Install"):
+            connect(address)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_without_the_package_is_told_at_once(cluster, monkeypatch):
+    monkeypatch.setattr("mvpa_gamp.parallel.locate", _nothing)
+    with pytest.raises(ValueError, match=r"on every worker.* has none"):
+        check_cluster(cluster.scheduler_address)
+
+
+def _nothing(name):
+    return None
 
 
 def process_and_answer(task, values, folder):

@@ -22,7 +22,7 @@ from mvpa_gamp.study.class_jobs import (
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.cross_jobs import CrossPlan, plan_crosses, write_all_crosses
 from mvpa_gamp.study.jobs import Job, store_answers, unanswered
-from mvpa_gamp.study.plan import choose_classes, choose_crosses, members_part
+from mvpa_gamp.study.plan import check_tuning, choose_classes, choose_crosses, members_part
 from mvpa_gamp.study.preparing import StudyPreparation
 from mvpa_gamp.study.settings import StudySettings
 
@@ -69,6 +69,7 @@ def plan_designs(
     """Everything that is asked for, refused before the first fit where it cannot be."""
     classes = choose_classes(settings.classes, samples)
     crosses = choose_crosses(settings.cross, settings.cross_session, samples, tasks)
+    check_tuning(methods, crosses, samples.runs)
     data = data_fingerprint(samples) if classes or crosses else ""
     by_class = plan_classes(settings, samples, prepared, classes, cells, folder, data)
     by_cross = plan_crosses(settings, samples, crosses, methods, folder, data)

@@ -15,6 +15,7 @@ from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.methods.class_weights import with_class_weight
 from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.methods.nested import nested_plan
 from mvpa_gamp.study.errors import StudyError
 
 
@@ -90,6 +91,18 @@ def choose_crosses(
             raise StudyError(f"{option}: {error}") from error
         out += found
     return out
+
+
+def check_tuning(methods: Sequence[Method], parts: Sequence[Task] | Sequence[Cross], runs: NDArray) -> None:
+    """Refuse methods that tune by nested cross-validation where a comparison has too few runs for it."""
+    searching = ", ".join(method.name for method in methods if not method.is_batched)
+    for part in parts if searching else ():
+        train, test = (part.train, part.test) if isinstance(part, Cross) else (part, part)
+        own, held_out = runs[train.rows], np.unique(runs[test.rows])
+        try:
+            nested_plan(train.y[:, None] * (own[:, None] != held_out), own)
+        except ValueError as error:
+            raise StudyError(f"{part.label}, --methods {searching}: {error}") from error
 
 
 def members_part(samples: Samples, tasks: Sequence[Task]) -> dict[str, Any]:

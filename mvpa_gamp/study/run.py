@@ -12,7 +12,7 @@ from mvpa_gamp.imaging.atlas import Regions
 from mvpa_gamp.imaging.atomic_files import WriteError
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.parallel import Workers, check_workers, run_tasks
+from mvpa_gamp.parallel import Workers, check_cluster, check_workers, run_tasks
 from mvpa_gamp.report.cautions import cautions, leaks
 from mvpa_gamp.report.class_methods import class_lines
 from mvpa_gamp.report.cross import cross_lines
@@ -45,7 +45,7 @@ from mvpa_gamp.study.inference import (
 from mvpa_gamp.study.leakage import check_leakage
 from mvpa_gamp.study.lock import FolderLock, check_lock
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
-from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels, weighted_methods
+from mvpa_gamp.study.plan import check_tuning, choose_methods, choose_tasks, planted_voxels, weighted_methods
 from mvpa_gamp.study.preparing import (
     StudyPreparation,
     blocks_of,
@@ -88,6 +88,7 @@ def _run_study(
         console.note("Preparing the data ...")
         samples = settings.source.load()
         tasks = choose_tasks(settings.pairs, samples, settings.classes, settings.cross)
+        check_tuning(methods, tasks, samples.runs)
         regions = find_regions(settings, samples)
         subject = Subject(
             samples.subject, samples.mask_img, samples.banner, samples.runs, samples.volumes,
@@ -210,7 +211,8 @@ def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
     """Refuse what needs no data to be known wrong; returns the methods."""
     try:
         check_workers(workers)
-    except ValueError as error:
+        check_cluster(workers)
+    except (ValueError, OSError) as error:
         raise StudyError(str(error)) from error
     if settings.seed < 0:
         raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")

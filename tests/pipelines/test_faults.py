@@ -22,7 +22,7 @@ def small(tiny, tmp_path_factory):
 def test_a_hundred_faults_end_in_a_sentence_or_in_right_results(small):
     outcomes = list(faults.quick(small, 100, seed=0))
     assert not [each for each in outcomes if each.verdict == faults.ELSE]
-    found = {verdict: 0 for verdict in (faults.NAMED, faults.RIGHT)}
+    found = dict.fromkeys((faults.NAMED, faults.RIGHT), 0)
     for each in outcomes:
         found[each.verdict] += len(each.faults)
     assert sum(found.values()) > 80 and min(found.values()) > 15, found
