@@ -37,6 +37,8 @@ def verify(root: Path, say: Callable[[str], None]) -> Results:
     results = read_results(root)
     with reading(folder.study, "the summary of a study"):
         promised = list(result_files(results))
+    if unknown := [name for name in known if not (root / name).exists() and root / name not in promised]:
+        raise DamagedFile(folder.manifest, f"it lists {unknown[0]!r}, which no run wrote")
     for path in promised:
         if path.exists() and path.relative_to(root).as_posix() not in known:
             _read(path)

@@ -56,6 +56,14 @@ def test_without_a_repair_the_page_names_the_file(small, tmp_path, name, how, ca
     assert "the command of its run with --resume" in said
 
 
+def test_a_manifest_that_lists_what_no_run_wrote(small, tmp_path, capsys):
+    copy = shutil.copytree(small, tmp_path / "copy")
+    manifest = ResultsFolder(copy).manifest
+    manifest.write_text(manifest.read_text().replace("_confusion.tsv", "_confusioo.tsv"))
+    assert main(["--out", str(copy), "--reports-only"]) == 2
+    assert f"{manifest} is damaged (it lists 'sub-tiny/sub-tiny_confusioo.tsv'" in capsys.readouterr().err
+
+
 def test_a_folder_without_manifest_is_read_file_by_file(small, tmp_path, capsys):
     copy = shutil.copytree(small, tmp_path / "copy")
     ResultsFolder(copy).manifest.unlink()
