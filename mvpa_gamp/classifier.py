@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .coupling import Answers, class_pairs, classify
+from .feature_scale import rescaled, rescaled_prior, scale_factor
 from .gamp import Design, EmResult, SolverSettings, fit_em, solve
 from .gamp.likelihoods import LIKELIHOODS, Likelihood
 from .gamp.moments import floored
@@ -130,16 +131,17 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         weights = self._weights(X, y, codes, sample_weight)
         labels = _pair_labels(codes, len(self.classes_))
         centered = self._is_centered(X)
+        factor = scale_factor(X)
         design = Design(
-            X, labels != 0, center="train" if centered else None, connectivity=self.connectivity,
-            **({} if weights is None else {"weights": weights}),
+            rescaled(X, factor), labels != 0, center="train" if centered else None,
+            connectivity=self.connectivity, **({} if weights is None else {"weights": weights}),
         )  # fmt: skip
         if not design.row_energy().any(axis=0).all():
             raise ValueError(
                 "No feature of X varies, so nothing tells the classes apart. Check how X was built or masked."
             )
         self._center_ = _training_means(X, design.train, weights) if centered else None
-        self._keep(self._tuned(design, labels, likelihood, settings))
+        self._keep(self._tuned(design, labels, likelihood, settings, factor), factor)
         return self
 
     def decision_function(self, X: Any) -> NDArray:
@@ -230,8 +232,11 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"center must be True, False or 'auto', got {wanted!r}.")
         return bool(wanted)
 
-    def _tuned(self, design: Design, labels: NDArray, likelihood: Any, settings: SolverSettings) -> EmResult:
-        prior = self._start(design, labels, likelihood)
+    def _tuned(
+        self, design: Design, labels: NDArray, likelihood: Any, settings: SolverSettings, factor: float
+    ) -> EmResult:
+        """The fit to X times ``factor``, in the units of that."""
+        prior = self._start(design, labels, likelihood, factor)
         if not self.em:
             return EmResult(solve(design, labels, likelihood, prior, settings), likelihood, prior, {})
         return fit_em(
@@ -244,22 +249,24 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             learn_likelihood=self.learn_likelihood,
         )
 
-    def _start(self, design: Design, labels: NDArray, likelihood: Any) -> Any:
+    def _start(self, design: Design, labels: NDArray, likelihood: Any, factor: float) -> Any:
         if isinstance(self.prior, Prior):
-            return self.prior
+            return rescaled_prior(self.prior, 1 / factor)
         if not isinstance(self.prior, str):
             raise ValueError(
                 f"prior must be a name or a prior object of mvpa_gamp.gamp, got {type(self.prior).__name__}."
             )
         return start(self.prior, design, labels, likelihood, self.mode)
 
-    def _keep(self, tuned: EmResult) -> None:
+    def _keep(self, tuned: EmResult, factor: float) -> None:
+        """Keep a fit to X times ``factor`` in the units of X."""
         result = tuned.result
         names = self.classes_.tolist()
         self.pairs_ = [(names[i], names[j]) for i, j in class_pairs(len(names))]
-        self.likelihood_, self.prior_ = tuned.likelihood, tuned.prior
-        self.coef_ = np.ascontiguousarray(result.coef.T)
-        self.coef_std_ = np.sqrt(result.coef_var).T
+        self.likelihood_ = tuned.likelihood
+        self.prior_ = rescaled_prior(tuned.prior, factor)
+        self.coef_ = rescaled(np.ascontiguousarray(result.coef.T), factor)
+        self.coef_std_ = rescaled(np.sqrt(result.coef_var).T, factor)
         self.intercept_ = result.plain_intercept
         inclusion = result.coef != 0 if self.mode == "max-sum" else tuned.inclusion()
         self.inclusion_prob_ = _one_or_all(inclusion.T.astype(float))
@@ -269,7 +276,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         self.converged_ = bool(np.all(result.converged))
         self.hyperparameters_ = {
             f"{part}.{name}": np.squeeze(value)[()]
-            for part, model in (("likelihood", tuned.likelihood), ("prior", tuned.prior))
+            for part, model in (("likelihood", self.likelihood_), ("prior", self.prior_))
             for name, value in parameters(model).items()
         }
         if not self.converged_:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..feature_scale import scale_factor
 from ..gamp.design import checked_matrix
 
 
@@ -16,14 +17,16 @@ class FoldInput(NamedTuple):
     Y: NDArray  # (M, B) float64: -1 or +1 on training rows, 0 elsewhere
     train: NDArray  # (M, B) bool
     runs: NDArray  # (M,)
+    factor: float = 1.0  # what gives X a usual scale, for methods that do not feel one
 
 
 def check_fold_input(X: Any, y: Any, train: Any, runs: Any) -> FoldInput:
     """Check what ``fit_folds`` was given, or raise a ValueError that says what to change.
 
-    X is (M, N), dense or scipy.sparse, and finite; y is (M,) or (M, B) with -1/+1 on training rows;
-    train is a boolean (M, B) matrix whose columns each hold both classes; runs is (M,). Labels on rows
-    outside training are replaced by 0 before anything looks at them, so they may be NaN.
+    X is (M, N), dense or scipy.sparse, finite, and of a scale that float32 can hold; y is (M,) or (M, B)
+    with -1/+1 on training rows; train is a boolean (M, B) matrix whose columns each hold both classes; runs
+    is (M,). Labels on rows outside training are replaced by 0 before anything looks at them, so they may be
+    NaN.
 
     >>> import numpy as np
     >>> from mvpa_gamp.methods import check_fold_input
@@ -36,7 +39,7 @@ def check_fold_input(X: Any, y: Any, train: Any, runs: Any) -> FoldInput:
     n_rows = matrix.shape[0]
     train = _check_train(train, n_rows)
     Y = _check_labels(y, train)
-    return FoldInput(matrix, Y, train, _check_runs(runs, n_rows))
+    return FoldInput(matrix, Y, train, _check_runs(runs, n_rows), scale_factor(matrix))
 
 
 def _check_train(train: Any, n_rows: int) -> NDArray:

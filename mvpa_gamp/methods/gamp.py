@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..feature_scale import rescaled, rescaled_prior
 from ..gamp import Design, EmResult, Hinge, Logistic, Probit, SolverSettings, fit_em
 from ..gamp.moments import floored
 from ..gamp.neighbours import check_neighbours
@@ -103,7 +104,8 @@ class GampMethod:
         multiply them.
         """
         began = time.perf_counter()
-        X, Y, train, _ = check_fold_input(X, y, train, runs)
+        X, Y, train, _, factor = check_fold_input(X, y, train, runs)
+        X = rescaled(X, factor)
         graph, counts = self._graph(connectivity), self._counts(Y, weights)
         design = Design(X, train, center="train", connectivity=graph, weights=counts)
         prior = start(self.prior, design, Y, self.likelihood, self.settings.mode)
@@ -114,7 +116,7 @@ class GampMethod:
             searched = search.fit_folds(X, Y, train, runs)
             prior, learn["learn_prior"] = replace(prior, rate=searched.parameters["lambda"]), ()
         tuned = fit_em(design, Y, self.likelihood, prior, self.settings, **learn)
-        return self._fold_fits(tuned, time.perf_counter() - began)
+        return self._fold_fits(tuned, time.perf_counter() - began, factor)
 
     def _counts(self, Y: NDArray, weights: Any) -> Any:
         """How often each row counts: the weights given, times those of its class."""
@@ -142,21 +144,22 @@ class GampMethod:
             )
         return connectivity
 
-    def _fold_fits(self, tuned: EmResult, seconds: float) -> FoldFits:
+    def _fold_fits(self, tuned: EmResult, seconds: float, factor: float) -> FoldFits:
+        """The fits in the units of the X that was given; ``factor`` is what it was multiplied by."""
         result = tuned.result
         inclusion = tuned.inclusion() if self.has_posterior else None
         return FoldFits(
-            coef=result.coef,
+            coef=rescaled(result.coef, factor),
             intercept=result.plain_intercept,
             support=result.coef != 0 if inclusion is None else inclusion > 0.5,
             status=tuple(str(sentence) for sentence in result.status),
             converged=result.converged,
             n_iter=result.n_iter,
             seconds=seconds,
-            parameters=self._parameters(tuned),
+            parameters=self._parameters(replace(tuned, prior=rescaled_prior(tuned.prior, factor))),
             decision=result.z,
             proba=tuned.likelihood.predict_proba(result.z, floored(result.tau_z)),
-            coef_std=np.sqrt(result.coef_var) if self.has_posterior else None,
+            coef_std=rescaled(np.sqrt(result.coef_var), factor) if self.has_posterior else None,
             inclusion=inclusion,
         )
 

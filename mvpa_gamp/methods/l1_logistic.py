@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from ..feature_scale import rescaled
 from .class_weights import ClassWeight, check_class_weight, row_weights
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input
@@ -84,6 +85,7 @@ class L1LogisticCV:
         """Fit one classifier per column of ``train``; see ``Method.fit_folds``."""
         start = perf_counter()
         data = check_fold_input(X, y, train, runs)
+        data = data._replace(X=rescaled(data.X, data.factor))
         plan = nested_plan(data.Y, data.runs)
         weights = row_weights(plan.labels.T, self.class_weight).T
         labels = plan.labels * weights
@@ -92,7 +94,7 @@ class L1LogisticCV:
         choice = choose(plan, np.stack([fits.decision for fits in path]), weights)
         lam = lambdas[choice.candidate, plan.outer]
         fits = self._refine(data.X, labels[plan.outer], plan, path, lam, choice)
-        coef = fits.coef.toarray().T
+        coef = rescaled(fits.coef.toarray().T, data.factor)
         return FoldFits(
             coef=coef,
             intercept=fits.intercept,
@@ -101,7 +103,7 @@ class L1LogisticCV:
             converged=fits.gap <= self.tol,
             n_iter=fits.n_iter,
             seconds=perf_counter() - start,
-            parameters={"lambda": lam, "inner_error": choice.error, "duality_gap": fits.gap},
+            parameters={"lambda": lam / data.factor, "inner_error": choice.error, "duality_gap": fits.gap},
             decision=fits.decision.T,
             proba=expit(fits.decision.T),
         )
