@@ -43,9 +43,12 @@ class FolderLock:
         """Make the folder and its lock, or say who holds it."""
         path = self.folder.lock
         mine = Holder(os.getpid(), socket.gethostname(), _born(os.getpid()) or "", _now(), self.owner)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise write_error(path, error) from error
         while True:
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
                 with path.open("x", encoding="utf-8") as stream:
                     self._taken = True
                     stream.write(json.dumps(mine._asdict()))
