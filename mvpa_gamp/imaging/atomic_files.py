@@ -55,8 +55,7 @@ def write_error(path: Path, error: OSError) -> WriteError:
     else:
         reason, advice = error.strerror or str(error), "See to it that it can be"
     return WriteError(
-        f"{path} cannot be written: {reason}. {advice} and write it again; a command goes on with "
-        "--resume."
+        f"{path} cannot be written: {reason}. {advice} and write it again; a command goes on with --resume."
     )
 
 

@@ -80,9 +80,12 @@ def _average(subject: str, method: str, rows: Sequence[Row]) -> dict[str, Any]:
     return out
 
 
-def join_timings(summary: Iterable[Row], timings: Iterable[Row]) -> list[dict[str, Any]]:
+def join_timings(summary: Sequence[Row], timings: Iterable[Row]) -> list[dict[str, Any]]:
     """Summary rows with their ``seconds``; a KeyError where the two tables are of different cells."""
     seconds = {tuple(row[key] for key in _KEYS): row["seconds"] for row in timings}
+    keys = [tuple(row[key] for key in _KEYS) for row in summary]
+    if lost := [key for key in keys if key not in seconds and AVERAGE not in key]:
+        raise KeyError(f"no run time of {lost[0]}")
     out = [{**row, "seconds": seconds.pop(tuple(row[key] for key in _KEYS), None)} for row in summary]
     if seconds:
         raise KeyError(f"run times of {next(iter(seconds))}")
