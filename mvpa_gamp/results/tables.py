@@ -84,7 +84,9 @@ def join_timings(summary: Sequence[Row], timings: Iterable[Row]) -> list[dict[st
     """Summary rows with their ``seconds``; a KeyError where the two tables are of different cells."""
     seconds = {tuple(row[key] for key in _KEYS): row["seconds"] for row in timings}
     keys = [tuple(row[key] for key in _KEYS) for row in summary]
-    if lost := [key for key in keys if key not in seconds and AVERAGE not in key]:
+    timed = {(key[0], key[3]) for key, value in seconds.items() if value == value}  # not NaN: there is a mean
+    lost = [key for key in keys if key not in seconds]
+    if lost := [key for key in lost if AVERAGE not in key or (key[0], key[3]) in timed]:
         raise KeyError(f"no run time of {lost[0]}")
     out = [{**row, "seconds": seconds.pop(tuple(row[key] for key in _KEYS), None)} for row in summary]
     if seconds:

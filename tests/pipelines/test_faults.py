@@ -87,6 +87,16 @@ def test_damaged_settings_are_given_again(small, tiny, tmp_path, capsys):
     assert ResultsFolder(copy).manifest.read_bytes() == ResultsFolder(small).manifest.read_bytes()
 
 
+def test_run_times_cut_at_the_end_of_a_line(finished, tmp_path, capsys):
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    timings = ResultsFolder(copy).timings
+    lines = timings.read_text().splitlines(keepends=True)
+    for kept in (1, 3, len(lines) - 1):
+        timings.write_text("".join(lines[:kept]))
+        assert main(["--out", str(copy), "--reports-only"]) == 2
+        assert f"{timings} is damaged" in capsys.readouterr().err
+
+
 def test_an_edited_description_is_kept_and_told(small, tmp_path, capsys):
     copy = shutil.copytree(small, tmp_path / "copy")
     description = ResultsFolder(copy).description
