@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mvpa_gamp.results.tables import AVERAGE, OF_SELECTIONS, Row, selects
+from mvpa_gamp.results.tables import AVERAGE, OF_SELECTIONS, Row, selects, with_accuracy
 
 _LONGEST_NAME = 48  # characters of a comparison in print
 
@@ -33,7 +33,7 @@ def seconds_text(value: float) -> str:
 
 
 MEASURES = (
-    Measure("Error rate (%)", "error_percent", lambda v: f"{v:.1f}", min),
+    Measure("Accuracy (%)", "accuracy_percent", lambda v: f"{v:.1f}", max),
     Measure("Selected voxels", "voxels", lambda v: f"{v:.0f}" if v >= 10 else f"{v:.1f}", min),
     Measure("Sparsity (%)", "sparsity_percent", significant, min),
     Measure("Consistency (%)", "consistency_percent", lambda v: f"{v:.0f}", max),
@@ -63,7 +63,7 @@ def pair_lines(
     lines = []
     first = _room((*names, *(row["comparison"] for row in rows)), at_least=19)
     if header:
-        measures = f"{'Error %':>12}{'Voxels (%)':>15}{'Consist. %':>11}{'Time s':>8}"
+        measures = f"{'Accuracy %':>13}{'Voxels (%)':>14}{'Shared %':>11}{'Time s':>8}"
         lines.append(f"{'Comparison':<{first + 1}}{'Method':<18}{measures}")
     for i, row in enumerate(rows):
         name = row["comparison"] if i == 0 else ""
@@ -76,10 +76,11 @@ def _measures_text(row: Row) -> str:
     """The four measures of one row, or the sentence that says why there are none."""
     if row["status"] != "ok":
         return f"  {row['status']}"
-    error, voxels, sparsity, consistency, seconds = (show(m, measured(m, row)) for m in MEASURES)
-    spread = row["error_se_percent"]
-    error += f" ± {spread:.1f}" if not math.isnan(spread) else ""
-    return f"{error:>12}{f'{voxels} ({sparsity})':>15}{consistency:>11}{seconds:>8}"
+    row = with_accuracy(row)
+    accuracy, voxels, sparsity, consistency, seconds = (show(m, measured(m, row)) for m in MEASURES)
+    spread = row["accuracy_se_percent"]
+    accuracy += f" ± {spread:.1f}" if not math.isnan(spread) else ""
+    return f"{accuracy:>13}{f'{voxels} ({sparsity})':>14}{consistency:>11}{seconds:>8}"
 
 
 def paper_table(rows: Sequence[Row], labels: Mapping[str, str], width: int) -> str:

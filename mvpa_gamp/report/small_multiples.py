@@ -1,12 +1,12 @@
-"""Small multiples, a panel per comparison, under one legend of the methods."""
+"""Figures of all comparisons under one legend of the methods: a panel each, or a line each in one panel."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mvpa_gamp.report.style import INK, colour, marker
+from mvpa_gamp.report.style import INK, RULE, colour_of, marker_of
 from mvpa_gamp.results.reader import Results
 
 COLUMNS = 3  # panels per line
@@ -36,10 +36,35 @@ def label_left(axes: Sequence[Axes], text: str) -> None:
 def legend(figure: Figure, results: Results) -> None:
     """One legend above all panels, in as many columns as the figure has room for."""
     handles = [
-        Line2D([], [], color=colour(i), marker=marker(i), ms=5, lw=1.2, label=label)
-        for i, label in enumerate(results.labels.values())
+        Line2D([], [], color=colour_of(method), marker=marker_of(method), ms=5, lw=1.2, label=label)
+        for method, label in results.labels.items()
     ]
     line, letter = _LEGEND_INCHES
     entry = line + letter * max(len(label) for label in results.labels.values())
     columns = max(1, min(5, len(handles), int(figure.get_figwidth() / entry)))
     figure.legend(handles=handles, loc="outside upper left", ncols=columns, labelcolor=INK)
+
+
+def lines_of(results: Results) -> Iterator[tuple[float, str, str, str]]:
+    """Height, label, contrast and method of every line of a :func:`forest`, from top to bottom."""
+    count = len(results.labels)
+    for at, task in enumerate(results.tasks):
+        for i, method in enumerate(results.labels):
+            yield at + (i + 0.5) / count - 0.5, task["label"], task["contrast"], method
+
+
+def forest(results: Results) -> tuple[Figure, Axes]:
+    """One panel in which every comparison has a band of lines, the first one at the top."""
+    count = len(results.tasks)
+    figure = Figure(figsize=(8.4, 1.1 + count * max(0.26, 0.15 * len(results.labels))), layout="constrained")
+    ax = figure.subplots()
+    ax.set_ylim(count - 0.5, -0.5)
+    ax.set_yticks(range(count), [task["label"] for task in results.tasks], color=INK)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.hlines(
+        [at + 0.5 for at in range(count - 1)], 0, 1, transform=ax.get_yaxis_transform(), color=RULE, lw=0.5
+    )
+    ax.grid(axis="x", color=RULE, lw=0.5)
+    ax.set_axisbelow(True)
+    return figure, ax

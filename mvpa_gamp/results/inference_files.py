@@ -125,7 +125,8 @@ def _write_family_wise(cell: Cell, fits: FoldFits, test: PermutationTest) -> Non
         f"voxels by the largest one in each of {test.null.size} permutations. 1.301 is p = 0.05."
     )
     path = cell.folder.statmap(cell.subject.name, cell.task.name, entity(cell.method.name), "logpfwe")
-    write_map(path, -np.log10(p), cell.subject.mask_img, _sidecar(cell, about))
+    display = cell.display("-log10 family-wise p", intent="log10 p value")
+    write_map(path, -np.log10(p), cell.subject.mask_img, _sidecar(cell, about), display)
 
 
 def _write_selection(cell: Cell, fits: FoldFits, check: PlantedCheck) -> dict[str, Any]:
@@ -137,7 +138,8 @@ def _write_selection(cell: Cell, fits: FoldFits, check: PlantedCheck) -> dict[st
         f"probabilities of the refit on all runs. {check.verdict}"
     )
     path = cell.folder.fdr_mask(cell.subject.name, cell.task.name, cell.method.name)
-    write_map(path, selected, cell.subject.mask_img, {**_sidecar(cell, about), "Type": "ROI"})
+    sidecar = {**_sidecar(cell, about), "Type": "ROI"}
+    write_map(path, selected, cell.subject.mask_img, sidecar, cell.display(f"selected at FDR {check.fdr:g}"))
     rows = [{"nominal_rate": check.fdr, **effect._asdict()} for effect in check.effects]
     write_tsv(cell.table("planted"), ("nominal_rate", *PlantedEffect._fields), rows)
     return {
