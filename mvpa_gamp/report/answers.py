@@ -92,9 +92,14 @@ def _test(results: Results, contrast: str, method: str) -> dict[str, float]:
 
 def _place(cluster: Mapping[str, str]) -> str:
     """Coordinates of a cluster's peak, and its region where one is known."""
-    at = " ".join(f"{number(cluster[f'peak_{axis}_mm']):.0f}".replace("-", "−") for axis in "xyz")
+    at = " ".join(whole(number(cluster[f"peak_{axis}_mm"])) for axis in "xyz")
     region = cluster.get("region", MISSING)
     return at if region in (MISSING, "") else f"{at} ({region})"
+
+
+def whole(value: float) -> str:
+    """A coordinate in whole mm, halves upwards as in the viewer."""
+    return str(math.floor(value + 0.5)).replace("-", "−")
 
 
 def sentence(found: Answer, fold_word: str) -> str:
@@ -172,9 +177,9 @@ def _test_words(found: Answer, results: Results) -> tuple[str, str]:
 
 def _voxel_words(found: Answer) -> tuple[str, str]:
     if found.voxels == 0:
-        return "none can be named", NOBODY.partition(": ")[2].capitalize()
+        return "none can be named", f"of {found.n_voxels:,}; the lines below say why"
     if found.voxels == found.n_voxels:
-        return "all", EVERYBODY
+        return "all", f"{found.n_voxels:,}; this method selects none"
     share = 100 * found.voxels / found.n_voxels
     return f"{found.voxels:,} selected", f"{significant(share)} % of {found.n_voxels:,}, fit to all data"
 

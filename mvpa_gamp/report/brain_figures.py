@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.report.answers import answering
+from mvpa_gamp.report.answers import answering, whole
 from mvpa_gamp.report.outlines import Outline, cell_outlines, draw_outline
 from mvpa_gamp.report.style import INK, QUIET, SHARES, WEIGHTS, Drawn, look, png_and_svg
 from mvpa_gamp.report.volumes import AXES, PLANES, SIDES, Backdrop, Volume, peak_of, read_backdrop
@@ -149,6 +149,7 @@ def _load(line: MapLine, backdrop: Backdrop, shown: Sequence[str]) -> LoadedLine
     maps = {stat: backdrop.read(line.paths[stat]).data for stat in shown}
     known = line.selected is not None and line.selected.is_file()
     selected = backdrop.read(line.selected).data > 0 if known and line.selected is not None else None
+    selected = None if selected is None or not selected.any() else selected  # nothing to fade the rest for
     outlines = [(each, each.inside(backdrop.read(each.path).data)) for each in line.outlines]
     return LoadedLine(line.label, maps, selected, outlines)
 
@@ -289,7 +290,7 @@ def _annotate(ax: Axes, sheet: Sheet, panel: Panel) -> None:
     axis, mean = panel.axis, sheet.backdrop.mean
     words = "largest value of all slices"
     if not panel.projection:
-        words = f"{AXES[axis]} = {(mean.affine @ [*sheet.peak, 1])[axis]:.0f} mm"
+        words = f"{AXES[axis]} = {whole((mean.affine @ [*sheet.peak, 1])[axis])} mm"
         if sheet.ring:
             across, up = np.delete(sheet.peak, axis)
             _draw_ring(ax, across, up, sheet.ring)

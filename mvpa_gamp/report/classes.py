@@ -52,8 +52,10 @@ def _title(results: Results) -> str:
     chance = "" if classes["chance"] is None else f" (chance {classes['chance']:.2g})"
     test = classes.get("permutation")
     sure = "" if not test else f", p = {test['pvalue']:.2g}"
-    name = classes["scoring"].replace("_", " ")
-    return f"All {len(classes['names'])} classes: {name} {score:.3f}{chance}{sure}"
+    name, count = classes["scoring"], len(classes["names"])
+    if name == "accuracy":
+        return f"All {count} classes: {100 * score:.1f} % correct (chance {100 / count:.0f} %{sure})"
+    return f"All {count} classes: {name.replace('_', ' ')} {score:.3f}{chance}{sure}"
 
 
 def _score_table(results: Results) -> str:

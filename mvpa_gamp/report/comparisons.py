@@ -81,6 +81,7 @@ def _block(
     if results.drawn is None or contrast in results.drawn:
         parts.append(viewer(results, subject, task, found.method))
         parts.append(_static_figure(results, subject, task, who))
+        parts.append(_glass_brain(results, subject, task, results.labels[found.method]))
     if mine:
         parts.append(details("Largest clusters of selected voxels", _cluster_table(results, mine)))
     parts += voxel_lists(results, subject, contrast)
@@ -113,6 +114,19 @@ def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who:
     image, drawing = (results.folder.figure(stem + ending) for ending in (".png", ".svg"))
     link = f" {file_link(drawing, results.folder.root, words='SVG')}" if results.linked else ""
     return figure(image, caption, f"Maps of {task['label']}{who}", link=link)
+
+
+def _glass_brain(results: Results, subject: str, task: Mapping[str, Any], label: str) -> str:
+    """The selected voxels in a glass brain, where there is one."""
+    path = results.folder.figure(f"sub-{subject}_contrast-{task['contrast']}_glass.png")
+    if not path.is_file():
+        return ""
+    caption = text(
+        f"Glass brain (MNI space): weights of the voxels that {label} selected, the largest along each line "
+        "of "
+        "sight. The left hemisphere is on the left."
+    )
+    return figure(path, caption, f"Glass brain of {task['label']}", "beside")
 
 
 def _outline_words(results: Results, subject: str, contrast: str) -> str:

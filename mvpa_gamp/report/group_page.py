@@ -17,6 +17,7 @@ from mvpa_gamp.imaging.samples import PHANTOM_BANNER
 from mvpa_gamp.report.answers import PREFERRED
 from mvpa_gamp.report.brain_figures import MapLine, map_figure
 from mvpa_gamp.report.frame import banner, document, header
+from mvpa_gamp.report.glass_brain import glass_figure
 from mvpa_gamp.report.group_words import (
     ACCURACY,
     ACCURACY_CAPTION,
@@ -44,6 +45,7 @@ from mvpa_gamp.report.style import INK, QUIET, RULE, colour_of, look, marker_of,
 from mvpa_gamp.results.files import number, read_json, read_tsv, write_text
 from mvpa_gamp.results.names import ResultsFolder
 
+_BESIDE = 12  # lines of a table that stands beside its figure
 _NOTES = 3  # shown at the top; more of them open on a click
 _SIMULATED = "At least one participant is simulated; nothing here is a finding about brains."
 _NARROWEST, _WIDEST = 5.6, 13.0  # inches
@@ -113,8 +115,19 @@ def build_group_page(root: Path) -> Path:
         lines = _map_lines(folder, group.study, contrast)
         drawn = map_figure(lines, folder.group_background, folder.group_mask, _banner(group))
         drawn.write(folder.figure(f"group_contrast-{contrast}_maps"))
+        for path in _glass_maps(group, contrast):
+            stem = folder.figure(f"group_contrast-{contrast}_glass")
+            glass_figure(path, False, _banner(group)).write(stem)
     parts = [make(group) for make in SECTIONS]
     return write_text(folder.page, document(_title(group), _header(group), parts, group.study["version"]))
+
+
+def _glass_maps(group: Group, contrast: str) -> list[Path]:
+    """The mean inclusion map of the first method that has one, in standard space."""
+    if not str(group.study.get("space", "")).startswith("MNI"):
+        return []
+    methods = [e["method"] for e in group.study["maps"] if (e["contrast"], e["stat"]) == (contrast, "pip")]
+    return [group.folder.group_map(contrast, f"{entity(method)}Mean", "pip") for method in methods[:1]]
 
 
 def _banner(group: Group) -> str | None:
@@ -158,7 +171,7 @@ def _answer_line(group: Group, row: dict[str, str]) -> str:
         "to "
         f"{said['highest']}; chance {said['chance']}); above chance in {said['significant']} (p ≤ "
         f"{group.study['alpha']:g}, {group.study['test']}); prevalence {said['prevalence']} "
-        f"({said['interval']})."
+        f"(95 % interval {said['interval']})."
     )
     spot = swatch(colour_of(row["method"]))
     return f'<p class="headline">{spot}<b>{text(row["comparison"])}</b>: {text(sentence)}</p>'
@@ -169,6 +182,8 @@ def accuracy_section(group: Group) -> str:
     best = max(group.summary, key=lambda row: number(row["accuracy_percent"]))
     said = f"Highest: {best['comparison']}, {words(best)['accuracy']}."
     parts = _accuracy_picture(group.folder) + _accuracy_table(group.study, group.summary)
+    few = len(group.summary) <= _BESIDE
+    parts = f'<div class="side-by-side">{parts}</div>' if few else parts
     return folded("group", "Accuracy", said, parts, unfolded=True)
 
 
@@ -292,6 +307,11 @@ def _map_parts(group: Group) -> list[str]:
         ]
         links = ", ".join(file_link(path, folder.root) for path in files)
         picture = figure(folder.figure(f"{stem}.png"), caption, f"Mean maps of {label}")
+        glass = folder.figure(f"{stem.removesuffix('maps')}glass.png")
+        seen = text(
+            "Glass brain (MNI space): mean inclusion probability, the largest along each line of sight."
+        )
+        picture += figure(glass, seen, f"Glass brain of {label}", "beside") if glass.is_file() else ""
         inside = (picture, details("Files", f'<p class="files">{links}</p>'))
         parts.append(
             block(f"maps-{contrast}", label, f"<h3>{text(label)}</h3>", *inside, unfolded=group.unfolded)

@@ -110,7 +110,8 @@ def _tests(results: Results, rows: Rows) -> list[str]:
     parts += [paragraph(caution) for caution in cautions]
     for subject in _subjects_with(results, "permutations"):
         path = results.folder.figure(f"sub-{subject}_permutations.svg")
-        parts.append(figure(path, said, f"Accuracies with permuted labels, sub-{subject}"))
+        beside = "beside" if len(results.tasks) <= 2 else "wide"
+        parts.append(figure(path, said, f"Accuracies with permuted labels, sub-{subject}", beside))
     if results.inference["max_inclusion"]:
         parts.append(
             paragraph(
@@ -248,7 +249,8 @@ def _curves(results: Results, rows: Rows) -> list[str]:
     parts = ["<h3>How many runs are needed?</h3>"]
     for subject in _subjects_with(results, "learningcurve"):
         path = results.folder.figure(f"sub-{subject}_learningcurve.svg")
-        parts.append(figure(path, said, f"Learning curves, sub-{subject}"))
+        beside = "beside" if len(results.tasks) <= 2 else "wide"
+        parts.append(figure(path, said, f"Learning curves, sub-{subject}", beside))
     head = ("Comparison", "Method", "May the curve be extrapolated?")
     body = [_names(results, row) + cell(row["curve"], "name wrap") for row in rows if row["curve"] != MISSING]
     return [*parts, _table(head, body, "")]

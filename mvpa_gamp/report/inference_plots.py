@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from mvpa_gamp.report.small_multiples import COLUMNS, forest, grid, label_left, lines_of
+from mvpa_gamp.report.small_multiples import COLUMNS, forest, grid, label_left, lines_of, short
 from mvpa_gamp.report.style import INK, QUIET, RULE, colour_of, look, marker_of, svg
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.reader import Results
@@ -44,7 +44,7 @@ def _null_panels(
                 seen = number(observed[task["contrast"], method]["accuracy_percent"])
                 null = _column(results, subject, task["contrast"], method, "permutations", "accuracy")
                 draw_null(ax, 100 * null, seen, colour_of(method))
-        ax.set_title(task["label"], loc="left")
+        ax.set_title(short(task["label"]), loc="left")
         ax.set_yticks([])
     for ax in axes[-COLUMNS:]:
         ax.set_xlabel("accuracy (%)")
@@ -90,7 +90,7 @@ def learning_curves(results: Results, subject: str) -> bytes:
             for method in results.labels:
                 if "learningcurve" in results.inferred(subject, task["contrast"], method):
                     _draw_curve(ax, results, subject, task["contrast"], method)
-            ax.set_title(task["label"], loc="left")
+            ax.set_title(short(task["label"]), loc="left")
             ax.axhline(50, color=QUIET, lw=0.7, ls=(0, (4, 3)))
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
             ax.grid(axis="y", color=RULE, lw=0.5)

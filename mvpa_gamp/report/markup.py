@@ -103,7 +103,8 @@ def table(head: Sequence[str], body: Iterable[str], caption: str = "", kind: str
     head_rows = "".join(f"<tr>{row}</tr>" for row in head)
     body_rows = "\n".join(row if row.startswith("<tr") else f"<tr>{row}</tr>" for row in body)
     return (
-        f'<figure class="tabular"><div class="scroll" tabindex="0"><table{_class(kind)}>'
+        '<figure class="tabular"><div class="scroll" tabindex="0" role="region" aria-label="Table">'
+        f"<table{_class(kind)}>"
         f"<thead>{head_rows}</thead><tbody>\n{body_rows}\n</tbody></table></div>{below}</figure>"
     )
 

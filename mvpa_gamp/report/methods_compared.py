@@ -128,6 +128,8 @@ def _figures(results: Results, subject: str) -> str:
     first, second = (
         results.folder.figure(f"sub-{subject}_{name}.svg") for name in ("accuracies", "accuracy")
     )
+    if len(results.tasks) == 1:
+        return figure(first, accuracies, f"Accuracies by fold, sub-{subject}", "beside")
     one = figure(first, accuracies, f"Accuracies by fold, sub-{subject}")
     other = figure(second, trade, f"Accuracy against consistency, sub-{subject}")
     return f'<div class="side-by-side">{one}{other}</div>'

@@ -159,7 +159,8 @@
 
     panel([name, axis, across, up]) {
       const { shape, zooms } = this.view;
-      const width = shape[across] * zooms[across], height = shape[up] * zooms[up], scale = 720 / Math.max(width, height);
+      const width = shape[across] * zooms[across], height = shape[up] * zooms[up];
+      const scale = 720 / Math.max(...shape.map((count, side) => count * zooms[side]));
       const canvas = make("canvas", { tabindex: 0, role: "img", width: Math.round(width * scale), height: Math.round(height * scale) });
       const panel = { name, axis, across, up, canvas, box: make("div", { style: `flex: ${width} 1 0` }, canvas) };
       canvas.addEventListener("click", event => {
@@ -212,7 +213,7 @@
       let shown = 0;
       for (const value of this.values) if (this.size(value) > 0 && this.size(value) >= threshold) shown++;
       const sign = this.map.signed ? `|${this.map.name}|` : this.map.name;
-      this.level.textContent = `${sign} ≥ ${(threshold * this.map.top).toPrecision(2)}: ${shown.toLocaleString("en")} voxels`;
+      this.level.textContent = `${sign} ≥ ${(threshold * this.map.top).toPrecision(2)}: ${shown.toLocaleString("en")} voxel${shown === 1 ? "" : "s"}`;
       this.slider.setAttribute("aria-valuetext", this.level.textContent);
       for (const panel of this.panels) this.drawPanel(panel, threshold);
       this.describe();
@@ -271,7 +272,7 @@
       return this.view.affine[axis].reduce((sum, part, i) => sum + part * (i < 3 ? this.at[i] : 1), 0);
     }
 
-    where(axis) { return `${"xyz"[axis]} = ${this.millimetres(axis).toFixed(0).replace("-", "−")} mm`; }
+    where(axis) { return `${"xyz"[axis]} = ${String(Math.round(this.millimetres(axis))).replace("-", "−")} mm`; }
 
     describe() {
       const i = this.index(this.at), value = this.value(this.values[i]);

@@ -4,7 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.report import brain_figures, plots
+from mvpa_gamp.report.answers import answering
 from mvpa_gamp.report.cautions import cautions
 from mvpa_gamp.report.classes import classes_section, draw_classes
 from mvpa_gamp.report.cobidas import write_cobidas
@@ -12,6 +14,7 @@ from mvpa_gamp.report.comparisons import comparisons_section
 from mvpa_gamp.report.convergence import convergence_section
 from mvpa_gamp.report.for_the_paper import cobidas_section, methods_text_section
 from mvpa_gamp.report.frame import banner, document, header
+from mvpa_gamp.report.glass_brain import glass_figure, in_standard_space
 from mvpa_gamp.report.inference import draw_inference, inference_section
 from mvpa_gamp.report.markup import details
 from mvpa_gamp.report.methods_compared import methods_compared_section
@@ -63,7 +66,8 @@ def draw_figures(results: Results) -> None:
     if results.classes:
         draw_classes(results)
     for sub in results.subjects:
-        write_atomic(folder.figure(f"sub-{sub}_accuracy.svg"), plots.accuracy_and_stability(results, sub))
+        if len(results.tasks) > 1:
+            write_atomic(folder.figure(f"sub-{sub}_accuracy.svg"), plots.accuracy_and_stability(results, sub))
         write_atomic(folder.figure(f"sub-{sub}_accuracies.svg"), plots.fold_accuracies(results, sub))
         if results.has_folds:
             write_atomic(folder.figure(f"sub-{sub}_overlap.svg"), plots.overlap_matrices(results, sub))
@@ -75,6 +79,16 @@ def draw_figures(results: Results) -> None:
             if results.finished(sub, task["contrast"]):
                 stem = folder.figure(f"sub-{sub}_contrast-{task['contrast']}_maps")
                 brain_figures.comparison_maps(results, sub, task["contrast"]).write(stem)
+                _draw_glass_brain(results, sub, task["contrast"])
+
+
+def _draw_glass_brain(results: Results, subject: str, contrast: str) -> None:
+    """What the answering method selected, where coordinates are those of a standard brain."""
+    method, folder = answering(results, subject, contrast), results.folder
+    path = folder.statmap(subject, contrast, f"{entity(str(method))}Selected", "weight")
+    if in_standard_space(results.study["data"]) and path.is_file():
+        stem = folder.figure(f"sub-{subject}_contrast-{contrast}_glass")
+        glass_figure(path, True, results.banner).write(stem)
 
 
 def render(results: Results, title: str = "") -> str:

@@ -13,7 +13,7 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.report.small_multiples import COLUMNS, forest, grid, label_left, legend, lines_of
+from mvpa_gamp.report.small_multiples import COLUMNS, forest, grid, label_left, legend, lines_of, short
 from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour_of, look, marker_of, svg
 from mvpa_gamp.results.files import number
 from mvpa_gamp.results.names import ResultsFolder
@@ -71,7 +71,8 @@ def overlap_matrices(results: Results, subject: str) -> bytes:
     rows, columns = len(results.tasks), len(results.labels)
     with look():
         inches = max(0.55, min(1.5, 9.0 / rows))  # of a matrix
-        size = (inches * (1 + _GAP) * columns + 3.4, inches * (1 + _GAP) * rows + 1.0)
+        letters = max(len(short(task["label"])) for task in results.tasks)
+        size = (inches * (1 + _GAP) * columns + 2.0 + 0.085 * letters, inches * (1 + _GAP) * rows + 1.0)
         figure = Figure(figsize=size, layout="constrained")
         ax = figure.subplots()
         image = None
@@ -85,7 +86,7 @@ def overlap_matrices(results: Results, subject: str) -> bytes:
         ax.set_ylim(rows * step, -side * _GAP)
         ax.set_aspect("equal")
         ax.set_xticks(np.arange(columns) * step + side / 2, list(results.labels.values()))
-        ax.set_yticks(np.arange(rows) * step + side / 2, [task["label"] for task in results.tasks])
+        ax.set_yticks(np.arange(rows) * step + side / 2, [short(task["label"]) for task in results.tasks])
         ax.tick_params(length=0, labeltop=True, labelbottom=False, colors=INK)
         ax.spines[:].set_visible(False)
         if image is not None:
@@ -162,7 +163,7 @@ def precision_recall(results: Results, subject: str) -> bytes:
                 if results.row(subject, task["contrast"], method)["status"] == "ok":
                     recall, precision = _ranking(results, subject, task["contrast"], method)
                     ax.step(recall, precision, where="pre", lw=1.3, color=colour_of(method))
-            ax.set_title(task["label"], loc="left")
+            ax.set_title(short(task["label"]), loc="left")
             ax.set_xlim(-0.02, 1.02)
             ax.set_ylim(-0.02, 1.04)
             ax.grid(color=RULE, lw=0.5)

@@ -48,6 +48,7 @@ def show(measure: Measure, value: Any) -> str:
 
 def measured(measure: Measure, row: Row) -> float | None:
     """The number of a row that may be shown: no consistency where the method does not select."""
+    row = with_accuracy(row)
     if measure.column in OF_SELECTIONS and not selects(row):
         return None
     return row.get(measure.column)

@@ -10,6 +10,7 @@ from mvpa_gamp.report.style import INK, RULE, colour_of, marker_of
 from mvpa_gamp.results.reader import Results
 
 COLUMNS = 3  # panels per line
+_LONGEST = 40  # letters of a label in a figure
 _NARROWEST = 5.6  # inches: room for a legend above a single panel
 _LEGEND_INCHES = 0.6, 0.085  # width of an entry: its line, and each letter
 
@@ -45,6 +46,11 @@ def legend(figure: Figure, results: Results) -> None:
     figure.legend(handles=handles, loc="outside upper left", ncols=columns, labelcolor=INK)
 
 
+def short(label: str) -> str:
+    """A label that leaves room for what it labels."""
+    return label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…"
+
+
 def lines_of(results: Results) -> Iterator[tuple[float, str, str, str]]:
     """Height, label, contrast and method of every line of a :func:`forest`, from top to bottom."""
     count = len(results.labels)
@@ -56,10 +62,10 @@ def lines_of(results: Results) -> Iterator[tuple[float, str, str, str]]:
 def forest(results: Results) -> tuple[Figure, Axes]:
     """One panel in which every comparison has a band of lines, the first one at the top."""
     count = len(results.tasks)
-    figure = Figure(figsize=(8.4, 1.1 + count * max(0.26, 0.15 * len(results.labels))), layout="constrained")
+    figure = Figure(figsize=(7.4, 1.25 + count * max(0.26, 0.15 * len(results.labels))), layout="constrained")
     ax = figure.subplots()
     ax.set_ylim(count - 0.5, -0.5)
-    ax.set_yticks(range(count), [task["label"] for task in results.tasks], color=INK)
+    ax.set_yticks(range(count), [short(task["label"]) for task in results.tasks], color=INK)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.hlines(

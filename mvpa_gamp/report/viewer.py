@@ -38,13 +38,15 @@ def viewer(results: Results, subject: str, task: Mapping[str, Any], method: str)
     """The place of a viewer, with its volumes; empty (the static figure stays) until the script opens it."""
     backdrop = _backdrop(results, subject)
     stats = results.stats(subject, task["contrast"], method)
+    mask = results.folder.selected_mask(subject, task["contrast"], method)
+    selected = backdrop.read(mask).data > 0 if mask.is_file() else None
     known = [stat for stat in _MAPS if stat in stats and (stat != "pattern" or _has_room(results, backdrop))]
     volumes = {
         stat: backdrop.read(results.folder.statmap(subject, task["contrast"], entity(method), stat)).data
         for stat in known
     }
-    mask = results.folder.selected_mask(subject, task["contrast"], method)
-    selected = backdrop.read(mask).data > 0 if mask.is_file() else None
+    if selected is not None and not selected.any():  # nothing is faded, and the pattern leads
+        selected, known = None, sorted(known, key=lambda stat: stat != "pattern")
     view = {
         "ground": f"ground-{subject}",
         "shape": backdrop.mean.data.shape,
@@ -53,7 +55,7 @@ def viewer(results: Results, subject: str, task: Mapping[str, Any], method: str)
         "at": peak_of(volumes[known[0]]),
         "positive": task["positive"],
         "negative": task["negative"],
-        "maps": [_map(stat, volume) for stat, volume in volumes.items()],
+        "maps": [_map(stat, volumes[stat]) for stat in known],
         "selected": None if selected is None else mosaic(np.where(selected, 255, 0)),
     }
     label = f"Viewer of {task['label']}, {results.labels[method]}"

@@ -85,12 +85,10 @@ def join_timings(summary: Iterable[Row], timings: Iterable[Row]) -> list[dict[st
 
 def with_accuracy(row: Row) -> dict[str, Any]:
     """The row with what the error rate says as an accuracy, where its table has no such columns."""
-    if row.get("error_percent") is None:
-        return dict(row)
     told = {
-        "accuracy_percent": 100 - float(row["error_percent"]),
-        "accuracy_se_percent": row["error_se_percent"],
-        "chance_percent": 100 - float(row["chance_error_percent"]),
+        "accuracy_percent": 100 - _number(row, "error_percent"),
+        "accuracy_se_percent": _number(row, "error_se_percent"),
+        "chance_percent": 100 - _number(row, "chance_error_percent"),
     }
     return {**told, **row}
 

@@ -1,130 +1,80 @@
-"""The page in a real browser, its policy in force and the network off: what a reader does with it works."""
+"""The page in a real browser, opened from disk without a network: what a reader does with it works."""
 
-import base64
-import hashlib
-import json
-import re
-import shutil
-import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import pytest
 
 from mvpa_gamp.haxby import main
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (Debian: apt install chromium)")
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--virtual-time-budget=20000",
-    "--window-size=1400,1000", "--dump-dom",
-)  # fmt: skip
+_spec = spec_from_file_location("chromium", Path(__file__).parents[1] / "chromium.py")
+chromium = sys.modules.setdefault("chromium", module_from_spec(_spec))
+_spec.loader.exec_module(chromium)
+
+pytestmark = pytest.mark.skipif(
+    chromium.PROGRAM is None, reason="no Chromium here (Debian: apt install chromium)"
+)
 EVIL = (
     "<img/src=x/onerror=document.title='bad1'>",
-    '"><script>document.title="bad2"</script>',
+    "'><script>document.title='bad2'</script>",
     "</details>'&amp;3",
 )
-
-# What a reader does, as a script that the copy's policy allows by its hash beside the page's own.
-READER = """
-const found = {}, wait = ms => new Promise(done => setTimeout(done, ms));
-const shown = element => element.offsetParent !== null && getComputedStyle(element).visibility !== "hidden";
-const look = async () => {
-  found.title = document.title;
-  found.height = document.documentElement.scrollHeight;
-  found.blocks = document.querySelectorAll("details.block").length;
-  found.started = document.querySelectorAll("figure.viewer[data-started]").length;
-  const link = document.querySelector("nav ul ul a");
-  if (link) { link.click(); await wait(500); found.opened = document.querySelector("details.block").open; }
+READY = """(async () => {
+  const wait = () => new Promise(done => setTimeout(done, 20));
   document.querySelectorAll("details").forEach(part => { part.open = true; });
-  await wait(1500);
-  const images = [...document.images];
-  images.forEach(image => { image.loading = "eager"; });
-  await Promise.all(images.map(image => image.decode().catch(() => 0)));
-  found.broken = images.filter(image => !image.complete || !image.naturalWidth).length;
-  found.images = images.length;
-
+  document.querySelectorAll("img").forEach(image => { image.loading = "eager"; });
+  for (let i = 0; i < 1000; i++) {
+    const texts = [...document.querySelectorAll("figure.viewer .readout")].map(each => each.textContent);
+    if (texts.length && texts.every(Boolean) && [...document.images].every(image => image.complete)) break;
+    await wait();
+  }
+  return [document.images.length, [...document.images].filter(image => !image.naturalWidth).length];
+})()"""
+VIEWER = """(() => {
   const viewer = document.querySelector("figure.viewer"), canvas = viewer.querySelector("canvas[tabindex]");
-  const slider = viewer.querySelector("input"), level = viewer.querySelector("output"), say = viewer.querySelector(".readout");
-  const seen = () => [level.textContent, canvas.toDataURL().length, say.textContent];
-  const levels = [];
-  for (const value of [0, 60, 100]) {
+  const slider = viewer.querySelector("input"), level = viewer.querySelector("output");
+  return [0, 60, 100].map(value => {
     slider.value = value;
     slider.dispatchEvent(new Event("input"));
-    levels.push([level.textContent, canvas.toDataURL()]);
-  }
-  found.levels = levels.map(([text]) => text);
-  found.drawn = new Set(levels.map(([, image]) => image)).size;
-  const before = say.textContent;
-  canvas.focus();
-  canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
-  found.moved = [before, say.textContent];
-  canvas.click();
-  found.clicked = say.textContent;
-  const menu = viewer.querySelector("select");
-  found.maps = [];
-  for (let i = 0; i < menu.options.length; i++) {
-    menu.value = i;
+    return [Number(level.textContent.match(/: ([\\d,]+) voxel/)[1].replace(",", "")), canvas.toDataURL()];
+  });
+})()"""
+MAPS = """(async () => {
+  const viewer = document.querySelector("figure.viewer"), menu = viewer.querySelector("select");
+  const said = [];
+  for (const option of menu.options) {
+    menu.value = option.value;
     menu.dispatchEvent(new Event("change"));
-    await wait(300);
-    found.maps.push(say.textContent);
+    const readout = viewer.querySelector(".readout"), shown = () => readout.textContent.includes(option.text);
+    for (let i = 0; i < 500 && !shown(); i++)
+      await new Promise(done => setTimeout(done, 20));
+    said.push(viewer.querySelector(".readout").textContent);
   }
-
-  const table = document.querySelector("table.sortable"), column = () =>
-    [...table.tBodies[0].rows].map(row => Number(row.cells[1].querySelector("data").value));
-  const heading = table.tHead.rows[0].cells[1];
-  heading.querySelector("button").click();
-  found.falling = [column(), heading.getAttribute("aria-sort")];
-  heading.querySelector("button").click();
-  found.rising = [column(), heading.getAttribute("aria-sort")];
-
-  const reachable = "a[href], button, input, select, summary, canvas[role], .scroll";
-  found.unreached = [...document.querySelectorAll(reachable)].filter(shown).filter(element => {
-    element.focus();
-    return document.activeElement !== element || element.tabIndex < 0;
-  }).map(element => element.outerHTML.slice(0, 80));
-  found.unnamed = [...document.querySelectorAll("button, input, select, canvas[role]")].filter(element =>
-    !(element.textContent.trim() || element.getAttribute("aria-label") || (element.labels && element.labels.length)))
-    .map(element => element.outerHTML.slice(0, 80));
-  document.querySelector("button.copy").click();
-  await wait(200);
-  found.copied = document.querySelector("button.copy").textContent;
-  found.handlers = [...document.querySelectorAll("*")].filter(element =>
-    [...element.attributes].some(attribute => attribute.name.startsWith("on"))).length;
-  found.scripts = document.scripts.length;
-  found.requests = performance.getEntriesByType("resource").map(entry => entry.name).filter(name => !name.startsWith("data:"));
-  found.after = document.title;
-};
-addEventListener("load", () => look().catch(error => { found.error = String(error.stack); }).then(() => {
-  const said = document.createElement("pre");
-  said.id = "found";
-  said.textContent = JSON.stringify(found);
-  document.body.append(said);
-}));
-"""
+  return said;
+})()"""
+SORT = """(() => {
+  const table = document.querySelector("table.sortable"), heading = table.tHead.rows[0].cells[1];
+  return [0, 1].map(() => {
+    heading.querySelector("button").click();
+    const values = [...table.tBodies[0].rows].map(row => Number(row.cells[1].querySelector("data").value));
+    return [heading.getAttribute("aria-sort"), values];
+  });
+})()"""
+UNREACHED = """
+[...document.querySelectorAll("a[href], button, input, select, summary, canvas[role], .scroll")]
+  .filter(element => element.offsetParent !== null && (element.focus(), document.activeElement !== element))
+  .map(element => element.outerHTML.slice(0, 90))"""
+UNNAMED = """[...document.querySelectorAll("button, input, select, canvas[role], .scroll")].filter(element =>
+  !(element.textContent.trim() || element.getAttribute("aria-label") || element.labels?.length))
+  .map(element => element.outerHTML.slice(0, 90))"""
 
 
-def browse(page, folder):
-    """The page's DOM after a reader was there, and what the browser complained about."""
-    command = [CHROMIUM, *FLAGS, f"--user-data-dir={folder / 'profile'}", page.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-
-
-def read_page(results, folder):
-    """What a reader of a copy of the page finds; the copy's policy knows the reader's script, nothing else."""
-    html = (results / "index.html").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(READER.encode()).digest()).decode()
-    html = html.replace("script-src '", f"script-src 'sha256-{digest}' '", 1)
-    copy = folder / "watched.html"
-    copy.write_text(html.replace("</body>", f"<script>{READER}</script></body>"), encoding="utf-8")
-    dom, complaints = browse(copy, folder)
-    found = re.search(r'<pre id="found">(.*?)</pre>', dom, flags=re.S)
-    assert found, complaints
-    said = json.loads(found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
-    assert "error" not in said, said["error"]
-    return said, complaints
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    started = chromium.Browser(tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()
 
 
 @pytest.fixture(scope="module")
@@ -137,38 +87,93 @@ def evil(make_tiny, tmp_path_factory):
 
 
 @pytest.mark.parametrize("which", ["finished", "phantom_results", "evil"])
-def test_a_reader_finds_that_everything_works(which, request, tmp_path):
-    found, complaints = read_page(request.getfixturevalue(which), tmp_path)
-    assert not complaints
-    many = found["blocks"] > 1
-    assert found["images"] and not found["broken"] and not found["requests"]
-    assert found["started"] == (0 if many else 1) and found["opened"]  # viewers start when they are opened
-    assert found["height"] < (6000 if many else 4500)
-    voxels = [int(text.split(": ")[1].split()[0].replace(",", "")) for text in found["levels"]]
-    assert voxels[0] > voxels[2] >= 1 and voxels == sorted(voxels, reverse=True)
-    assert found["drawn"] >= 2
-    assert found["moved"][0] != found["moved"][1] and " mm" in found["clicked"]
-    assert len(set(found["maps"])) == len(found["maps"]) >= 3
-    for name, up in (("falling", False), ("rising", True)):
-        values, said = found[name]
-        assert values == sorted(values, reverse=not up) and said == ("ascending" if up else "descending")
-    assert not found["unreached"] and not found["unnamed"]
-    assert found["copied"] == "Copied"
-    assert found["handlers"] == 0 and found["scripts"] == 2
-    assert found["after"] == found["title"] and "mvpa_gamp" in found["title"]
+def test_the_page_works_without_a_network(which, request, browser):
+    page = browser.open(request.getfixturevalue(which) / "index.html")
+    title = page.run("document.title")
+    many = page.run("document.querySelectorAll('details.block').length") > 1
+    assert page.run("document.documentElement.scrollHeight") < (6000 if many else 4500)
+    started = page.run("document.querySelectorAll('figure.viewer[data-started]').length")
+    assert started == (0 if many else 1)  # viewers start when they are opened
+    images, broken = page.run(READY)
+    assert images and not broken
+    levels = page.run(VIEWER)
+    voxels = [count for count, _ in levels]
+    assert voxels == sorted(voxels, reverse=True) and voxels[0] > voxels[2] >= 1
+    assert len({drawn for _, drawn in levels}) >= 2
+    maps = page.run(MAPS)
+    assert len(set(maps)) == len(maps) >= 3
+    for said, values in page.run(SORT):
+        assert values == sorted(values, reverse=said == "descending")
+    assert page.run("document.querySelectorAll('table.sortable th[aria-sort=ascending]').length") == 1
+    assert page.run(UNREACHED) == [] and page.run(UNNAMED) == []
+    attributes = "[...document.querySelectorAll('*')].flatMap(each => each.getAttributeNames())"
+    assert page.run(f"{attributes}.filter(name => name.startsWith('on'))") == []
+    assert page.run("document.scripts.length") == 1
+    assert page.run("document.title") == title and "mvpa_gamp" in title
+    assert page.requests == [] and page.complaints == []
 
 
-def test_the_browser_would_complain_about_a_request_or_an_error(tmp_path):
-    page = tmp_path / "bad.html"
-    page.write_text('<body><img src="https://example.org/x.png"><script>nothing.here()</script></body>')
-    assert len(browse(page, tmp_path)[1]) >= 1
+def test_the_keyboard_alone_opens_a_comparison_and_moves_in_the_brain(finished, browser):
+    page = browser.open(finished / "index.html")
+    tag = "document.activeElement.tagName + ' ' + document.activeElement.textContent"
+    walked = []
+    for _ in range(150):
+        page.press("Tab")
+        walked.append(page.run(tag))
+        if walked[-1].startswith("SUMMARY") and "vs" in walked[-1]:
+            break
+    assert walked[0].startswith("A To the results")  # past the navigation
+    assert any(each.startswith("A ") and "vs" in each for each in walked)
+    page.press("Enter")
+    opened = "document.querySelector('details.block').open"
+    assert page.run(opened)
+    page.run(READY)
+    page.run("document.querySelector('figure.viewer canvas[tabindex]').focus()")
+    readout = "document.querySelector('figure.viewer .readout').textContent"
+    places = [page.run(readout)]
+    for key in ("ArrowRight", "PageUp"):
+        page.press(key)
+        places.append(page.run(readout))
+    assert len(set(places)) == 3
 
 
-def test_the_policy_stops_a_script_that_got_into_the_page(finished, tmp_path):
+def test_a_link_opens_what_it_leads_to_and_text_can_be_copied(finished, browser):
+    page = browser.open(finished / "index.html")
+    assert not page.run("document.querySelector('details.block').open")
+    page.run("document.querySelector('table.matrix td a').click()")
+    count = "document.querySelectorAll('details.block[open]').length"
+    assert page.run(f"new Promise(done => setTimeout(() => done({count}), 300))") == 1
+    page.run("document.querySelector('#methods > details').open = true")
+    copied = """new Promise(done => {
+      const button = document.querySelector('#methods button.copy');
+      new MutationObserver(() => done(button.textContent)).observe(button, { childList: true });
+      button.click();
+    })"""
+    assert page.run(copied) == "Copied"
+
+
+@pytest.mark.parametrize("width", [390, 768])
+def test_a_narrow_screen_needs_no_scrolling_sideways(finished, browser, width):
+    page = browser.open(finished / "index.html")
+    asked = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.ask("Emulation.setDeviceMetricsOverride", page.session, **asked)
+    page.run(READY)
+    assert page.run("document.documentElement.scrollWidth") <= width
+
+
+def test_a_request_and_an_error_would_be_seen(browser, tmp_path):
+    path = tmp_path / "bad.html"
+    path.write_text('<body><img src="https://example.org/x.png"><script>nothing.here()</script></body>')
+    page = browser.open(path)
+    assert page.requests == ["https://example.org/x.png"]
+    assert any("nothing is not defined" in said for said in page.complaints)
+
+
+def test_the_policy_stops_a_script_that_got_into_the_page(finished, browser, tmp_path):
     html = (finished / "index.html").read_text(encoding="utf-8")
-    page = tmp_path / "broken.html"
-    page.write_text(
-        html.replace("</main>", "<script>document.title = 'bad'</script></main>"), encoding="utf-8"
-    )
-    dom, complaints = browse(page, tmp_path)
-    assert complaints and "<title>bad" not in dom
+    path = tmp_path / "broken.html"
+    added = "<script>document.title = 'bad'</script><img src='https://example.org/x.png'></main>"
+    path.write_text(html.replace("</main>", added), encoding="utf-8")
+    page = browser.open(path)
+    assert page.run("document.title") != "bad"
+    assert len(page.complaints) >= 2
