@@ -194,7 +194,7 @@ def _place_words(found: Answer, results: Results) -> tuple[str, str]:
     if not found.peaks or found.voxels == found.n_voxels:
         return "see the maps", "no clusters of selected voxels"
     others = f"then {'; '.join(found.peaks[1:])}; " if len(found.peaks) > 1 else ""
-    return found.peaks[0], f"{others}peaks of the largest clusters, x y z in mm, space: {_space(results)}"
+    return f"{found.peaks[0]} mm", f"{others}peaks (x y z) of the largest clusters, space: {_space(results)}"
 
 
 def _space(results: Results) -> str:

@@ -22,7 +22,7 @@ from mvpa_gamp.report.markup import (
 )
 from mvpa_gamp.report.overview import anchor, answers
 from mvpa_gamp.report.style import colour_of
-from mvpa_gamp.report.viewer import viewer
+from mvpa_gamp.report.viewer import thumbnail, viewer
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 
@@ -86,9 +86,9 @@ def _block(
         parts.append(details("Largest clusters of selected voxels", _cluster_table(results, mine)))
     parts += voxel_lists(results, subject, contrast)
     parts.append(details("Files of this comparison", _file_table(results, subject, contrast)))
-    return block(
-        place, name, _head(name, said, found.method, results.labels[found.method]), *parts, unfolded=unfolded
-    )
+    shown = thumbnail(results, subject, contrast, found.method) if len(results.tasks) > 1 else ""
+    head = shown + _head(name, said, found.method, results.labels[found.method])
+    return block(place, name, head, *parts, unfolded=unfolded)
 
 
 def _head(name: str, said: str, method: str = "", label: str = "") -> str:

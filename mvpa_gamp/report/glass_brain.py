@@ -61,8 +61,9 @@ def _draw_view(ax: Axes, volume: Volume, through: int, scale: Normalize, colours
     shown, values = projected(volume, through)
     size = float(np.delete(volume.zooms, through).mean()) * _INCHES_PER_MM * 72
     order = np.argsort(np.abs(values))  # the largest on top
-    dots = {"s": max(_SMALLEST, size) ** 2, "marker": "s", "lw": 0}
-    ax.scatter(shown[order, 0], shown[order, 1], c=values[order], cmap=colours, norm=scale, **dots)
+    spot = max(_SMALLEST, size) ** 2
+    across, up = shown[order].T
+    ax.scatter(across, up, c=values[order], cmap=colours, norm=scale, s=spot, marker="s", lw=0)
     ax.axis("off")
 
 

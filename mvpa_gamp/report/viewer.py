@@ -29,6 +29,8 @@ _MAPS = {
     "selfreq": ("selection frequency", 1),
 }
 _SIGNED = ("weight", "pattern")
+_THUMB = 48  # pixels
+_SHADOW = (0.55, 0.6, 0.64, 0.35)  # red, green, blue and opacity: seen on light and on dark pages
 # Voxels of all viewers of a page together, about a byte each; above, dense patterns are left to the files, so
 # that the page of 28 comparisons stays below 15 MB.
 _BUDGET = 6_000_000
@@ -64,6 +66,30 @@ def viewer(results: Results, subject: str, task: Mapping[str, Any], method: str)
         f'<figure class="viewer" data-label="{text(label)}" data-view="{text(json.dumps(view))}">'
         f'<p class="quiet">The viewer needs JavaScript; the figure below does not.</p>{banner}</figure>'
     )
+
+
+def thumbnail(results: Results, subject: str, contrast: str, method: str) -> str:
+    """The selected voxels from above on the outline of the analysed ones: where, at a glance."""
+    backdrop = _backdrop(results, subject)
+    path = results.folder.statmap(subject, contrast, f"{entity(method)}Selected", "weight")
+    if not path.is_file():
+        return ""
+    weights = backdrop.read(path).data
+    axis = int(np.argmin(weights.shape)) if min(weights.shape) == 1 else 2
+    deepest = np.expand_dims(np.abs(weights).argmax(axis=axis), axis)
+    seen = np.take_along_axis(weights, deepest, axis=axis).squeeze(axis)
+    top = float(np.abs(seen).max()) or 1.0
+    picture = np.where(seen[..., None] != 0, WEIGHTS(0.5 + 0.5 * seen / top), 0.0)
+    shadow = backdrop.analysed.any(axis=axis) & (seen == 0)
+    picture[shadow] = _SHADOW
+    width, height = np.delete(backdrop.mean.zooms, axis) * seen.shape
+    size = (max(1, round(_THUMB * width / height)), _THUMB)
+    pixels = Image.fromarray(np.rint(255 * picture.transpose(1, 0, 2)[::-1]).astype(np.uint8), "RGBA")
+    buffer = io.BytesIO()
+    pixels.resize(size, Image.Resampling.NEAREST).save(buffer, format="PNG", optimize=True)
+    source = data_url(buffer.getvalue(), "image/png")
+    words = f'alt="Selected voxels from above" width="{size[0]}" height="{_THUMB}"'
+    return f'<img class="thumb" src="{source}" {words}>'
 
 
 def _has_room(results: Results, backdrop: Backdrop) -> bool:
