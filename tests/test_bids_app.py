@@ -531,3 +531,35 @@ def test_folders_that_are_not_ours_or_not_there(bids_tree, tmp_path, capsys):
     refused(participant(bids_tree, tmp_path / "photos", *QUICK), capsys, "OUT", "holds other files")
     refused(group(bids_tree, tmp_path / "out"), capsys, "Run the participant level first")
     refused(group(bids_tree, tmp_path / "out", "--alpha", "2"), capsys, "--alpha")
+
+
+def test_two_sessions_two_tasks_single_trials(make_bids_tree, tmp_path):
+    """Trials of two tasks, one session held out at a time; predictions tell which event they are of."""
+    tree = make_bids_tree(tmp_path / "ds", ("02",), shape=(6, 7, 6), n_runs=4)
+    for path in sorted(tree.root.rglob("*task-objectviewing*")):
+        shutil.copy(path, path.with_name(path.name.replace("objectviewing", "localizer")))
+    asked = ("--task", "objectviewing", "--task", "localizer", "--samples", "trial", "--cv", "session")
+    contrasts = ("--contrasts", "face:house", "face:cat", "--methods", "gamp-bg-pr", "--quiet")
+    out = tmp_path / "out"
+    assert main(participant(tree, out, *asked, *contrasts)) == 0
+    study = json.loads((out / "sub-02" / "summary.json").read_text())
+    assert study["held_out"] == "session" and study["data"]["kind"] == "trial"
+    rows = read_tsv(next(out.rglob("*faceMinusHouse*_predictions.tsv")))
+    assert {row["run"] for row in rows} == {"1", "2"} and len(rows) == 2 * 8
+    assert all(row["onset"] and row["event_line"] for row in rows)
+    again = tmp_path / "again"
+    config = ("--config", str(out / "config.toml"), "--quiet")
+    assert main(participant(tree, again, *config)) == 0
+    assert (again / "sub-02/summary.tsv").read_bytes() == (out / "sub-02/summary.tsv").read_bytes()
+
+
+def test_what_trials_cannot_have_is_refused_before_anything_is_written(bids_tree, tmp_path, capsys):
+    for options, sentence in (
+        (("--samples", "trial", "--lag-trs", "2"), "--lag-trs has no meaning for --samples trial"),
+        (("--trial-model", "lsa"), "--trial-model is for --samples trial, got tr. Leave it out."),
+        (("--session-label", "07"), "--session-label: expected some that sub-01 has (none), got '07'"),
+        (("--confounds-strategy", "simple", "--confounds", "csf"), "both choose columns"),
+    ):
+        out = tmp_path / "out"
+        assert main(participant(bids_tree, out, *QUICK, *options)) == 2
+        assert sentence in capsys.readouterr().err and not out.exists()

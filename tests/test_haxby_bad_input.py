@@ -49,6 +49,16 @@ def test_a_mask_on_another_grid(options, tmp_path, capsys):
     refused(with_option(options, "--mask", mask), capsys, "another grid", "(6, 7, 5)")
 
 
+def test_a_usage_error_has_no_traceback_even_with_verbose(options, capsys):
+    loud = [option for option in options if option != "--quiet"]
+    refused([*loud, "--verbose", "--pairs", "face:zebra"], capsys, "'zebra'")
+
+
+def test_kernels_of_no_sense(options, capsys):
+    refused([*options, "--smoothing-fwhm", "1e9"], capsys, "expected a width in mm", "1e+09")
+    refused([*options, "--smoothing-fwhm", "900"], capsys, "at most the size of the volume")
+
+
 def test_an_empty_mask(options, tiny, tmp_path, capsys):
     mask = tmp_path / "empty.nii.gz"
     image = nibabel.load(tiny.mask)

@@ -1,6 +1,6 @@
 """From volumes to a matrix, for every source: one grid, usable voxels, and each run cleaned by itself."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.processing import Processing, clean_run, fill_missing, read_confounds
+from mvpa_gamp.imaging.processing import Nuisance, Processing, clean_run, read_confounds
 from mvpa_gamp.imaging.volumes import check_same_grid, like, n_volumes, name_of, open_mask, volume_blocks
 
 BROKEN = 0.5  # a volume without values in more than this share of the mask is itself to blame
@@ -83,30 +83,42 @@ def volumes_to_matrix(
     runs: NDArray | None = None,
     rows: NDArray | None = None,
     voxels: str = VARYING,
+    nuisance: Mapping[Any, Nuisance] | None = None,
 ) -> Matrix:
     """Read the voxels of a mask (image or file) and clean each run by itself.
 
     Runs (M,) may be interleaved, None is one run of all volumes. ``rows`` (M,) bool are the volumes kept; the
-    others help to clean their run. ``voxels`` is VARYING, FINITE or ALL.
+    others help to clean their run. ``voxels`` is VARYING, FINITE or ALL. ``nuisance`` is known of the runs by
+    name, in place of the files that ``processing`` names.
     """
     n = volumes.shape[3]
     members_of = _rows_of_runs(np.ones(n, dtype=int) if runs is None else np.asarray(runs), n)
     rows = np.ones(n, dtype=bool) if rows is None else rows
-    confounds, missing = None, 0
-    if files := processing.confound_files:
-        confounds, missing = read_confounds(files, list(volumes.counts), processing.confound_columns)
+    if nuisance is None:
+        nuisance = _nuisance_of_files(processing, volumes, members_of)
     series = read_series(volumes, mask, processing.smoothing_fwhm)
     kept, notes = usable_voxels(series, list(members_of.values()), voxels)
     X = np.empty((int(rows.sum()), int(kept.sum())), dtype=np.float32)
     place = np.cumsum(rows) - 1
     for run, members in members_of.items():
-        nuisance = None if confounds is None else fill_missing(confounds[members])
-        cleaned = clean_run(series.values[np.ix_(members, kept)], processing, processing.t_r, nuisance, run)
+        confounds, used = nuisance[run].filled() if run in nuisance else (None, None)
+        values = series.values[np.ix_(members, kept)]
+        cleaned = clean_run(values, processing, processing.t_r, confounds, run, used)
         wanted = rows[members]
         X[place[members[wanted]]] = cleaned[wanted]
-    if missing:
+    if missing := sum(int(np.isnan(each.values).sum()) for each in nuisance.values()):
         notes += (f"{missing} missing values in the confounds were replaced by the mean of their run.",)
     return Matrix(X, series.mask_of(kept), series.mean_img, notes)
+
+
+def _nuisance_of_files(
+    processing: Processing, volumes: Volumes, members_of: Mapping[Any, NDArray]
+) -> dict[Any, Nuisance]:
+    """The confounds of each run in the files that the processing names; every volume is used."""
+    if not (files := processing.confound_files):
+        return {}
+    table = read_confounds(files, list(volumes.counts), processing.confound_columns)
+    return {run: Nuisance(table[rows], np.ones(len(rows), dtype=bool)) for run, rows in members_of.items()}
 
 
 def _rows_of_runs(runs: NDArray, n: int) -> dict[Any, NDArray]:
@@ -125,6 +137,7 @@ def read_series(volumes: Volumes, mask: Any, smoothing_fwhm: float | None = None
     """
     first, total, (mask_img, inside) = volumes.images[0], volumes.shape[3], open_mask(mask)
     check_same_grid(mask_img, first, "mask")
+    _check_smoothing(first, smoothing_fwhm)
     values = np.empty((total, int(inside.sum())), dtype=np.float32)
     summed, row = np.zeros(inside.shape), 0
     finite, lost = np.ones(values.shape[1], dtype=bool), np.zeros(total, dtype=int)
@@ -139,6 +152,16 @@ def read_series(volumes: Volumes, mask: Any, smoothing_fwhm: float | None = None
         row = here.stop
     mean = like(first, (summed / total).astype(np.float32))
     return Series(volumes, values, inside, mask_img, mean, finite, lost)
+
+
+def _check_smoothing(image: Any, fwhm: float | None) -> None:
+    """Refuse a kernel wider than the volume: it would take minutes and leave nothing."""
+    widest = float(np.max(np.linalg.norm(image.affine[:3, :3], axis=0) * image.shape[:3]))
+    if fwhm is not None and fwhm > widest:
+        raise DataError(
+            f"smoothing_fwhm: expected at most the size of the volume, {widest:.4g} mm, got {fwhm:g}. "
+            "Lower it (5 is usual)."
+        )
 
 
 def _smooth(block: NDArray, affine: NDArray, fwhm: float | None) -> NDArray:

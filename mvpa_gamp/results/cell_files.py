@@ -45,6 +45,9 @@ _PREDICTIONS = {
     "volume": "Place of the volume in the BOLD series (files in the given order), from 0. With a label lag "
     "it is the volume whose values were used, not the one that carries the label in the label file. Of a "
     "mean over an event it is the first volume.",
+    "onset": "Onset of the event in seconds, as in its events.tsv.",
+    "duration": "Duration of the event in seconds, as in its events.tsv.",
+    "event_line": "Line of the event in the events.tsv of its run, the header being line 1.",
     "run": "Run of the volume, as in the label file.",
     "fold": "Fold that held the volume out, from 1.",
     "true": "Category shown.",
@@ -70,6 +73,7 @@ class Subject:
     truth: Mapping[str, NDArray] = field(default_factory=dict)  # contrast to planted voxels (N,) of a phantom
     fold_maps: bool = False  # whether maps of every fold are written
     whitened: bool = False  # whether noise was whitened before fitting
+    events: Mapping[str, NDArray] = field(default_factory=dict)  # (M,) facts on the event behind each sample
 
     @property
     def mask(self) -> NDArray:
@@ -204,8 +208,9 @@ def _write_tables(cell: Cell, fits: FoldFits) -> None:
     rows = _fold_rows(cell, fits)
     write_tsv(cell.table("folds"), list(rows[0]), rows)
     path = cell.table("predictions")
-    write_tsv(path, tuple(_PREDICTIONS), _prediction_rows(cell, fits))
-    write_json(path.with_suffix(".json"), cell.subject.marked(_COLUMNS))
+    rows = _prediction_rows(cell, fits)
+    write_tsv(path, tuple(rows[0]), rows)
+    write_json(path.with_suffix(".json"), cell.subject.marked({name: _COLUMNS[name] for name in rows[0]}))
     if fits.n_folds > 1 and fits.held_out is not None:
         write_tsv(cell.table("jaccard"), *overlap_rows(fits.folds.support, fits.held_out))
 
@@ -243,6 +248,7 @@ def _prediction_rows(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
         {
             "sample": task.rows[m],
             "volume": None if subject.volumes is None else subject.volumes[task.rows[m]],
+            **{name: values[task.rows[m]] for name, values in subject.events.items()},
             "run": None if subject.runs is None else subject.runs[task.rows[m]],
             "fold": fold + 1,
             "true": names[bool(task.y[m] > 0)],

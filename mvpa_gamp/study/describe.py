@@ -17,6 +17,7 @@ def about_study(settings: StudySettings, samples: Samples) -> About:
         processing=_processing(settings, samples),
         seed=settings.seed,
         fold_maps=settings.fold_maps,
+        held_out=samples.held_out,
     )
 
 

@@ -156,7 +156,7 @@ def ended(command: str, given: dict[str, Any], run: Callable[[dict[str, Any]], i
     try:
         return run(given)
     except StudyError as error:
-        return _failed(command, given, str(error), 2)
+        return _failed(command, {}, str(error), 2)  # what was given is wrong: the sentence is enough
     except KeyboardInterrupt:
         return _failed(command, {}, "interrupted. Go on with the same command and --resume.", 130)
     except Exception as error:  # a run must end with a sentence, whatever broke

@@ -59,7 +59,7 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         tasks = choose_tasks(settings.pairs, samples)
         subject = Subject(
             samples.subject, samples.mask_img, samples.banner, samples.runs, samples.volumes,
-            planted_voxels(samples, tasks), settings.fold_maps, settings.whiten,
+            planted_voxels(samples, tasks), settings.fold_maps, settings.whiten, samples.events,
         )  # fmt: skip
         check_whitening(settings, samples)
         cells = plan_cells(output.folder, samples, tasks, methods, settings.whiten)

@@ -26,12 +26,18 @@ _NAMED_BY: dict[str, tuple[type[Source], tuple[str, ...]]] = {
 # What a key of config.toml is about. Where results go and how busy the machine is does not belong there.
 INFERENCE = ("permutations", "max_inclusion", "fdr", "learning_curve")
 SECTIONS = {
-    "bids": ("bids_dir", "derivatives", "task", "space", "samples", "betas", "betas_glob"),
+    "bids": (
+        "bids_dir", "derivatives", "task", "session_label", "run_label", "bids_filter_file", "space",
+        "samples", "trial_model", "hrf_model", "drift_model", "betas", "betas_glob", "cv",
+    ),
     "data": ("data_dir", "fetch", "participant_label", "mask", "bold", "labels", "phantom", "phantom_shape"),
-    "processing": ("lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "detrend", "standardize"),
+    "processing": (
+        "lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "confounds_strategy", "detrend",
+        "standardize",
+    ),
     "study": ("pairs", "methods", "whiten", "seed", "fold_maps"),
     "inference": INFERENCE,
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -177,6 +183,8 @@ def _checked(path: Path, name: str, value: Any) -> Any:
     hint = {each.name: each.type for kind in kinds for each in fields(kind)}[name]
     declared = hint.__name__ if isinstance(hint, type) else str(hint)
     kind = declared.split("[")[0].split(" ")[0]
+    if kind == "tuple" and isinstance(value, str):
+        value = (value,)  # one value need not be a list
     right = isinstance(value, _TYPES[kind]) and (kind == "bool" or not isinstance(value, bool))
     if right and kind == "tuple":
         item = int if "int" in declared else str

@@ -59,7 +59,7 @@ def test_fields_say_what_provenance_only_prints(study):
     assert found.description == "fMRI volumes of sub-01 (bold.nii.gz)." and found.space is None
     assert replace(found, kind="block").plural == "means of events"
     assert replace(found, kind="beta").plural == "maps"
-    with pytest.raises(DataError, match="kind: expected one of volume, block, beta, got 'voxel'"):
+    with pytest.raises(DataError, match="kind: expected one of volume, block, trial, beta, got 'voxel'"):
         replace(found, kind="voxel")
 
 

@@ -6,11 +6,14 @@ from typing import Any
 
 import nibabel
 
-from mvpa_gamp.imaging.bids.betas import LABEL, BetasSource, find_betas
+from mvpa_gamp.imaging.bids.betas import BetasSource, find_betas
 from mvpa_gamp.imaging.bids.confounds import confound_columns
+from mvpa_gamp.imaging.bids.event_volumes import events_of, wanted_categories
 from mvpa_gamp.imaging.bids.events import trial_types
-from mvpa_gamp.imaging.bids.layout import RunFiles, choose, repetition_time_of, spaces_of, tasks_of
-from mvpa_gamp.imaging.bids.source import BidsSource, confound_files, events_of, wanted_categories
+from mvpa_gamp.imaging.bids.layout import RunFiles, repetition_time_of, spaces_of, tasks_of
+from mvpa_gamp.imaging.bids.participant import check_confounds
+from mvpa_gamp.imaging.bids.selection import choose, chosen_tasks
+from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.processing import check_high_pass
 from mvpa_gamp.imaging.volumes import check_same_grid, open_mask
@@ -66,14 +69,14 @@ def _check_one(source: BidsSource, mask: Any) -> _Participant:
     step, names = "files", []
     try:
         if isinstance(source, BetasSource):
-            return _Participant([file.entities[LABEL] for file in find_betas(source)])
+            return _Participant([name for each in find_betas(source) for name in each.conditions])
         runs = source.runs()
         step = "events"
         names = [name for run in runs for name in trial_types(events_of(run))]
         step = "time"
         check_high_pass(source.high_pass, repetition_time_of(runs, source.t_r))
         step = "confounds"
-        confound_files(runs, confound_columns(source.confounds))
+        check_confounds(runs, confound_columns(source.confounds), source.confounds_strategy)
         step = "mask"
         _check_mask(mask, runs)
     except DataError as error:
@@ -97,7 +100,7 @@ def _check_task_and_space(source: BidsSource, labels: Sequence[str]) -> None:
     layout, space = source.layout, source.space
     tasks = sorted({task for label in labels for task in tasks_of(layout, label)})
     if tasks:
-        choose("--task", source.task, tasks, "the dataset")
+        chosen_tasks(source.task, tasks, "the dataset")
     if layout.derivatives is None:
         return
     each = {label: spaces_of(layout, label, source.task) for label in labels}
