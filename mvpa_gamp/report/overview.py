@@ -134,11 +134,9 @@ def _comparison_table(results: Results, subject: str, found: Mapping[str, Answer
     ]
     by = next((results.labels[each.method] for each in found.values() if each is not None), "")
     caption = text(
-        "Accuracy (%) of every method on held-out "
-        f"{results.fold_word}s; a click on a heading sorts. Voxels selected, share that two folds have in "
-        f"common{' and p' if tested else ''}: {by}, which was settled as the method that answers before "
-        "results "
-        "were seen."
+        f"Accuracy (%) of every method on held-out {results.fold_word}s; a click on a heading sorts. Voxels "
+        f"selected, share that two folds have in common{' and p' if tested else ''}: {by}, chosen by a fixed "
+        "order of methods, not by its results."
     )
     return table([head], body, caption, "sortable")
 

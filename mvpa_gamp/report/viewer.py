@@ -29,10 +29,10 @@ _MAPS = {
     "selfreq": ("selection frequency", 1),
 }
 _SIGNED = ("weight", "pattern")
-_THUMB = 48  # pixels
+_THUMB = 56  # pixels
 _SHADOW = (0.55, 0.6, 0.64, 0.35)  # red, green, blue and opacity: seen on light and on dark pages
-# Voxels of all viewers of a page together, about a byte each; above, dense patterns are left to the files, so
-# that the page of 28 comparisons stays below 15 MB.
+# Voxels of all viewers of a page together, about a byte each; above, maps that are nowhere zero are left to
+# the files, so that the page of 28 comparisons stays below 15 MB.
 _BUDGET = 6_000_000
 
 
@@ -42,7 +42,8 @@ def viewer(results: Results, subject: str, task: Mapping[str, Any], method: str)
     stats = results.stats(subject, task["contrast"], method)
     mask = results.folder.selected_mask(subject, task["contrast"], method)
     selected = backdrop.read(mask).data > 0 if mask.is_file() else None
-    known = [stat for stat in _MAPS if stat in stats and (stat != "pattern" or _has_room(results, backdrop))]
+    room = _room(results, backdrop)
+    known = [stat for stat in _MAPS if stat in stats and room.get(stat, True)]
     volumes = {
         stat: backdrop.read(results.folder.statmap(subject, task["contrast"], entity(method), stat)).data
         for stat in known
@@ -92,8 +93,10 @@ def thumbnail(results: Results, subject: str, contrast: str, method: str) -> str
     return f'<img class="thumb" src="{source}" {words}>'
 
 
-def _has_room(results: Results, backdrop: Backdrop) -> bool:
-    return backdrop.analysed.sum() * len(results.shown.tasks) <= _BUDGET
+def _room(results: Results, backdrop: Backdrop) -> dict[str, bool]:
+    """Whether the page has room for the maps that are nowhere zero, the pattern first."""
+    voxels = int(backdrop.analysed.sum()) * len(results.shown.tasks)
+    return {"pattern": voxels <= _BUDGET, "pip": 2 * voxels <= _BUDGET}
 
 
 def grounds(results: Results) -> str:
