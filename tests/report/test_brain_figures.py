@@ -12,9 +12,10 @@ AFFINE = np.diag([3.0, 3.0, 4.0, 1.0])
 SIDES = {"sagittal": "PAIS", "coronal": "LRIS", "axial": "LRPA"}
 
 
-@pytest.fixture(params=[1, 2])
-def drawn(tmp_path, monkeypatch, request):
+@pytest.fixture(scope="module", params=[1, 2])
+def drawn(tmp_path_factory, request):
     """Panels and axes of one or two lines; the mask widens towards the top, the peak is at its bottom."""
+    tmp_path = tmp_path_factory.mktemp("maps")
     mask = np.zeros(SHAPE, dtype=np.uint8)
     for k in range(1, 6):
         mask[4 - k // 2 : 5 + k // 2, 4 - k // 2 : 5 + k // 2, k] = 1
@@ -32,8 +33,9 @@ def drawn(tmp_path, monkeypatch, request):
         brain_figures.MapLine("other", {name: paths[name] for name in ("weight", "pattern", "selfreq")}),
     ][: request.param]
     kept = []
-    monkeypatch.setattr(brain_figures, "png_and_svg", lambda figure, banner: kept.append(figure))
-    brain_figures.map_figure(lines, paths["mean"], paths["mask"], None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(brain_figures, "png_and_svg", lambda figure, banner: kept.append(figure))
+        brain_figures.map_figure(lines, paths["mean"], paths["mask"], None)
     axes = [ax for ax in kept[0].axes if ax.images]  # without colour bars
     stats = [stat for stat in maps if request.param == 1 or stat != "pip"]
     panels = brain_figures._panels(SHAPE, stats)
