@@ -47,7 +47,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_data(parser.add_argument_group("data"))
     _add_processing(parser.add_argument_group("samples and processing (each run by itself)"))
     options.add_study(parser.add_argument_group("comparisons and methods"), "all pairs of trial types")
-    options.add_inference(parser.add_argument_group("inference (GAMP methods)"))
+    options.add_inference(parser.add_argument_group("inference (GAMP methods, svm, lda)"))
+    options.add_regions(parser.add_argument_group("regions"))
     running = parser.add_argument_group("running")
     running.add_argument(
         "--alpha", type=float, metavar="A", help="group: level of each participant's test (default 0.05)"

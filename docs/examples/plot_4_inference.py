@@ -12,12 +12,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from mvpa_gamp.decoding import (
+    calibrate,
     carries_information,
     cross_validate,
     make_tasks,
     permutation_test,
     planted_check,
-    select_at_fdr,
 )
 from mvpa_gamp.imaging.phantom import Phantom, phantom_samples
 from mvpa_gamp.methods import METHODS
@@ -47,15 +47,17 @@ ax.legend(frameon=False, loc="upper left")
 # Voxels
 # ------
 # Voxels that the decoder needs, from strict to lenient: family-wise by the largest inclusion probability of
-# each permutation; at an expected false-discovery rate of 5 %; and the plain rule of the paper, an inclusion
-# probability above one half. Beside them, voxels that carry information, each asked alone.
+# each permutation; at a false-discovery rate of 5 %, calibrated by permuted labels; and the plain rule of the
+# paper, an inclusion probability above one half. Beside them, voxels that carry information, each
+# asked alone.
 
 done = cross_validate(method, X, y, runs)
+calibration = calibrate(method, X, y, runs)
 inclusion = done.refit.inclusion[:, 0]
 selections = {
     "family-wise p < 0.05": test.family_wise(done.folds.inclusion.mean(axis=1)) < 0.05,
     "carries information": carries_information(X, y, runs).selected(0.05),
-    "false-discovery rate 5 %": select_at_fdr(inclusion, fdr=0.05),
+    "false-discovery rate 5 %": calibration.select(0.05).selected,
     "inclusion above 1/2": inclusion > 0.5,
 }
 planted = samples.truth.for_pair("cat", "chair")
@@ -68,7 +70,7 @@ for name, selected in selections.items():
 # ---------------------------------
 # Effects of known size are planted at random voxels, with labels that know nothing of the real effect.
 
-check = planted_check(method, X, y, runs, n_planted=5, n_repeats=6, fdr=0.05)
+check = planted_check(method, X, y, runs, n_planted=5, n_repeats=6, fdr=0.05, calibration=calibration)
 print("effect (sd)  false  found")
 for effect in check.effects:
     print(f"{effect.size:11.2f}  {effect.false_rate:5.0%}  {effect.power:5.0%}")

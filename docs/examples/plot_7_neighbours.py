@@ -105,6 +105,6 @@ figure.suptitle("SIMULATED PHANTOM: face against house, one slice")
 # -----------
 # * ``gamp-sbg-lr`` is as good as its graph. A mask gives the right one by itself; in a matrix whose columns
 #   are in another order than its graph, neighbours do harm.
-# * ``gamp-sbg-lr`` has bolder inclusion probabilities: it gives no false-discovery rate. :doc:`/inference`
-#   has tests that hold with it.
+# * ``gamp-sbg-lr`` has bolder inclusion probabilities: above one half is no evidence by
+#   itself. :doc:`/inference` has tests and a false-discovery rate that hold with it.
 # * ``whiten=True`` needs several volumes of every block, and cannot be combined with a permutation test.

@@ -11,17 +11,21 @@ from nilearn.maskers import NiftiMasker
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
-from mvpa_gamp.decoder.images import CLEANING, build_masker, check_mask_grid, extract, open_images
+from mvpa_gamp.decoder.images import CLEANING, build_masker, extract, fit_mask_grid, open_images
 from mvpa_gamp.decoder.labels import (
     check_classes,
     check_groups,
     check_images_and_labels,
     gamp_method,
     groups_to_clean,
+    weighted_method,
 )
+from mvpa_gamp.decoder.leakage import check_leakage
+from mvpa_gamp.decoder.run_lists import join_runs
 from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.folds import Folds
+from mvpa_gamp.decoding.leakage import Checked
 from mvpa_gamp.decoding.multiclass import Answers, class_pairs, classify
 from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
@@ -59,6 +63,7 @@ class Decoded:
     cleaned_by_group: bool
     connectivity: Any  # (N, N) which voxels are neighbours, None where the method does not ask
     notes: tuple[str, ...]
+    leakage: Checked
 
     @property
     def pairs(self) -> list[tuple[Any, Any]]:
@@ -82,13 +87,15 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
     method = gamp_method(decoder.method)
     masker = build_masker(decoder.mask, _masker_settings(decoder))
     series = open_images(X)
-    check_mask_grid(decoder.mask, series)
+    y, groups = join_runs(series.counts, y, groups)
+    mask_notes = fit_mask_grid(masker, decoder.mask, series)
     y = check_images_and_labels(series.shape[3], y)
     groups = check_groups(groups, len(y))
     kept = ~is_ignored(y, decoder.ignore)
     if decoder.ignore is not None and kept.all():
         warnings.warn(f"ignore={decoder.ignore!r} names no label of y: nothing was left out.", stacklevel=3)
     classes = check_classes(y[kept], decoder.ignore)
+    method = weighted_method(method, decoder.class_weight, classes)
     scoring = check_scoring_name(decoder.scoring, len(classes))
     codes = np.searchsorted(classes, y[kept])
     kept_groups = None if groups is None else groups[kept]
@@ -96,10 +103,11 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
     say(splits.sentence)
     cleaned_by, notes = groups_to_clean(groups, masker)
     found = extract(masker, series, cleaned_by)
-    notes += found.notes
+    notes = mask_notes + notes + found.notes
     for note in notes:
         warnings.warn(note, stacklevel=3)
     rows = np.ascontiguousarray(found.X[kept])
+    leakage = check_leakage(decoder, found, classes[codes], kept_groups, np.flatnonzero(kept), splits)
     n_pairs = len(classes) * (len(classes) - 1) // 2
     say(
         f"{len(rows)} images of {len(classes)} classes and {rows.shape[1]} voxels: "
@@ -128,6 +136,7 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
         cleaned_by_group=cleaned_by is not None,
         connectivity=connectivity,
         notes=notes,
+        leakage=leakage,
     )
 
 

@@ -16,6 +16,7 @@ from ..threads import block_threads
 from .blocks import Block, DenseBlock, OwnMeanBlock, Scratch, row_groups
 from .moments import Array
 from .neighbours import Neighbours
+from .row_weights import checked_counts, counted
 from .sparse_blocks import CenteredSparseBlock, SparseBlock
 
 # Bytes of X per block: about a second-level cache, so that a block is read from memory once.
@@ -45,6 +46,8 @@ class Design:
     connectivity : (N, N) adjacency of the features, scipy.sparse, such as scikit-learn's ``grid_to_graph``
         makes: the inclusion rate of a Bernoulli prior then follows the neighbours of each weight
         (``Neighbours``). Edges count in both directions, their weights do not. None: one rate per column.
+    weights : (M,) or (M, B), how often each training row counts: a row of weight 2 is two copies of the row,
+        one of weight 0 is held out. Weights off the training rows are never read. None: every row once.
 
     Training means need not be known: slopes that sum to zero over the training rows do not feel them, scores
     lose their training mean instead (``balanced`` and ``around_training_mean``, called by the solver), and
@@ -58,10 +61,19 @@ class Design:
     (12, 5, 3)
     """
 
-    def __init__(self, X: Any, train: Any = None, center: Any = None, connectivity: Any = None) -> None:
+    def __init__(
+        self,
+        X: Any,
+        train: Any = None,
+        center: Any = None,
+        connectivity: Any = None,
+        weights: Any = None,
+    ) -> None:
         X = checked_matrix(X)
         self.X = X if sparse.issparse(X) else np.ascontiguousarray(X)
-        self.train = _checked_train(train, self.X.shape[0])
+        train = _checked_train(train, self.X.shape[0])
+        self.counts = checked_counts(weights, train)  # (M, B) how often each row counts
+        self.train = train if weights is None else _with_rows(self.counts > 0)
         self.neighbours = (
             None if connectivity is None else Neighbours(connectivity, self.X.shape[1], self.X.dtype)
         )
@@ -96,7 +108,7 @@ class Design:
     def take(self, columns: NDArray) -> "Design":
         """The same X with some of the columns of ``train``."""
         part = copy(self)
-        part.train = self.train[:, columns]
+        part.train, part.counts = self.train[:, columns], self.counts[:, columns]
         part._energy = self._energy if self._energy.shape[1] == 1 else self._energy[:, columns]
         part._groups = None if self._groups is None else row_groups(part.train)
         return part
@@ -116,17 +128,25 @@ class Design:
         return part
 
     def balanced(self, s: Array) -> Array:
-        """Slopes (M, B), zero off the training rows, as they act on features around their training means."""
+        """Slopes (M, B), zero off the training rows, as they act on features around their training means.
+
+        Each is that of one copy of its row, and acts as often as the row counts.
+        """
+        s = counted(s, self.counts)
         if not self._balances:
             return s
-        return s - self.train * (s.sum(axis=0) / self.train.sum(axis=0))
+        return s - self.counts * (s.sum(axis=0) / self.counts.sum(axis=0))
 
     def around_training_mean(self, z: Array) -> Array:
         """Scores (M, B) of plain X as those of X around its training means."""
         return z - self._training_mean(z) if self._balances else z
 
     def _training_mean(self, z: Array) -> Array:
-        return np.where(self.train, z, 0.0).sum(axis=0) / self.train.sum(axis=0)
+        return counted(np.where(self.train, z, 0.0), self.counts).sum(axis=0) / self.counts.sum(axis=0)
+
+    def mean_row_energy(self) -> Array:
+        """Mean squared norm of the training rows, (B,)."""
+        return (self.row_energy() * self.counts).sum(axis=0) / self.counts.sum(axis=0)
 
     def scores(self, w: Array, tau_w: Array) -> Scores:
         """Scores of all rows, held-out ones included."""
@@ -153,7 +173,7 @@ class Design:
     def center_squares(self, block: Block) -> None:
         """Let a block's squares be around the training means, where every column has its own."""
         if isinstance(block, OwnMeanBlock):
-            block.center_on((self.train / self.train.sum(axis=0)).astype(self.dtype))
+            block.center_on((self.counts / self.counts.sum(axis=0)).astype(self.dtype))
 
     def row_energy(self) -> Array:
         """Squared norm of every row of X, (M, 1), or (M, B) where every column has its own means."""
@@ -275,6 +295,11 @@ def _checked_train(train: Any, n_rows: int) -> NDArray:
             f"train must have one row per row of X and at least one column: expected ({n_rows}, B), "
             f"got {train.shape}."
         )
+    return _with_rows(train)
+
+
+def _with_rows(train: NDArray) -> NDArray:
+    """``train``, or a ValueError that names the columns without a training row."""
     empty = np.flatnonzero(~train.any(axis=0))
     if empty.size:
         raise ValueError(

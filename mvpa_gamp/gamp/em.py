@@ -73,7 +73,7 @@ def fit_em(
         if learn.prior:
             prior = prior.maximize(statistics, learn.prior)
         if learn.likelihood:
-            used = batch.design.train.astype(float)
+            used = batch.design.counts.astype(float)
             likelihood = likelihood.em_update(batch.y, out.p, out.tau_p, learn.likelihood, weights=used)
         tuned = Models(likelihood, prior)
         history.add(batch.columns, tuned)

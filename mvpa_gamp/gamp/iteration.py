@@ -18,6 +18,7 @@ from .blocks import Block, Scratch
 from .design import Design
 from .moments import Array, floored
 from .result import GampResult
+from .row_weights import counted
 from .settings import ResolvedSettings
 from .training_elements import TrainingElements, loss_slope, max_sum_step, sum_product_step
 from .weights_step import StepFunction, Weights
@@ -65,7 +66,10 @@ def _packed(values: Array, columns: Any) -> Array:
 
 
 class Output(NamedTuple):
-    """The output side of an iteration: cavity predictions, slopes and log-partition of each row, (M, B)."""
+    """The output side of an iteration: cavity predictions, slopes and log-partition of each row, (M, B).
+
+    All are those of one copy of a row, however often it counts.
+    """
 
     p: Array
     tau_p: Array
@@ -93,7 +97,7 @@ def start(design: Design, y: Array, likelihood: Any, prior: Any, settings: Resol
     tau_z += _uniform_tau_z(design, n_features * var[0]) if uniform else design.row_energy() * var
     zeros = np.zeros_like(z)
     state = State(weights, z, tau_z, tau_z, zeros, zeros, np.zeros(n_columns))
-    tau_s = output_step(state, y, design.train, likelihood, np.ones(n_columns), settings.mode).tau_s
+    tau_s = output_step(state, y, design.counts, likelihood, np.ones(n_columns), settings.mode).tau_s
     return replace(state, tau_s=tau_s)
 
 
@@ -116,7 +120,7 @@ def resume(
     weights = Weights(*(np.array(part, dtype=design.dtype, order="F") for part in parts))
     z, tau_z = forward(design, weights.w, warm.coef_var.astype(design.dtype), settings)
     given = State(weights, warm.p, tau_z, tau_z, 0 * z, 0 * z, np.zeros_like(warm.intercept))
-    out = output_step(given, y, design.train, likelihood, np.ones(z.shape[1]), settings.mode)
+    out = output_step(given, y, design.counts, likelihood, np.ones(z.shape[1]), settings.mode)
     return replace(given, z=z, s=out.s, tau_s=out.tau_s, intercept=warm.intercept.copy())
 
 
@@ -141,14 +145,14 @@ def forward(design: Design, w: Array, tau_w: Array, settings: ResolvedSettings) 
     return design.around_training_mean(z), tau_z
 
 
-def output_step(state: State, y: Array, train: Array, likelihood: Any, step: Array, mode: str) -> Output:
-    """Lines 2 to 12: cavity predictions and slopes, evaluated on training rows only.
+def output_step(state: State, y: Array, counts: Array, likelihood: Any, step: Array, mode: str) -> Output:
+    """Lines 2 to 12: cavity predictions and slopes, evaluated on the rows that count (``Design.counts``).
 
     A held-out row has a flat likelihood: its slopes and its log-partition are 0.
     """
     tau_p = floored(step * state.tau_z + (1 - step) * state.tau_p)
     p = state.z + state.intercept - state.s * tau_p
-    elements = TrainingElements(train, likelihood)
+    elements = TrainingElements(counts > 0, likelihood)
     given = [elements.pick(values) for values in (y, p, tau_p)]
     log_partition: Array = np.zeros_like(p)
     if mode == "sum-product":
@@ -156,10 +160,11 @@ def output_step(state: State, y: Array, train: Array, likelihood: Any, step: Arr
     else:
         s, tau_s = map(elements.put, elements.step(max_sum_step, *given))
     tau_s = np.maximum(tau_s, 0.0)  # robust likelihoods are not log-concave: such a row has no precision
-    shift = _shift(s, tau_s)
+    shift = _shift(s, tau_s, counts)
     if mode == "max-sum" and not likelihood.kinks:
         # While the weights are on their way cavity and loss may disagree; uphill the intercept waits.
         (slopes,) = elements.step(loss_slope, given[0], elements.pick(state.z + state.intercept))
+        slopes = counted(slopes, elements.pick(counts))
         shift = np.where(shift * elements.column_sums(slopes) > 0, shift, 0.0)
     return Output(p, tau_p, s, tau_s, log_partition, shift)
 
@@ -212,6 +217,7 @@ def _adjoint_step(
     design: Design, s: Array, tau_s: Array, settings: ResolvedSettings
 ) -> Callable[[Block], tuple[Array, Array]]:
     """X' s and the precisions 1 / tau_r (line 13) of a block, both (n, B)."""
+    tau_s = counted(tau_s, design.counts)
     narrow_s, narrow_tau_s = design.balanced(s).astype(design.dtype), tau_s.astype(design.dtype)
     floor = curvature_floor(design, tau_s)
     precision = _uniform_precision(design, tau_s) if settings.variance == "uniform" else None
@@ -233,14 +239,15 @@ def _forward(block: Block, w: Array, tau_w: Array, settings: ResolvedSettings) -
     return block.forward_pair(w, tau_w)
 
 
-def _shift(s: Array, tau_s: Array) -> Array:
+def _shift(s: Array, tau_s: Array, counts: Array) -> Array:
     """A Newton step of the intercept on the sum of the rows, (B,).
 
     A row that is far off pulls with all its slope and has no curvature left (hinge: none at all); a share
     of the squared slope, which is the curvature of an undecided row, keeps the step within reason.
     """
-    curvature = np.maximum(tau_s.sum(axis=0), _LEAST_CURVATURE * np.square(s).sum(axis=0))
-    return s.sum(axis=0) / np.maximum(curvature, np.finfo(float).tiny)
+    slope, precision, square = (counted(part, counts).sum(axis=0) for part in (s, tau_s, np.square(s)))
+    curvature = np.maximum(precision, _LEAST_CURVATURE * square)
+    return slope / np.maximum(curvature, np.finfo(float).tiny)
 
 
 def _zeros(design: Design, settings: ResolvedSettings) -> tuple[Array, Array]:
@@ -250,7 +257,10 @@ def _zeros(design: Design, settings: ResolvedSettings) -> tuple[Array, Array]:
 
 
 def curvature_floor(design: Design, tau_s: Array) -> Array:
-    """Smallest S' tau_s that counts, one per column (B,); it caps tau_r of features that do not vary."""
+    """Smallest S' tau_s that counts, one per column (B,); it caps tau_r of features that do not vary.
+
+    ``tau_s`` is summed over rows, each as often as it counts.
+    """
     mean = (design.row_energy() * tau_s).sum(axis=0) / design.shape[1]
     tiny = np.finfo(design.dtype).tiny * 1e4
     return np.maximum(_CURVATURE_FLOOR * mean, tiny).astype(design.dtype)
@@ -258,13 +268,12 @@ def curvature_floor(design: Design, tau_s: Array) -> Array:
 
 def _uniform_tau_z(design: Design, total_tau_w: Array) -> Array:
     """Mean training-row energy times the mean weight variance, (1, B)."""
-    energy = (design.row_energy() * design.train).sum(axis=0) / design.train.sum(axis=0)
-    return (energy * total_tau_w / design.shape[1])[None]
+    return (design.mean_row_energy() * total_tau_w / design.shape[1])[None]
 
 
 def _uniform_precision(design: Design, tau_s: Array) -> Array:
     """One 1 / tau_r per column: mean of the row energies times their summed slope variance over N, (1, B)."""
-    n_train = design.train.sum(axis=0)
-    energy = (design.row_energy() * design.train).sum(axis=0)
+    n_train = design.counts.sum(axis=0)
+    energy = (design.row_energy() * design.counts).sum(axis=0)
     mean = energy * tau_s.sum(axis=0) / n_train / design.shape[1]
     return np.maximum(mean, np.finfo(design.dtype).tiny * 1e4)[None].astype(design.dtype)

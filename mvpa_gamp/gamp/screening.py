@@ -19,6 +19,7 @@ from .iteration import curvature_floor
 from .models import Models
 from .moments import Array, floored
 from .result import GampResult
+from .row_weights import counted
 from .settings import SolverSettings
 from .solve import Progress, checked_labels, run
 from .starts import slopes_at_zero
@@ -75,6 +76,7 @@ def _completed(design: Design, part: GampResult, y: Array, models: Models, featu
     """The restricted result with r, tau_r and the proximal step of all the other features filled in."""
     s, tau_s = models.likelihood.prox_score(y, part.p, floored(part.tau_p))
     s, tau_s = (np.where(design.train, value, 0.0) for value in (s, tau_s))
+    tau_s = counted(tau_s, design.counts)
     floor = curvature_floor(design, tau_s)
     s, tau_s = design.balanced(s).astype(design.dtype), tau_s.astype(design.dtype)
     shape = (design.shape[1], design.shape[2])

@@ -22,6 +22,7 @@ from .moments import Array
 from .neighbours import check_neighbours
 from .parameters import expand, parameters
 from .result import GampResult
+from .row_weights import counted
 from .settings import ResolvedSettings, SolverSettings
 from .stopping import Stopping
 from .weights_step import step_function
@@ -177,11 +178,11 @@ def _iterate(batch: Batch, best: Best, stopping: Stopping, tools: Tools, iterati
 
     Updates the batch, the best states and the memory of the stopping rule.
     """
-    train, models = batch.design.train, batch.models
+    counts, models = batch.design.counts, batch.models
     mode, tol = tools.settings.mode, tools.settings.tol
-    out = output_step(batch.state, batch.y, train, models.likelihood, batch.damping.step, mode)
+    out = output_step(batch.state, batch.y, counts, models.likelihood, batch.damping.step, mode)
     if tools.settings.stop == "cavity":
-        score = objective.cavity_score(out, train)
+        score = objective.cavity_score(out, counts)
         stopping.note_score(batch.columns, score, iteration - 1)
         if stopping.counts(iteration - 1):
             best.store_better(batch, score, iteration - 1)
@@ -203,7 +204,7 @@ def _move(batch: Batch, out: Output, tools: Tools) -> Move:
         old, out, batch.design, step, damping.step, settings, batch.spare, tools.over_blocks, tools.scratch
     )
     finite = np.asarray(np.isfinite(new.z).all(axis=0) & np.isfinite(new.tau_z).all(axis=0))
-    residual = _residual(old, out, moved_by, batch.design.shape[1])
+    residual = _residual(old, out, moved_by, batch.design)
     accepted = finite
     if settings.adaptive:
         new = _merged(old, new, np.flatnonzero(finite))  # a broken column has no objective
@@ -249,27 +250,28 @@ def _final_score(batch: Batch, local: NDArray, mode: str) -> Array:
     """Cavity score of the present state of some columns; NaN in max-sum mode."""
     if mode == "max-sum" or not local.size:
         return np.full(local.size, np.nan)
-    train, likelihood = batch.design.train[:, local], batch.made_with.take(local).likelihood
+    counts, likelihood = batch.design.counts[:, local], batch.made_with.take(local).likelihood
     rows, y = batch.state.rows(local), batch.y[:, local]
-    return objective.cavity_score(output_step(rows, y, train, likelihood, np.ones(local.size), mode), train)
+    return objective.cavity_score(output_step(rows, y, counts, likelihood, np.ones(local.size), mode), counts)
 
 
 def _objective(batch: Batch, state: State, mode: str) -> Array:
     likelihood, prior = batch.models
     if mode == "max-sum":
-        return objective.map_cost(state, batch.y, batch.design.train, likelihood, prior)
+        return objective.map_cost(state, batch.y, batch.design.counts, likelihood, prior)
     return objective.bethe_free_energy(state, batch.y, batch.design, likelihood, prior)
 
 
-def _residual(old: State, out: Output, moved_by: Array, n_features: int) -> Array:
+def _residual(old: State, out: Output, moved_by: Array, design: Design) -> Array:
     """Relative change of weights or of slopes, whichever is larger, before damping shrinks it.
 
     Weights that vanish are measured by a small share of their pseudo-noise, N over the root of the summed
     1 / tau_r: features without data, whose tau_r is huge, count for nothing in it.
     """
     change, size, information = np.sqrt(np.maximum(moved_by, np.finfo(float).tiny))
-    weights = change / (size + _NOTHING * n_features / information)
-    return np.maximum(weights, _norm(out.s - old.s) / np.maximum(_norm(out.s), _NO_SLOPE))
+    weights = change / (size + _NOTHING * design.shape[1] / information)
+    slopes, all_slopes = (_norm(part, design.counts) for part in (out.s - old.s, out.s))
+    return np.maximum(weights, slopes / np.maximum(all_slopes, _NO_SLOPE))
 
 
 def _same_parameters(old: Models, new: Models, tol: float) -> NDArray:
@@ -298,5 +300,5 @@ def _merged(old: State, new: State, moved: NDArray) -> State:
     return new
 
 
-def _norm(values: Array) -> Array:
-    return np.sqrt(np.square(values).sum(axis=0, dtype=float))
+def _norm(values: Array, counts: Array) -> Array:
+    return np.sqrt(counted(np.square(values), counts).sum(axis=0, dtype=float))

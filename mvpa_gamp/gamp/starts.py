@@ -13,6 +13,7 @@ from .design import Design
 from .moments import Array, floored
 from .parameters import with_parameters
 from .priors import PRIORS, Laplace
+from .row_weights import counted
 from .solve import checked_labels
 
 # Prior variance of a score. Measured on fMRI and on synthetic data with N >> M: 5 to 50 decode equally
@@ -39,8 +40,8 @@ def start(name: str, design: Design, y: Any, likelihood: Any, mode: str) -> Any:
 def start_prior(name: str, design: Design) -> Any:
     """The start for sum-product GAMP, and of what is not an l1 penalty."""
     prior = named_prior(name)
-    n_features, n_train = design.shape[1], design.train.sum(axis=0)
-    energy = (design.row_energy() * design.train).sum(axis=0) / n_train  # mean squared norm of a row
+    n_features, n_train = design.shape[1], design.counts.sum(axis=0)
+    energy = design.mean_row_energy()
     share: Array | float = 1.0
     if prior.has_atom:
         share = np.minimum(LARGEST_RATE, FEATURES_PER_ROW * n_train / n_features)
@@ -58,7 +59,8 @@ def start_laplace(design: Design, y: Any, likelihood: Any) -> Laplace:
     """A Laplace prior for max-sum GAMP: a share of the rate that would keep all weights at zero."""
     labels = checked_labels(y, design)
     slopes = slopes_at_zero(design, labels, likelihood)
-    slopes = slopes - design.train * (slopes.sum(axis=0) / design.train.sum(axis=0))  # a free intercept
+    slopes = counted(slopes, design.counts)
+    slopes = slopes - design.counts * (slopes.sum(axis=0) / design.counts.sum(axis=0))  # a free intercept
     largest = np.zeros(labels.shape[1])
     with block_threads(design.n_blocks) as over_blocks:
         for part in over_blocks(

@@ -56,6 +56,9 @@ class Samples:
     space: str | None = None  # BIDS's name of the space, None where it is not known
     dropped: tuple[str, ...] = ()  # conditions left out
     confound_columns: tuple[str, ...] = ()  # names of the confounds that were regressed out, where chosen
+    around: NDArray | None = None  # (M, S) the same samples at voxels that touch a small mask from outside
+    fingerprints: NDArray | None = None  # (M,) digests of the raw volumes
+    sessions: NDArray | None = None  # (M,) str: the session of each row, where it is known
     events: Mapping[str, NDArray] = field(default_factory=dict)  # (M,) facts on the event behind each row
     held_out: str = "run"  # what ``runs`` numbers: a run, or a session where sessions are held out
 
@@ -158,6 +161,8 @@ def samples_of(
         provenance=steps,
         volumes=np.flatnonzero(rows),
         dropped=processing.drop,
+        around=matrix.around,
+        fingerprints=matrix.fingerprints,
     )
 
 

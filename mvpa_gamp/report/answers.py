@@ -32,6 +32,7 @@ class Answer:
     """The facts about one comparison, by the method that answers for it."""
 
     method: str
+    measure: str  # "correct", or what leads where categories are unequal
     accuracy: float
     se: float
     chance: float
@@ -61,11 +62,14 @@ def answer(results: Results, subject: str, contrast: str, clusters: list[dict[st
     test = _test(results, contrast, method)
     mine = [each for each in clusters if (each["contrast"], each["method"]) == (contrast, method)]
     chose = selects(row)
+    measure, *names = leading_columns(results)
+    accuracy, se, chance = (float(row[name]) for name in names)
     return Answer(
         method=method,
-        accuracy=row["accuracy_percent"],
-        se=row["accuracy_se_percent"],
-        chance=row["chance_percent"],
+        measure=measure,
+        accuracy=accuracy,
+        se=se,
+        chance=chance,
         folds=int(row["folds"]),
         p=test["p"],
         p_holm=test["holm"],
@@ -76,6 +80,14 @@ def answer(results: Results, subject: str, contrast: str, clusters: list[dict[st
         shared_by_chance=row["chance_consistency_percent"] if chose else math.nan,
         peaks=tuple(_place(each) for each in mine[:_PEAKS]),
     )
+
+
+def leading_columns(results: Results) -> tuple[str, str, str, str]:
+    """The word after a percentage, and the columns of the accuracy, its standard error and chance."""
+    lead = results.leading_measure
+    if lead.higher_is_better:
+        return lead.name, lead.column, lead.spread, lead.chance
+    return "correct", "accuracy_percent", "accuracy_se_percent", "chance_percent"
 
 
 def _test(results: Results, contrast: str, method: str) -> dict[str, float]:
@@ -104,11 +116,11 @@ def whole(value: float) -> str:
 
 def sentence(found: Answer, fold_word: str) -> str:
     """The answer in one sentence, without the comparison's name."""
-    return f"{_correct(found)} correct ({_sure(found, fold_word)}); {_which(found)}{_where(found)}."
+    return f"{_correct(found)} ({_sure(found, fold_word)}); {_which(found)}{_where(found)}."
 
 
 def _correct(found: Answer) -> str:
-    return f"{found.accuracy:.1f} %"
+    return f"{found.accuracy:.1f} % {found.measure}"
 
 
 def _sure(found: Answer, fold_word: str) -> str:
@@ -146,7 +158,7 @@ def _where(found: Answer) -> str:
 def facts_box(results: Results, subject: str, contrast: str, found: Answer) -> str:
     """The same facts one by one, each with what it has to be compared with."""
     entries = [
-        ("How accurate", f"{_correct(found)} correct", _accuracy_note(found, results.fold_word)),
+        ("How accurate", _correct(found), _accuracy_note(found, results.fold_word)),
         ("How sure", *_test_words(found, results)),
         ("Which voxels", *_voxel_words(found)),
         ("How stable", *_stability_words(found)),
@@ -215,7 +227,7 @@ def _map_links(results: Results, subject: str, contrast: str, method: str) -> st
     return "<br>".join(file_link(path, folder.root, results.linked, words) for words, path in there.items())
 
 
-def facts(row: Mapping[str, Any]) -> str:
+def facts(results: Results, row: Mapping[str, Any]) -> str:
     """Accuracy with its standard error, as tables show it."""
-    spread = row["accuracy_se_percent"]
-    return f"{row['accuracy_percent']:.1f} %" + ("" if math.isnan(spread) else f" ± {spread:.1f}")
+    _, column, spread, _ = leading_columns(results)
+    return f"{row[column]:.1f} %" + ("" if math.isnan(row[spread]) else f" ± {row[spread]:.1f}")

@@ -1,4 +1,4 @@
-"""What a reader of the table must know before trusting it: empty selections, unbalanced categories."""
+"""What a reader of the table must know before trusting it: leaks, empty selections, unbalanced categories."""
 
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE
@@ -8,7 +8,18 @@ _BALANCED = 0.8  # rarer over more frequent category; below, the majority alone 
 
 def cautions(results: Results) -> list[str]:
     """Sentences about comparisons and methods, in the order of the table."""
-    return [*_dependent(results), *_unbalanced(results), *_hardly_selecting(results), *_failed(results)]
+    return [
+        *leaks(results),
+        *_dependent(results),
+        *_unbalanced(results),
+        *_hardly_selecting(results),
+        *_failed(results),
+    ]
+
+
+def leaks(results: Results) -> list[str]:
+    """What the check before the first fit found; folders of earlier versions have none."""
+    return [each["sentence"] for each in results.study.get("leakage", {}).get("findings", ())]
 
 
 def _dependent(results: Results) -> list[str]:

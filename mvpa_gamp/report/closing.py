@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mvpa_gamp.report.answers import PREFERRED
+from mvpa_gamp.report.answers import PREFERRED, leading_columns
 from mvpa_gamp.report.methods_compared import best_method
 from mvpa_gamp.results.files import number
 from mvpa_gamp.results.reader import Results
@@ -23,14 +23,15 @@ def _best(results: Results) -> str:
     if found is None:
         return "Best: none, every method failed; the page says why."
     method, accuracy = found
+    measure, _, _, column = leading_columns(results)
     chance = next(
-        row["chance_percent"] for row in results.rows
+        row[column] for row in results.rows
         if (row["contrast"], row["method"]) == (AVERAGE, method)
     )  # fmt: skip
     count = len(results.tasks)
     over = f" on average over {count} comparisons" if count > 1 else f" on {results.tasks[0]['label']}"
     among = f", the highest of {len(results.labels)} methods" if len(results.labels) > 1 else ""
-    return f"Best: {results.labels[method]}, {accuracy:.1f} % correct{over} (chance {chance:.0f} %){among}"
+    return f"Best: {results.labels[method]}, {accuracy:.1f} % {measure}{over} (chance {chance:.0f} %){among}"
 
 
 def group_closing(rows: Sequence[Mapping[str, str]], methods: Mapping[str, str], page: Path) -> list[str]:

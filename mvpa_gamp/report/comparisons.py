@@ -20,6 +20,7 @@ from mvpa_gamp.report.markup import (
     table,
     text,
 )
+from mvpa_gamp.report.outlines import has_selection
 from mvpa_gamp.report.overview import anchor, answers
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.report.viewer import thumbnail, viewer
@@ -136,7 +137,7 @@ def _outline_words(results: Results, subject: str, contrast: str) -> str:
     said = []
     if "logpfwe" in found:
         said.append("solid outline: family-wise p ≤ 0.05")
-    if "planted" in found:
+    if has_selection(found):
         said.append(f"dotted outline: selected at FDR {results.inference['fdr']:g}")
     if contrast in results.study.get("information", {}).get("contrasts", ()):
         said.append("grey outline in the pattern: carries information (family-wise p ≤ 0.05)")

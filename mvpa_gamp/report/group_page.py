@@ -24,6 +24,9 @@ from mvpa_gamp.report.group_words import (
     BOUND,
     CHANCE_CAPTION,
     PREVALENCE,
+    TESTS_CAPTION,
+    difference_words,
+    methods_text,
     significance_caption,
     words,
 )
@@ -57,14 +60,18 @@ _REFERENCES = (
     "doi:10.1016/j.neuroimage.2016.07.040",
     "Ince RAA, Paton AT, Kay JW, Schyns PG (2021). Bayesian inference of population prevalence. eLife 10, "
     "e62461. doi:10.7554/eLife.62461",
+    "Nichols TE, Holmes AP (2002). Nonparametric permutation tests for functional neuroimaging: a primer "
+    "with examples. Human Brain Mapping 15, 1–25. doi:10.1002/hbm.1058",
+    "Holm S (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of "
+    "Statistics 6, 65–70.",
 )
 _RUN_TEST = (
-    "Participants without permutation results were tested by a binomial test whose units are held-out "
+    "Participants without permutation results were tested by a sign test whose units are held-out "
     "runs: under chance a run's balanced accuracy is above one half in at most half of the runs. "
-    "Volumes of a run are correlated and are not counted one by one. Runs are independent, but folds share "
-    "training runs, so that their outcomes are not: without any signal simulated participants reached small "
-    "p-values two to three times too often. P-values are therefore multiplied by three. A permutation test "
-    "needs no such repair."
+    "Volumes of a run are correlated and are not counted one by one. Folds share training runs, so that "
+    "their outcomes are correlated, by 1 / (runs - 1) between two runs if there is no signal; the p-value is "
+    "the chance of as many runs above one half under that correlation. It needs at least seven runs to reach "
+    "0.05. A permutation test (--permutations at the participant level) assumes less and finds more."
 )
 _PERMUTATION = (
     "Each participant was tested by permuting labels within runs and repeating the whole cross-validation. "
@@ -205,9 +212,9 @@ def participants_section(group: Group) -> str:
 def maps_section(group: Group) -> str:
     """The mean maps, a block per comparison."""
     if not group.study["maps"]:
-        nothing = paragraph("There are no mean maps; the notes at the top of the page say why.")
-        return section("maps", "Mean maps", nothing)
-    return section("maps", "Mean maps", *_map_parts(group))
+        nothing = paragraph("There are no maps of the group; the notes at the top of the page say why.")
+        return section("maps", "Maps of the group", nothing)
+    return section("maps", "Maps of the group", *_map_parts(group))
 
 
 def references_section(group: Group) -> str:
@@ -216,13 +223,29 @@ def references_section(group: Group) -> str:
     return folded("references", "References", "", f'<ol class="references">{works}</ol>')
 
 
+def differences_section(group: Group) -> str:
+    """Paired differences between methods and comparisons."""
+    said = "Paired differences over participants."
+    title = "Differences between methods and comparisons"
+    return folded("differences", title, said, *_difference_parts(group.folder, group.study))
+
+
+def methods_section(group: Group) -> str:
+    """The paragraph for a paper."""
+    said = paragraph(methods_text(group.study, group.summary))
+    prose = f'<div class="prose" data-copy="Copy the text">{said}</div>'
+    return folded("methods", "Methods text, ready for a paper", "Written from what was done.", prose)
+
+
 # The page from top to bottom, as in report/page.py: functions of the group that return HTML, or "".
 SECTIONS: tuple[Callable[[Group], str], ...] = (
     answer_section,
     accuracy_section,
     prevalence_section,
+    differences_section,
     maps_section,
     participants_section,
+    methods_section,
     references_section,
 )
 
@@ -230,7 +253,7 @@ SECTIONS: tuple[Callable[[Group], str], ...] = (
 def _accuracy_table(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) -> str:
     """Mean and standard error over participants."""
     body = [_line(study, row, list(ACCURACY), {"accuracy": row["accuracy_percent"]}) for row in rows]
-    caption = text(f"{ACCURACY_CAPTION} {CHANCE_CAPTION}")
+    caption = text(f"{ACCURACY_CAPTION} {TESTS_CAPTION} {CHANCE_CAPTION}")
     return table([headings(("Comparison", "Method", *ACCURACY.values()), 2)], body, caption)
 
 
@@ -259,6 +282,40 @@ def _prevalence_parts(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) 
         paragraph(_BAYES),
         table([headings(("Comparison", "Method", *columns.values()), 2)], body, caption),
     ]
+
+
+def _difference_parts(folder: ResultsFolder, study: Mapping[str, Any]) -> list[str]:
+    """Paired differences over participants, folded where they are many."""
+    path = folder.group_table("differences")
+    rows = read_tsv(path) if path.is_file() else []  # folders of earlier versions have none
+    if not rows:
+        return [paragraph("There is one method and one comparison, or one participant: nothing to compare.")]
+    out = []
+    for between, words_of in (("methods", study["methods"]), ("comparisons", study["comparisons"])):
+        mine = [row for row in rows if row["between"] == between]
+        if mine:
+            body = [_difference_line(study, row, words_of) for row in mine]
+            head = headings(("Within", "First", "Second", "First - second", "p (Holm)", "t-test"), 3)
+            out.append(
+                details(f"Differences between {between} ({len(mine)})", table([head], body, text(_PAIRED)))
+            )
+    return out
+
+
+_PAIRED = (
+    "Mean difference of balanced accuracies in percentage points with its 95 % interval, over participants "
+    "who have both; two-sided p by flipping the signs of the differences, in brackets after Holm's "
+    "correction over the family: all pairs of methods on all comparisons, all pairs of methods on the "
+    "average, or all pairs of comparisons by one method."
+)
+
+
+def _difference_line(study: Mapping[str, Any], row: dict[str, str], names: Mapping[str, str]) -> str:
+    said = difference_words(row)
+    where = {**study["comparisons"], **study["methods"]}.get(row["within"], row["within"])
+    named = "".join(cell(each, "name") for each in (where, names[row["first"]], names[row["second"]]))
+    exact = cell(said["difference"], value=row["difference_percent"])
+    return named + exact + cell(said["p"]) + cell(said["student"])
 
 
 def _links(study: Mapping[str, Any]) -> str:
@@ -290,18 +347,20 @@ def _map_parts(group: Group) -> list[str]:
     """A figure per comparison."""
     caption = text(
         "Means over participants of the fits' patterns (each scaled to unit root mean square first) and "
-        "inclusion probabilities, at the voxels analysed in all of them; the same slices for every method: "
-        "those "
-        "through the first one's largest pattern (ring). Views from above show the largest value of all "
-        "slices on "
-        "the outline of the analysed voxels. Neurological convention: the left hemisphere is on the left."
+        "inclusion probabilities, at the voxels analysed in all of them; the folder group/ also has the "
+        "share of participants that select a voxel and, with enough participants, family-wise p-values. The "
+        "same slices for every method: those through the first one's largest pattern (ring). Views from "
+        "above "
+        "show the largest value of all slices on the outline of the analysed voxels. Neurological "
+        "convention: "
+        "the left hemisphere is on the left."
     )
     parts = []
     for contrast in group.contrasts:
         label, folder = group.study["comparisons"][contrast], group.folder
         stem = f"group_contrast-{contrast}_maps"
         files = [
-            folder.group_map(contrast, f"{entity(each['method'])}Mean", each["stat"])
+            folder.group_map(contrast, entity(each["method"]) + each.get("of", "Mean"), each["stat"])
             for each in group.study["maps"]
             if each["contrast"] == contrast
         ]
@@ -324,7 +383,7 @@ def _map_lines(folder: ResultsFolder, study: Mapping[str, Any], contrast: str) -
     drawn = [each for each in study["maps"] if each["contrast"] == contrast]
     return [
         MapLine(study["methods"][method], {
-            each["stat"]: folder.group_map(contrast, f"{entity(method)}Mean", each["stat"])
+            each["stat"]: folder.group_map(contrast, entity(method) + each.get("of", "Mean"), each["stat"])
             for each in drawn
             if each["method"] == method
         })

@@ -11,7 +11,7 @@ from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.report import inference_plots
 from mvpa_gamp.report.markup import cell, details, figure, file_link, folded, headings, paragraph, table, text
-from mvpa_gamp.report.outlines import FAMILY_WISE
+from mvpa_gamp.report.outlines import FAMILY_WISE, has_selection
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.reader import Results
 
@@ -129,21 +129,28 @@ def _selections(results: Results, rows: Rows) -> list[str]:
         _names(results, row)
         + cell("–" if row["fdr_voxels"] == MISSING else row["fdr_voxels"])
         + cell(_power(results, row), "name")
-        + cell(row["fdr_verdict"], "name wrap")
+        + cell(_told(row), "name wrap")
         for row in mine
     ]
     caption = text(
-        f"Largest set of voxels whose expected share of false discoveries is at most "
-        f"{100 * results.inference['fdr']:g} %, from the inclusion probabilities of the refit (mask "
-        "desc-<method>Fdr). The model behind these probabilities takes voxels as independent, so the rate is "
-        "checked: effects of known place are planted in these very volumes, under labels unrelated to the "
-        "real ones, and false selections are counted. A neighbour that correlates by 0.5 or more with a "
-        "planted voxel is not counted as false."
+        f"Largest set of voxels whose estimated share of false discoveries is at most "
+        f"{100 * results.inference['fdr']:g} % (mask and table desc-<method>Fdr). Voxels are ranked by "
+        "inclusion probability times squared correlation with the labels: what counts is that the decoder "
+        "relies on a voxel and that it carries information. A voxel that only cancels noise is not found. "
+        "The rate is estimated from fits to permuted labels of these very volumes, and checked: effects of "
+        "known place are planted under labels unrelated to the real ones, and false selections are counted. "
+        "A neighbour that correlates by 0.5 or more with a planted voxel is not counted as false."
     )
     return [
         "<h3>Which voxels are needed given the others, at which rate of false discoveries?</h3>",
-        _table(("Comparison", "Method", "Voxels", "Power", "Check with planted effects"), body, caption),
+        _table(("Comparison", "Method", "Voxels", "Power", "What it rests on"), body, caption),
     ]
+
+
+def _told(row: Mapping[str, str]) -> str:
+    """The sentence on the selection and the one on its check, without saying a thing twice."""
+    parts = (row.get("fdr_selection", MISSING), row["fdr_verdict"])
+    return " ".join(part for part in dict.fromkeys(parts) if part != MISSING)
 
 
 def _power(results: Results, row: Mapping[str, str]) -> str:
@@ -169,7 +176,7 @@ def voxel_lists(results: Results, subject: str, contrast: str) -> list[str]:
             out.append(
                 _voxel_list(results, title, path, float(FAMILY_WISE), "p", lambda v: p_text(str(10**-v)))
             )
-        if "planted" in found:
+        if has_selection(found):
             row = _row(results, subject, contrast, method)
             title = (
                 f"{label}: selected at a false-discovery rate of {results.inference['fdr']:g} "
@@ -261,7 +268,7 @@ def _names(results: Results, row: Mapping[str, str]) -> str:
 
 
 def _table(head: tuple[str, ...], body: list[str], caption: str) -> str:
-    words = ("Comparison", "Method", "Power", "Check with planted effects", "May the curve be extrapolated?")
+    words = ("Comparison", "Method", "Power", "What it rests on", "May the curve be extrapolated?")
     top = "".join(cell(name, "name" if name in words else "", header=True) for name in head)
     return table([top], body, caption)
 

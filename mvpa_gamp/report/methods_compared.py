@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mvpa_gamp.report.answers import leading_columns
 from mvpa_gamp.report.markup import (
     cell,
     details,
@@ -17,7 +18,7 @@ from mvpa_gamp.report.markup import (
     text,
 )
 from mvpa_gamp.report.methods_text import SELECTED
-from mvpa_gamp.report.printed import MEASURES, Measure, measured, show, significant
+from mvpa_gamp.report.printed import Measure, measured, measures_led_by, show, significant
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.results.files import cell as exact
 from mvpa_gamp.results.reader import Results
@@ -40,10 +41,11 @@ def methods_compared_section(results: Results) -> str:
 
 def best_method(results: Results) -> tuple[str, float] | None:
     """The method with the highest mean accuracy over comparisons, and that accuracy."""
+    column = leading_columns(results)[1]
     averages = [
-        (row["accuracy_percent"], row["method"])
+        (row[column], row["method"])
         for row in results.rows
-        if row["contrast"] == AVERAGE and not math.isnan(row.get("accuracy_percent", math.nan))
+        if row["contrast"] == AVERAGE and not math.isnan(row.get(column, math.nan))
     ]
     if not averages:
         return None
@@ -53,24 +55,34 @@ def best_method(results: Results) -> tuple[str, float] | None:
 
 def _said(results: Results) -> str:
     """The line that is always there: mean accuracies, best first."""
+    measure, column, *_ = leading_columns(results)
     means = {
-        results.labels[row["method"]]: row["accuracy_percent"]
+        results.labels[row["method"]]: row[column]
         for row in results.rows
-        if row["contrast"] == AVERAGE and not math.isnan(row.get("accuracy_percent", math.nan))
+        if row["contrast"] == AVERAGE and not math.isnan(row.get(column, math.nan))
     }
     ordered = sorted(means.items(), key=lambda item: -item[1])
-    return "; ".join(f"{label} {accuracy:.1f} %" for label, accuracy in ordered) + " correct."
+    return "; ".join(f"{label} {accuracy:.1f} %" for label, accuracy in ordered) + f" {measure}."
 
 
 def _averages(results: Results, subject: str) -> str:
     """One line per method: its averages over comparisons."""
-    head = ["Method", "Accuracy", "Selected voxels", "Shared by folds", "by chance", "Stability", "Run time"]
+    head = [
+        "Method",
+        _title_of_measure(results),
+        "Selected voxels",
+        "Shared by folds",
+        "by chance",
+        "Stability",
+        "Run time",
+    ]
     if results.has_truth:
         head.append("Planted voxels (AP)")
     body = [_average_row(results, results.row(subject, AVERAGE, method)) for method in results.labels]
     count = len(results.tasks)
     caption = (f"Averages over {count} comparisons. " if count > 1 else "") + text(
-        f"Accuracy: mean over held-out {results.fold_word}s ± its standard error. Shared by folds: "
+        f"{_title_of_measure(results)}: mean over held-out {results.fold_word}s ± its standard error. "
+        "Shared by folds: "
         "mean Jaccard overlap of the voxels selected in two folds (the paper's consistency), beside it what "
         "random selections of the same sizes would reach; a dash where a method selects nothing, or every "
         "voxel, in most folds. Stability: Nogueira's index, 0 for random and 1 for identical "
@@ -81,16 +93,23 @@ def _averages(results: Results, subject: str) -> str:
     return table([headings(head)], body, caption, "averages sortable")
 
 
+def _title_of_measure(results: Results) -> str:
+    measure = leading_columns(results)[0]
+    return "Accuracy" if measure == "correct" else measure.capitalize()
+
+
 def _average_row(results: Results, row: Mapping[str, Any]) -> str:
     """The averages of one method."""
-    accuracy, voxels, sparsity, consistency, seconds = (show(m, measured(m, row)) for m in MEASURES)
-    method, se = row["method"], row.get("accuracy_se_percent", math.nan)
+    accuracy, voxels, sparsity, consistency, seconds = (
+        show(m, measured(m, row)) for m in measures_led_by(results.leading_measure)
+    )
+    method, se = row["method"], row.get(leading_columns(results)[2], math.nan)
     name = f"{swatch(colour_of(method))}{text(results.labels[method])}"
     cells = [
         html_cell(name, "name", results.labels[method]),
         cell(
             f"{accuracy} %" + ("" if math.isnan(se) else f" ± {se:.1f}"),
-            value=_sorting(row, "accuracy_percent"),
+            value=_sorting(row, leading_columns(results)[1]),
         ),
         cell(f"{voxels} ({sparsity} %)", value=_sorting(row, "voxels")),
         cell(
@@ -145,17 +164,17 @@ def _decimal(value: float) -> str:
 
 def _paper_table(results: Results, subject: str) -> str:
     """The paper's form: a row per comparison, measures across, methods inside each measure."""
-    methods = list(results.labels)
-    groups = "".join(cell(m.title, "start", header=True, span=len(methods)) for m in MEASURES)
+    methods, measures = list(results.labels), measures_led_by(results.leading_measure)
+    groups = "".join(cell(m.title, "start", header=True, span=len(methods)) for m in measures)
     names = "".join(
-        _name_cell(results.labels[method], first=i == 0) for _ in MEASURES for i, method in enumerate(methods)
+        _name_cell(results.labels[method], first=i == 0) for _ in measures for i, method in enumerate(methods)
     )
     head = [cell("", header=True) + groups, cell("Comparison", "name", header=True) + names]
     body = []
     lines = [(task["contrast"], task["label"]) for task in results.tasks]
     for contrast, label in [*lines, (AVERAGE, "average")]:
         rows = [results.row(subject, contrast, method) for method in methods]
-        cells = cell(label, "name") + "".join(_measure_cells(measure, rows) for measure in MEASURES)
+        cells = cell(label, "name") + "".join(_measure_cells(measure, rows) for measure in measures)
         body.append(f'<tr class="average">{cells}</tr>' if contrast == AVERAGE else f"<tr>{cells}</tr>")
     links = " and ".join(
         file_link(path, results.folder.root, results.linked)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.methods.references import ZINIEL_2015
+from mvpa_gamp.report.regions import WESTFALL_YOUNG, regions_text
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.reader import Results
 
@@ -16,9 +17,9 @@ _PHIPSON = (
     "Phipson B, Smyth GK (2010). Permutation p-values should never be zero. Statistical Applications in "
     "Genetics and Molecular Biology 9, 39. doi:10.2202/1544-6115.1585"
 )
-_NEWTON = (
-    "Newton MA, Noueiry A, Sarkar D, Ahlquist P (2004). Detecting differential gene expression with a "
-    "semiparametric hierarchical mixture method. Biostatistics 5, 155–176. doi:10.1093/biostatistics/5.2.155"
+_TUSHER = (
+    "Tusher VG, Tibshirani R, Chu G (2001). Significance analysis of microarrays applied to the ionizing "
+    "radiation response. PNAS 98, 5116–5121. doi:10.1073/pnas.091062498"
 )
 _HAUFE = (
     "Haufe S, Meinecke F, Görgen K, Dähne S, Haynes JD, Blankertz B, Bießmann F (2014). On the "
@@ -62,6 +63,7 @@ def methods_paragraphs(results: Results) -> list[str]:
         " ".join(_method(method) for method in results.methods) + _intercepts(results.methods),
         _measures(),
         *_inference(results.inference, results.exchanged),
+        *regions_text(results),
         _software(results),
     ]
 
@@ -79,9 +81,10 @@ def references(results: Results) -> list[str]:
     """The works that the paragraphs lean on."""
     data = [_HAXBY] if study_is_haxby(results.study) or results.phantom else []
     tests = [_PHIPSON] if results.inference.get("permutations") else []
-    rates = [_NEWTON] if results.inference.get("fdr") else []
+    maxima = [WESTFALL_YOUNG] if results.study.get("regions", {}).get("permutations") else []
+    rates = [_TUSHER] if results.inference.get("fdr") else []
     described = [method["reference"] for method in results.methods]
-    works = [ZINIEL_2015, *data, *described, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates]
+    works = [ZINIEL_2015, *data, *described, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates, *maxima]
     return list(dict.fromkeys(works))
 
 
@@ -155,8 +158,24 @@ def _validation(results: Results) -> str:
         f"comparison{'s' * (len(results.tasks) > 1)} ({names}) and judged by {how}; parameters were "
         f"tuned on the training {word}s alone. Accuracy is the mean over held-out {word}s, with the "
         f"standard error across {word}s; since folds share training data, {word}s are not independent and "
-        f"the standard error is approximate.{coupled}"
+        f"the standard error is approximate.{coupled}{_weighted(results)}"
     )
+
+
+def _weighted(results: Results) -> str:
+    """How unequal categories were treated, in fitting and in judging."""
+    said = ""
+    if results.study["processing"].get("class_weight"):
+        said += (
+            " In training, samples were weighted so that both categories had the same total weight in every "
+            "fold (weights inversely proportional to the number of training samples)."
+        )
+    if results.leading_measure.name == "balanced accuracy":
+        said += (
+            " As categories were not equally frequent, we report balanced accuracy, the mean of the shares "
+            "of either category that were recognised (chance: 50 %)."
+        )
+    return said
 
 
 def _method(method: Mapping[str, Any]) -> str:
@@ -204,9 +223,11 @@ def _inference(asked: Mapping[str, Any], exchanged: str) -> list[str]:
         )
     if asked.get("fdr"):
         said.append(
-            f"Voxels were selected at an expected false-discovery rate of {asked['fdr']:g} from posterior "
-            "inclusion probabilities (Newton et al., 2004); the rate was checked with effects planted in the "
-            "volumes."
+            f"Voxels were selected at a false-discovery rate of {asked['fdr']:g}: ranked by posterior "
+            "inclusion probability times squared correlation with the labels, the largest set was taken for "
+            "which permuted labels gave few enough voxels of that strength (Tusher et al., 2001), "
+            "provided that permuted labels gave as good a set no more often than that rate; it was checked "
+            "with effects planted in the volumes."
         )
     if asked.get("learning_curve"):
         said.append(

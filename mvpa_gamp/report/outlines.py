@@ -1,5 +1,6 @@
 """Outlines of voxels on brain maps: family-wise significant, selected at an FDR, informative."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,11 @@ class Outline:
         return values >= self.level - _ROUNDING
 
 
+def has_selection(found: Collection[str]) -> bool:
+    """Whether a cell has voxels selected at an FDR; in earlier versions they came with a check."""
+    return "selection" in found or "planted" in found
+
+
 def cell_outlines(results: Results, subject: str, contrast: str, method: str) -> list[Outline]:
     """What inference found about a cell, and about its comparison."""
     folder, found = results.folder, results.inferred(subject, contrast, method)
@@ -38,7 +44,7 @@ def cell_outlines(results: Results, subject: str, contrast: str, method: str) ->
     if "logpfwe" in found:
         path = folder.statmap(subject, contrast, entity(method), "logpfwe")
         out.append(Outline(path, float(FAMILY_WISE), "-", "weight"))
-    if "planted" in found:
+    if has_selection(found):
         out.append(Outline(folder.fdr_mask(subject, contrast, method), 1.0, ":", "weight"))
     if contrast in results.study.get("information", {}).get("contrasts", ()):
         path = folder.information(subject, contrast, "mask.nii.gz")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mvpa_gamp.report.answers import Answer, answer, facts, p_words
+from mvpa_gamp.report.answers import Answer, answer, facts, leading_columns, p_words
 from mvpa_gamp.report.markup import cell, html_cell, section, swatch, table, text
 from mvpa_gamp.report.printed import significant
 from mvpa_gamp.report.style import OVERLAP, colour_of
@@ -50,7 +50,7 @@ def _headline(results: Results, found: Sequence[Answer]) -> str:
     accuracy = [each.accuracy for each in found]
     methods = " or ".join(dict.fromkeys(results.labels[each.method] for each in found))
     said = (
-        f"<b>{np.mean(accuracy):.1f} % correct</b> on average over {len(found)} comparisons "
+        f"<b>{np.mean(accuracy):.1f} % {text(found[0].measure)}</b> on average over {len(found)} comparisons "
         f"({min(accuracy):.1f} to {max(accuracy):.1f} %; chance {_range([e.chance for e in found])} %), by "
         f"{text(methods)}. "
     )
@@ -119,7 +119,8 @@ def _matrix_cell(
     ink = "#fff" if share > 0.55 else "#22282e"
     return (
         f'<td style="background:rgb({red},{green},{blue})"><a style="color:{ink}" href="#{text(place)}" '
-        f'aria-label="{text(label)}: {found.accuracy:.1f} % correct">{found.accuracy:.0f}</a></td>'
+        f'aria-label="{text(label)}: {found.accuracy:.1f} % {text(found.measure)}">'
+        f"{found.accuracy:.0f}</a></td>"
     )
 
 
@@ -134,7 +135,8 @@ def _comparison_table(results: Results, subject: str, found: Mapping[str, Answer
     ]
     by = next((results.labels[each.method] for each in found.values() if each is not None), "")
     caption = text(
-        f"Accuracy (%) of every method on held-out {results.fold_word}s; a click on a heading sorts. Voxels "
+        f"{leading_columns(results)[0].replace('correct', 'accuracy').capitalize()} (%) of every method on "
+        f"held-out {results.fold_word}s; a click on a heading sorts. Voxels "
         f"selected, share that two folds have in common{' and p' if tested else ''}: {by}, chosen by a fixed "
         "order of methods, not by its results."
     )
@@ -154,9 +156,9 @@ def _comparison_row(
     for method in results.labels:
         row = results.row(subject, contrast, method)
         good = row["status"] == "ok"
-        exact = row["accuracy_percent"] if good else -1
+        exact = row[leading_columns(results)[1]] if good else -1
         shown = f"{exact:.1f}" if good else "failed"
-        title = facts(row) if good else row["status"]
+        title = facts(results, row) if good else row["status"]
         line += f'<td title="{text(title)}"><data value="{exact:.6g}">{shown}</data></td>'
     if found is None:
         return line + cell("–") * (2 + tested)

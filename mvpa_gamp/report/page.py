@@ -12,6 +12,7 @@ from mvpa_gamp.report.classes import classes_section, draw_classes
 from mvpa_gamp.report.cobidas import write_cobidas
 from mvpa_gamp.report.comparisons import comparisons_section
 from mvpa_gamp.report.convergence import convergence_section
+from mvpa_gamp.report.few_samples import few_samples_section
 from mvpa_gamp.report.for_the_paper import cobidas_section, methods_text_section
 from mvpa_gamp.report.frame import banner, document, header
 from mvpa_gamp.report.glass_brain import glass_figure, in_standard_space
@@ -20,6 +21,7 @@ from mvpa_gamp.report.markup import details
 from mvpa_gamp.report.methods_compared import methods_compared_section
 from mvpa_gamp.report.overview import overview_section
 from mvpa_gamp.report.record import record_section
+from mvpa_gamp.report.regions import draw_regions, regions_section
 from mvpa_gamp.report.sections import confusion_section, consistency_section, phantom_section
 from mvpa_gamp.report.viewer import grounds
 from mvpa_gamp.results.files import write_text
@@ -31,6 +33,8 @@ SECTIONS: tuple[Callable[[Results], str], ...] = (
     classes_section,
     overview_section,
     comparisons_section,
+    few_samples_section,
+    regions_section,
     methods_compared_section,
     inference_section,
     consistency_section,
@@ -75,6 +79,7 @@ def draw_figures(results: Results) -> None:
         if results.has_truth:
             write_atomic(folder.figure(f"sub-{sub}_truth.svg"), plots.precision_recall(results, sub))
         draw_inference(results, sub)
+        draw_regions(results, sub)
         for task in results.shown.tasks:
             if results.finished(sub, task["contrast"]):
                 stem = folder.figure(f"sub-{sub}_contrast-{task['contrast']}_maps")

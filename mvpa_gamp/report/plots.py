@@ -100,6 +100,9 @@ def _draw_overlap(ax: Axes, matrix: NDArray, x: float, y: float, side: int, chos
     """One heat map, above it the mean of its off-diagonal entries if the folds chose anything."""
     place = (x, x + side, y + side, y)
     image = ax.imshow(matrix, vmin=0, vmax=1, cmap=OVERLAP, interpolation="none", extent=place)
+    if np.isnan(matrix).all():
+        middle = (x + side / 2, y + side / 2)
+        ax.text(*middle, "every voxel", ha="center", va="center", color=QUIET, fontsize=7)
     off = matrix[~np.eye(len(matrix), dtype=bool)]
     mean = f"{100 * off.mean():.0f} %" if off.size and chose else "–"
     ax.text(x + side / 2, y - 0.02 * side, mean, ha="center", va="bottom", fontsize=7, color=QUIET)

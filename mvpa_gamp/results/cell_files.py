@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.atlas import Regions
 from mvpa_gamp.imaging.brainmaps import Display, write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
@@ -16,6 +17,7 @@ from mvpa_gamp.results.clusters import cluster_rows
 from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.measures import measures_of, overlap_rows
 from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.pattern_clusters import pattern_cluster_rows
 
 _MEANING = {
     "weight": "Weight of each voxel in the linear classifier; positive speaks for the first category. "
@@ -74,6 +76,7 @@ class Subject:
     fold_maps: bool = False  # whether maps of every fold are written
     whitened: bool = False  # whether noise was whitened before fitting
     events: Mapping[str, NDArray] = field(default_factory=dict)  # (M,) facts on the event behind each sample
+    regions: Regions | None = None  # of an atlas, at the voxels of the mask
 
     @property
     def mask(self) -> NDArray:
@@ -98,6 +101,7 @@ class CellRecord:
     consistency: dict[str, Any] | None = None
     confusion: tuple[dict[str, Any], ...] = ()
     clusters: tuple[dict[str, Any], ...] = ()
+    pattern_clusters: tuple[dict[str, Any], ...] = ()  # where no voxel was selected
     stats: tuple[str, ...] = ()
 
 
@@ -174,6 +178,7 @@ def write_cell(cell: Cell, fits: FoldFits) -> CellRecord:
         consistency={**keys, **measures},
         confusion=tuple({**short, **row} for row in _confusion_rows(cell, fits)),
         clusters=tuple({**short, **row} for row in _clusters(cell, fits)),
+        pattern_clusters=tuple({**short, **row} for row in _pattern_clusters(cell, fits)),
         stats=stats,
     )
 
@@ -194,13 +199,15 @@ def _write_maps(cell: Cell, fits: FoldFits) -> tuple[str, ...]:
         mean = np.asarray(values[:, :n_folds].mean(axis=1, dtype=np.float64))
         cell.write_map(f"{desc}FoldMean", stat, mean, f"mean over {n_folds} folds")
     cell.write_selection(fits.refit.support[:, 0], fits.refit.coef[:, 0])
-    cell.write_map(desc, "selfreq", fits.frequency, f"over {n_folds} folds")
+    selects = not fits.folds.support.all()  # of a method that weighs every voxel nothing is selected
+    if selects:
+        cell.write_map(desc, "selfreq", fits.frequency, f"over {n_folds} folds")
     held_out = fits.held_out if cell.subject.fold_maps and fits.held_out is not None else ()
     for k, run in enumerate(held_out):
         for stat in known.keys() - {"pattern"}:
             which = f"fold {k + 1}, run {run} held out"
             cell.write_map(f"{desc}Fold{k + 1:02d}", stat, known[stat][:, k], which)
-    return (*known, "selfreq")
+    return (*known, "selfreq") if selects else tuple(known)
 
 
 def _write_tables(cell: Cell, fits: FoldFits) -> None:
@@ -275,7 +282,22 @@ def _confusion_rows(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
 
 
 def _clusters(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
-    """Clusters that the refit's selected voxels form."""
+    """Clusters that the refit's selected voxels form; none where every voxel has a weight."""
     refit, subject = fits.refit, cell.subject
+    if refit.support.all():
+        return []
     affine = np.asarray(subject.mask_img.affine)
-    return cluster_rows(refit.support[:, 0], refit.coef[:, 0], fits.frequency, subject.mask, affine)
+    rows = cluster_rows(refit.support[:, 0], refit.coef[:, 0], fits.frequency, subject.mask, affine)
+    if subject.regions is None:
+        return rows
+    peaks = [[row[f"peak_{axis}_mm"] for axis in "xyz"] for row in rows]
+    return [{**row, "region": subject.regions.region_at(at)} for row, at in zip(rows, peaks, strict=True)]
+
+
+def _pattern_clusters(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
+    """Where the refit's pattern is strongest, if it selected no voxel."""
+    if fits.pattern is None or fits.refit.support.any():
+        return []
+    names, subject = (cell.task.positive, cell.task.negative), cell.subject
+    affine = np.asarray(subject.mask_img.affine)
+    return pattern_cluster_rows(np.asarray(fits.pattern[:, -1], float), names, subject.mask, affine)

@@ -10,6 +10,7 @@ from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.information_files import MAPS
 from mvpa_gamp.results.names import ALL_CLASSES, CELL_TABLES, SUBJECT_TABLES
 from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.region_files import region_files
 
 MANIFEST_COLUMNS = ("path", "sha256")
 
@@ -34,8 +35,11 @@ def result_files(results: Results) -> Iterator[Path]:
             images = [folder.information(sub, contrast, ending) for ending in MAPS]
             yield from (path for image in images for path in (image, sidecar_path(image)))
             yield folder.information(sub, contrast, "voxels.tsv")
+        if results.study.get("pattern_clusters"):
+            yield folder.subject_table(sub, "patternclusters")
         if results.study.get("information"):
             yield folder.subject_table(sub, "information")
+    yield from region_files(results)
     for cell in results.cells():
         overlap = results.row(*cell)["folds"] > 1  # of a single fold there is none
         tables = (name for name in CELL_TABLES if overlap or name != "jaccard")
@@ -50,9 +54,11 @@ def _inference(results: Results, subject: str, contrast: str, method: str) -> It
     """Tables and maps of a cell that go beyond the table."""
     folder = results.folder
     found = results.inferred(subject, contrast, method)
-    yield from (folder.cell_table(subject, contrast, method, name) for name in found if name != "logpfwe")
+    tables = (name for name in found if name not in ("logpfwe", "selection"))
+    yield from (folder.cell_table(subject, contrast, method, name) for name in tables)
     images = []
-    if "planted" in found:
+    if "selection" in found:
+        yield folder.fdr_voxels(subject, contrast, method)
         images.append(folder.fdr_mask(subject, contrast, method))
     if "logpfwe" in found:
         images.append(folder.statmap(subject, contrast, entity(method), "logpfwe"))

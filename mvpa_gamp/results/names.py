@@ -14,7 +14,7 @@ _OWN = ("dataset_description.json", "index.html", "summary.tsv", "summary.json",
 _OWN_FOLDERS = ("figures", "logs", "work")
 
 
-STATS = ("weight", "weightsd", "pip", "selfreq", "pattern", "truth", "logpfwe", "corr")
+STATS = ("weight", "weightsd", "pip", "selfreq", "pattern", "truth", "logpfwe", "corr", "t")
 ALL_CLASSES = "all"  # the contrast name of tables about all classes together
 
 
@@ -95,12 +95,20 @@ class ResultsFolder:
         return self.subject_file(subject, f"contrast-{contrast}_desc-{entity(method)}Selected_mask.nii.gz")
 
     def fdr_mask(self, subject: str, contrast: str, method: str) -> Path:
-        """The voxels selected at an expected false-discovery rate."""
+        """The voxels selected at a false-discovery rate."""
         return self.subject_file(subject, f"contrast-{contrast}_desc-{entity(method)}Fdr_mask.nii.gz")
+
+    def fdr_voxels(self, subject: str, contrast: str, method: str) -> Path:
+        """The same voxels with their coordinates."""
+        return self.subject_file(subject, f"contrast-{contrast}_desc-{entity(method)}Fdr_voxels.tsv")
 
     def information(self, subject: str, contrast: str, ending: str) -> Path:
         """Which voxels carry information about a comparison's labels: maps, mask and table."""
         return self.subject_file(subject, f"contrast-{contrast}_desc-information_{ending}")
+
+    def atlas(self, subject: str) -> Path:
+        """The regions of an atlas on the grid of the data; its table has the same name with ``.tsv``."""
+        return self.subject_file(subject, "desc-regions_dseg.nii.gz")
 
     def inference(self, subject: str) -> Path:
         """P-values, selections at a false-discovery rate and learning curves, a row per cell."""
@@ -124,7 +132,7 @@ class ResultsFolder:
         return self.subject_file(subject, f"contrast-{contrast}_desc-plantedTruth_mask.nii.gz")
 
     def group_table(self, name: str) -> Path:
-        """A table over the participants of a study of several: ``summary`` or ``accuracy``."""
+        """A table over the participants of a study of several: ``summary``, ``accuracy``, ...."""
         return self.root / f"group_{name}.tsv"
 
     def group_map(self, contrast: str, desc: str, stat: str) -> Path:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.methods import METHODS, Method
 from mvpa_gamp.results.files import number, read_json, read_tsv
+from mvpa_gamp.results.leading import LeadingMeasure, leading_of_tasks
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.tables import join_timings, with_accuracy
 
@@ -71,6 +72,11 @@ class Results:
     def tasks(self) -> list[Mapping[str, Any]]:
         """Contrast, label and the two categories of each comparison."""
         return list(self.study["tasks"])
+
+    @property
+    def leading_measure(self) -> LeadingMeasure:
+        """What tables lead with: the error rate, or balanced accuracy where categories are unequal."""
+        return leading_of_tasks(self.study["tasks"])
 
     def only(self, places: Sequence[int]) -> "Results":
         """The same results of some comparisons, by their places in ``tasks``."""
@@ -149,7 +155,7 @@ class Results:
         return self.study.get("inference", {})
 
     def inferred(self, subject: str, contrast: str, method: str) -> list[str]:
-        """What a cell has of it: permutations, logpfwe, planted, learningcurve."""
+        """What a cell has of it: permutations, logpfwe, selection, planted, learningcurve."""
         return list(self.inference.get("units", {}).get(f"sub-{subject}/{contrast}/{method}", ()))
 
     def inference_rows(self) -> list[dict[str, str]]:

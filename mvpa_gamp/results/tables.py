@@ -11,6 +11,9 @@ AVERAGE = "average"  # the contrast name of the rows that average over compariso
 SUMMARY_COLUMNS = (
     "subject", "contrast", "comparison", "method",
     "error_percent", "error_se_percent", "error_binomial_se_percent", "chance_error_percent",
+    "accuracy_percent", "accuracy_se_percent", "chance_accuracy_percent",
+    "balanced_accuracy_percent", "balanced_accuracy_se_percent", "chance_balanced_accuracy_percent",
+    "auc", "auc_se", "chance_auc",
     "voxels", "sparsity_percent",
     "consistency_percent", "chance_consistency_percent", "kuncheva",
     "nogueira", "nogueira_low", "nogueira_high",

@@ -23,7 +23,16 @@ def about_study(settings: StudySettings, samples: Samples) -> About:
 
 def _processing(settings: StudySettings, samples: Samples) -> dict[str, Any]:
     """What was done to the time series; of a BIDS dataset the confound columns, not the names of sets."""
-    names = ("whiten", "lag_trs", "smoothing_fwhm", "high_pass", "confounds", "detrend", "standardize")
+    names = (
+        "whiten",
+        "class_weight",
+        "lag_trs",
+        "smoothing_fwhm",
+        "high_pass",
+        "confounds",
+        "detrend",
+        "standardize",
+    )
     given = settings.values()
     steps = {name: given.get(name) for name in names}
     if samples.source == "bids":

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS, fdr_refusal
+from mvpa_gamp.decoding.balanced import is_unequal
+from mvpa_gamp.decoding.calibration import N_PERMUTATIONS
+from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.permutation import NullStatistics, PermutationPlan, plan_permutations
 from mvpa_gamp.imaging.samples import Samples
@@ -46,18 +48,16 @@ def check_inference(settings: StudySettings, methods: Sequence[Method]) -> None:
     if settings.fdr is not None and not 0 < settings.fdr < 1:
         raise StudyError(f"--fdr: expected a rate between 0 and 1, got {settings.fdr:g}. 0.05 is usual.")
     of_inclusion = "GAMP methods with inclusion probabilities"
+    unsearched = "methods without a nested search in every fit (GAMP methods, svm, lda)"
     for option, wanted, fact, kind in (
-        ("--permutations", settings.permutations, "is_batched", "GAMP methods"),
+        ("--permutations", settings.permutations, "is_batched", unsearched),
         ("--max-inclusion", settings.max_inclusion, "has_posterior", of_inclusion),
         ("--fdr", settings.fdr, "has_posterior", of_inclusion),
-        ("--learning-curve", settings.learning_curve, "is_batched", "GAMP methods"),
+        ("--learning-curve", settings.learning_curve, "is_batched", unsearched),
     ):
         if wanted and not any(getattr(method, fact) for method in methods):
             names = ", ".join(method.name for method in methods)
             raise StudyError(f"{option} is for {kind}, got {names}. Add gamp-bg-lr to --methods.")
-    refusals = [fdr_refusal(method) for method in methods if method.has_posterior]
-    if settings.fdr is not None and all(refusals):
-        raise StudyError(f"--fdr: {refusals[0]}")
 
 
 def check_whitening(settings: StudySettings, samples: Samples) -> None:
@@ -120,14 +120,14 @@ def _cell_plan(
         plan = plan_permutations(
             y, samples.runs[rows], samples.X.shape[1], settings.permutations, seed=seed, blocks=blocks[rows]
         )
-        keep = settings.max_inclusion and method.has_posterior
+        keep, balanced = settings.max_inclusion and method.has_posterior, is_unequal(y)
         for number, chunk in enumerate(plan.chunks, start=1):
             name = f"permutations {number} of {len(plan.chunks)}"
-            key = f"{settings.permutations} {seed} {keep}"
-            work = NullChunk(method, rows, plan.labels[:, chunk], keep)
+            key = f"{settings.permutations} {seed} {keep}" + " balanced" * balanced
+            work = NullChunk(method, rows, plan.labels[:, chunk], keep, balanced)
             jobs.append(_job(cell, name, work, f"permutations-{number:04d}", key))
-    if settings.fdr is not None and not fdr_refusal(method):
-        key = f"{settings.fdr} {seed} {NO_EFFECT_REPEATS}"
+    if settings.fdr is not None and method.has_posterior:
+        key = f"{settings.fdr} {seed} {N_PERMUTATIONS} {NO_EFFECT_REPEATS}"
         planting = Planting(method, rows, y, blocks[rows], settings.fdr, seed)
         jobs.append(_job(cell, "planted effects", planting, "planted", key))
     if settings.learning_curve:
@@ -184,7 +184,7 @@ def _together(plan: InferencePlan, troubles: dict[Path, str]) -> CellInference:
         if isinstance(job.work, NullChunk):
             chunks.append(job.work.read(arrays))
         elif isinstance(job.work, Planting):
-            found["planted"] = job.work.read(arrays)
+            found["selection"], found["planted"] = job.work.read(arrays)
         else:
             found["curve"], found["farther"] = job.work.read(arrays)
     if plan.permutation is not None:

@@ -65,12 +65,23 @@ def add_study(group: Any, default_pairs: str) -> None:
         help="whiten the noise that voxels share, estimated on the training runs of each fold (not with "
         "--permutations, --fdr, --learning-curve)",
     )
+    group.add_argument(
+        "--class-weight",
+        metavar="balanced",
+        help="give both categories the same total weight in training, for unequal numbers of samples "
+        "(default: every sample counts the same)",
+    )
     group.add_argument("--seed", type=int, metavar="N", help="seed of everything random (default 0)")
     group.add_argument("--fold-maps", action="store_true", help="also write the maps of every fold")
+    group.add_argument(
+        "--strict",
+        action="store_true",
+        help="stop where the check before the first fit finds a leak (without it: a caution)",
+    )
 
 
 def add_inference(group: Any) -> None:
-    """What reviewers ask for; of the GAMP methods only, whose permutations are columns of one solve."""
+    """What reviewers ask for, of methods that need no nested search in every one of the many fits."""
     group.add_argument(
         "--permutations",
         type=int,
@@ -87,13 +98,35 @@ def add_inference(group: Any) -> None:
         "--fdr",
         type=float,
         metavar="RATE",
-        help="select voxels at this expected false-discovery rate, and check it with planted effects "
-        "(not gamp-sbg-lr)",
+        help="select voxels at this false-discovery rate, calibrated by permuted labels, and check it with "
+        "planted effects",
     )
     group.add_argument(
         "--learning-curve",
         action="store_true",
         help="accuracy against the number of training runs, beside what theory predicts",
+    )
+
+
+def add_regions(group: Any) -> None:
+    """Where in the brain, by the names of an atlas."""
+    group.add_argument(
+        "--atlas",
+        metavar="FILE|NAME",
+        help="regions: a labelled 3-D NIfTI in the space of the data, with its table (such as _dseg.tsv) "
+        "beside it; or harvard_oxford, juelich, aal, schaefer_2018[:N], destrieux_2009 where nilearn has "
+        "downloaded them; or phantom (default: no regions)",
+    )
+    group.add_argument(
+        "--atlas-labels",
+        metavar="FILE",
+        help="its table: columns index and name, or a number and a name per line, or a name per line",
+    )
+    group.add_argument(
+        "--by-region",
+        action="store_true",
+        help="also decode from each region alone (GAMP methods), with --permutations tested and corrected "
+        "for all regions",
     )
 
 

@@ -14,6 +14,7 @@ from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.study_files import description
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.leakage import check_strictly
 from mvpa_gamp.study.output import Output, check_output, check_resume
 from mvpa_gamp.study.run import check_settings, rebuild_report, run_study, usage_errors
 from mvpa_gamp.study.settings import StudySettings, settings_text
@@ -39,6 +40,8 @@ def run_participants(
         check_participants(source, chosen)
         for label in chosen:
             check_output(own_output(output, label))
+        for label in chosen if settings.strict else ():
+            check_strictly(settings.with_source(replace(source, participant_label=label)))
     write_text(output.folder.config, settings_text(settings))
     write_json(output.folder.description, description(None))
     troubles = {}

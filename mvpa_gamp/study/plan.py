@@ -9,6 +9,7 @@ from mvpa_gamp.decoding.folds import leave_one_run_out
 from mvpa_gamp.decoding.tasks import Task, make_tasks, parse_pairs
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods import METHODS
+from mvpa_gamp.methods.class_weights import with_class_weight
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.study.errors import StudyError
 
@@ -20,6 +21,18 @@ def choose_methods(names: Sequence[str]) -> list[Method]:
         came = ", ".join(map(repr, unknown)) or "none"
         raise StudyError(f"--methods: expected some of {', '.join(METHODS)}, got {came}. Correct the names.")
     return [METHODS[name] for name in dict.fromkeys(names)]
+
+
+def weighted_methods(methods: Sequence[Method], class_weight: str | None) -> list[Method]:
+    """The methods with --class-weight; one that cannot weigh the categories is refused by name."""
+    if class_weight not in (None, "balanced"):
+        raise StudyError(
+            f"--class-weight: expected balanced, got {class_weight!r}. Correct it, or leave it out."
+        )
+    try:
+        return [with_class_weight(method, class_weight) for method in methods]
+    except ValueError as error:
+        raise StudyError(f"--class-weight: {error}") from error
 
 
 def choose_tasks(pairs: Sequence[str] | None, samples: Samples) -> list[Task]:

@@ -8,18 +8,21 @@ from typing import Any
 
 from mvpa_gamp.decoding.information import carries_information
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.atlas import Regions
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, check_workers, run_tasks
-from mvpa_gamp.report.cautions import cautions
+from mvpa_gamp.report.cautions import cautions, leaks
 from mvpa_gamp.report.closing import closing_lines
 from mvpa_gamp.report.inference import inference_lines
 from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.printed import pair_lines, paper_table
+from mvpa_gamp.report.regions import region_lines
 from mvpa_gamp.results.cell_files import Cell, CellRecord, Subject, failed_cell, write_cell
 from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.inference_files import CellInference, write_inference
 from mvpa_gamp.results.information_files import write_information
+from mvpa_gamp.results.leading import leading_measure
 from mvpa_gamp.results.manifest import missing_files, write_manifest
 from mvpa_gamp.results.reader import Results, ResultsError, read_results
 from mvpa_gamp.results.stored_fits import load_fits
@@ -38,8 +41,18 @@ from mvpa_gamp.study.inference import (
     open_jobs,
     plan_inference,
 )
+from mvpa_gamp.study.leakage import check_leakage
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
-from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels
+from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels, weighted_methods
+from mvpa_gamp.study.regions import (
+    check_regions,
+    collect_regions,
+    find_regions,
+    open_region_jobs,
+    plan_region_jobs,
+    region_notes,
+    write_region_files,
+)
 from mvpa_gamp.study.settings import INFERENCE, StudySettings, settings_text
 from mvpa_gamp.study.work import FitWork, WhitenedWork, Work, answered
 
@@ -57,29 +70,40 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         console.note("Preparing the data ...")
         samples = settings.source.load()
         tasks = choose_tasks(settings.pairs, samples)
+        regions = find_regions(settings, samples)
         subject = Subject(
             samples.subject, samples.mask_img, samples.banner, samples.runs, samples.volumes,
             planted_voxels(samples, tasks), settings.fold_maps, settings.whiten, samples.events,
+            regions=regions,
         )  # fmt: skip
         check_whitening(settings, samples)
+        checked = check_leakage(settings, samples, tasks)
         cells = plan_cells(output.folder, samples, tasks, methods, settings.whiten)
         done = [output.resume and is_done(cell) for cell in cells]
         plans = plan_inference(settings, samples, cells)
+        region_plans = plan_region_jobs(settings, samples, regions, cells)
         prepare(output)
         write_text(output.folder.config, settings_text(settings))
         write_start(output.folder, subject, samples.background_img)
     console.log_to(output.folder.log)
-    _say_what(console, samples, tasks, methods, sum(done))
+    _say_what(console, settings, samples, tasks, methods, sum(done), regions)
+    for sentence in checked.sentences:
+        console.note(f"Caution: {sentence}")
     pending = [cell for cell, finished in zip(cells, done, strict=True) if not finished]
     jobs = open_jobs(plans, output.resume)
+    region_jobs = open_region_jobs(region_plans, output.resume)
     work = [*_fit_work(settings, samples, pending), *(job.work for job in jobs)]
+    work += [job.work for job in region_jobs]
     shared = (samples.X, samples.runs, samples.connectivity if _any_asks(methods) else None)
     with closing(run_tasks(answered, work, shared, workers)) as answers:
         outcomes = _outcomes(pending, answers, together=settings.whiten)
         records = _work_through(cells, done, outcomes, output, subject, console)
         inference = collect(plans, jobs, answers, console)
+        by_region = collect_regions(region_plans, region_jobs, answers, console)
     extra = _write_inference(settings, output, subject, plans, inference, records)
     extra |= _write_information(settings, samples, output, subject, tasks)
+    extra |= write_region_files(settings, output.folder, subject, cells, by_region, records)
+    extra |= {"leakage": checked.as_json()}
     about = about_study(settings, samples)
     write_tables(output.folder, subject, tasks, methods, records, about, extra)
     return finish(output, console)
@@ -148,8 +172,9 @@ def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
         raise StudyError(str(error)) from error
     if settings.seed < 0:
         raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
-    methods = choose_methods(settings.methods)
+    methods = weighted_methods(choose_methods(settings.methods), settings.class_weight)
     check_inference(settings, methods)
+    check_regions(settings, methods)
     return methods
 
 
@@ -169,8 +194,9 @@ def usage_errors() -> Iterator[None]:
 
 
 def _say_what(
-    console: Console, samples: Samples, tasks: Sequence[Task], methods: Sequence[Method], done: int
-) -> None:
+    console: Console, settings: StudySettings, samples: Samples, tasks: Sequence[Task],
+    methods: Sequence[Method], done: int, regions: Regions | None,
+) -> None:  # fmt: skip
     """The first lines of a run."""
     if samples.banner:
         console.note(f"{samples.banner}.", level=0)
@@ -179,7 +205,7 @@ def _say_what(
         f"{_count(len(tasks), 'comparison')} x {_count(len(methods), 'method')}"
         + (f", {done} of {len(tasks) * len(methods)} fits are there already" if done else "")
     )
-    for note in samples.notes:
+    for note in (*samples.notes, *region_notes(settings, regions)):
         console.note(note)
 
 
@@ -200,6 +226,7 @@ def _work_through(
     row: list[CellRecord] = []
     labels = {cell.method.name: cell.method.label for cell in cells}
     names = [cell.task.label for cell in cells]
+    lead = leading_measure((int((cell.task.y > 0).sum()), int((cell.task.y < 0).sum())) for cell in cells)
     console.start(len(cells))
     for cell, finished in zip(cells, done, strict=True):
         trouble = None if finished else next(outcomes)
@@ -210,7 +237,7 @@ def _work_through(
         console.advance(f"{cell.task.label}, {cell.method.label}: {said}")
         if len(row) == len(labels):
             rows = [{**record.summary, "seconds": record.timing["seconds"]} for record in row]
-            console.result(pair_lines(rows, labels, header=not records, names=names))
+            console.result(pair_lines(rows, labels, header=not records, names=names, lead=lead))
             records += row
             row = []
     return records
@@ -235,7 +262,9 @@ def finish(output: Output, console: Console) -> int:
     _print_what_is_new(results, console)
     if results.inference:
         console.result(inference_lines(results) + "\n", always=True)
-    for caution in cautions(results):
+    if lines := region_lines(results):
+        console.result(lines + "\n", always=True)
+    for caution in cautions(results)[len(leaks(results)) :]:  # leaks were told before the first fit
         console.note(f"Caution: {caution}")
     code = _verdict(output.root, console)
     for line in closing_lines(results, page):
@@ -246,11 +275,13 @@ def finish(output: Output, console: Console) -> int:
 def _print_what_is_new(results: Results, console: Console) -> None:
     """The averages, since rows were printed as they came; a quiet run printed none and has the table."""
     if not console.level:
-        console.result(paper_table(results.rows, results.labels, console.width) + "\n", always=True)
+        lead = results.leading_measure
+        console.result(paper_table(results.rows, results.labels, console.width, lead) + "\n", always=True)
     elif len(results.tasks) > 1:
         averages = [row for row in results.rows if row["contrast"] == AVERAGE]
         names = [task["label"] for task in results.tasks]
-        console.result(pair_lines(averages, results.labels, header=False, names=names) + "\n")
+        lead = results.leading_measure
+        console.result(pair_lines(averages, results.labels, header=False, names=names, lead=lead) + "\n")
 
 
 def rebuild_report(root: Path, console: Console) -> int:
@@ -284,4 +315,7 @@ def _verdict(root: Path, console: Console) -> int:
     failed += [row for row in results.inference_rows() if row["status"] != "ok"]
     for row in failed:
         console.note(f"{row['comparison']}, {row['method']}: {row['status']}", level=0)
-    return 1 if missing or failed else 0
+    troubles = results.study.get("regions", {}).get("troubles", {})
+    for name, trouble in troubles.items():
+        console.note(f"{name}, regions: {trouble}", level=0)
+    return 1 if missing or failed or troubles else 0

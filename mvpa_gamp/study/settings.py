@@ -25,6 +25,7 @@ _NAMED_BY: dict[str, tuple[type[Source], tuple[str, ...]]] = {
 
 # What a key of config.toml is about. Where results go and how busy the machine is does not belong there.
 INFERENCE = ("permutations", "max_inclusion", "fdr", "learning_curve")
+REGIONS = ("atlas", "atlas_labels", "by_region")
 SECTIONS = {
     "bids": (
         "bids_dir", "derivatives", "task", "session_label", "run_label", "bids_filter_file", "space",
@@ -35,8 +36,9 @@ SECTIONS = {
         "lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "confounds_strategy", "detrend",
         "standardize",
     ),
-    "study": ("pairs", "methods", "whiten", "seed", "fold_maps"),
+    "study": ("pairs", "methods", "whiten", "class_weight", "seed", "fold_maps", "strict"),
     "inference": INFERENCE,
+    "regions": REGIONS,
 }  # fmt: skip
 
 
@@ -51,12 +53,17 @@ class StudySettings:
     pairs: tuple[str, ...] | None = None
     methods: tuple[str, ...] = DEFAULT_METHODS
     whiten: bool = False
+    class_weight: str | None = None
     seed: int = 0
     fold_maps: bool = False
+    strict: bool = False  # findings of the leakage check are errors
     permutations: int = 0
     max_inclusion: bool = False
     fdr: float | None = None
     learning_curve: bool = False
+    atlas: str = ""
+    atlas_labels: str = ""
+    by_region: bool = False
 
     @property
     def has_inference(self) -> bool:
@@ -66,7 +73,9 @@ class StudySettings:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "StudySettings":
         """Settings from their names in config.toml; what is not named is left to defaults."""
-        own = {name: values[name] for name in (*SECTIONS["study"], *SECTIONS["inference"]) if name in values}
+        known = (*SECTIONS["study"], *INFERENCE, *REGIONS)
+        own = {name: values[name] for name in known if name in values}
+        own |= {name: _absolute(own[name]) for name in ("atlas", "atlas_labels") if own.get(name)}
         return cls(source=choose_source(values), **own)
 
     def values(self) -> dict[str, Any]:
@@ -91,6 +100,12 @@ class StudySettings:
     def with_source(self, source: Source) -> "StudySettings":
         """The same study of another source, which may decide on the pairs."""
         return replace(self, source=source, pairs=getattr(source, "pairs", self.pairs))
+
+
+def _absolute(text: str) -> str:
+    """A path that means the same from every folder; what is no file, such as a name, stays."""
+    path = Path(text).expanduser()
+    return str(path.absolute()) if text and path.exists() else text
 
 
 def choose_source(values: Mapping[str, Any]) -> Source:
@@ -206,16 +221,17 @@ def _load_toml(path: Path) -> dict[str, Any]:
 def differences(old: Mapping[str, Any], new: StudySettings) -> list[str]:
     """Settings of a started study that a resume would change.
 
-    Pairs and methods may only be added to (pairs not where they decide on the events read); inference touches
-    no fit and may change freely.
+    Pairs and methods may only be added to (pairs not where they decide on the events read); inference and
+    regions touch no fit and may change freely, as may ``strict``.
     """
     started = StudySettings.of(old)
     was, now = replace(started, source=started.source.absolute()).values(), new.values()
     growing = ("methods",) if hasattr(new.source, "pairs") else ("pairs", "methods")
     out = []
-    for name in (name for section, names in SECTIONS.items() if section != "inference" for name in names):
+    free = ("inference", "regions")
+    for name in (name for section, names in SECTIONS.items() if section not in free for name in names):
         before, after = was.get(name), now.get(name)
         grows = name in growing and before and after and set(before) <= set(after)
-        if before != after and not grows:
+        if before != after and not grows and name != "strict":
             out.append(f"{name} was {before!r}, now {after!r}")
     return out

@@ -204,8 +204,8 @@ def test_only_rest(study):
 
 
 def test_grids_that_do_not_fit(study, make_image):
-    other = nibabel.Nifti1Image(study.inside.astype(np.uint8), np.eye(4))
-    with pytest.raises(DataError, match="mask in memory is on another grid"):
+    other = nibabel.Nifti1Image(study.inside.astype(np.uint8), np.diag([900.0, 900.0, 900.0, 1.0]))
+    with pytest.raises(DataError, match="mask in memory is on another grid, and its voxels lie outside"):
         load_samples(study.bold, study.labels, other)
     smaller = make_image(study.volumes[:5], 2.0)
     with pytest.raises(

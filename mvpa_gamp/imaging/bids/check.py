@@ -15,8 +15,9 @@ from mvpa_gamp.imaging.bids.participant import check_confounds
 from mvpa_gamp.imaging.bids.selection import choose, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.processing import check_high_pass
-from mvpa_gamp.imaging.volumes import check_same_grid, open_mask
+from mvpa_gamp.imaging.volumes import open_mask
 
 # In the order in which they are checked. The settings decide on the last ones: where they fail for all who
 # come that far, the command is wrong. The others are matters of a participant's own files.
@@ -85,14 +86,14 @@ def _check_one(source: BidsSource, mask: Any) -> _Participant:
 
 
 def _check_mask(mask: Any, runs: Sequence[RunFiles]) -> None:
-    """Refuse a mask on another grid than the first run's, as far as its header tells."""
+    """Refuse a mask that the first run's grid has no use for, as far as headers tell."""
     if mask is None:
         return
     try:
         image = nibabel.load(runs[0].bold)
     except (OSError, ValueError, EOFError, nibabel.filebasedimages.ImageFileError):
         return  # said when its turn comes
-    check_same_grid(mask, image, "mask")
+    mask_on_grid(mask, image)
 
 
 def _check_task_and_space(source: BidsSource, labels: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.tasks import parse_pairs
 from mvpa_gamp.imaging.bids.events import Event, VolumeEvents, read_events
@@ -66,13 +67,18 @@ def average_events(samples: Samples, shown: Sequence[VolumeEvents], labels: Labe
     _, first, member = np.unique(key, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.argsort(order)[member.reshape(-1)]
-    sums = np.zeros((len(first), samples.X.shape[1]))
-    np.add.at(sums, rank, samples.X)
-    means = sums / np.bincount(rank)[:, None]
     keep = first[order]
+
+    def means(values: NDArray) -> NDArray:
+        sums = np.zeros((len(first), values.shape[1]))
+        np.add.at(sums, rank, values)
+        return np.ascontiguousarray(sums / np.bincount(rank)[:, None], dtype=np.float32)
+
     return replace(
         samples,
-        X=np.ascontiguousarray(means, dtype=np.float32),
+        X=means(samples.X),
+        around=None if samples.around is None else means(samples.around),
+        fingerprints=None,
         conditions=samples.conditions[keep],
         runs=samples.runs[keep],
         volumes=samples.volumes[keep],

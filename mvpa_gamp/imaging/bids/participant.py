@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.bids.confounds import (
     RunConfounds,
@@ -75,6 +76,7 @@ def load_participant(source: "BidsSource") -> Samples:
         notes=(*mask_notes, *raw, *volume_notes(read.confounds), *lost, *samples.notes),
         space=read.runs[0].entities.get("space", NATIVE),
         confound_columns=columns_of(read.confounds),
+        sessions=_sessions(read.runs, samples.runs),
     )
     return _told(by_session(samples, read.runs) if source.cv == "session" else samples, source, read.runs)
 
@@ -114,6 +116,7 @@ def _trials(read: _Read, mask: Any) -> Samples:
     series = read_series(volumes, mask, source.smoothing_fwhm)
     places = np.split(np.arange(sum(read.volumes)), np.cumsum(read.volumes)[:-1])
     kept, notes = usable_voxels(series, places)
+    notes = series.notes + notes
     found = []
     for number, (run, place) in enumerate(zip(read.runs, places, strict=True), start=1):
         times = start_time(run, read.t_r) + read.t_r * np.arange(len(place))
@@ -174,6 +177,12 @@ def by_session(samples: Samples, runs: Sequence[RunFiles]) -> Samples:
         )
     number = np.array([names.index(run.session) + 1 for run in runs])
     return replace(samples, runs=number[samples.runs - 1], held_out="session")
+
+
+def _sessions(runs: Sequence[RunFiles], numbers: NDArray) -> NDArray | None:
+    """The session (M,) of samples with these run numbers; None where there is only one."""
+    names = np.array([run.session for run in runs])
+    return names[numbers - 1] if len(set(names.tolist())) > 1 else None
 
 
 def start_time(run: RunFiles, t_r: float) -> float:
