@@ -204,7 +204,7 @@ def _stability_words(found: Answer) -> tuple[str, str]:
 
 def _place_words(found: Answer, results: Results) -> tuple[str, str]:
     if not found.peaks or found.voxels == found.n_voxels:
-        return "see the maps", "no clusters of selected voxels"
+        return "see the maps", "no clusters of selected voxels; the pattern shows where signals differ"
     others = f"then {'; '.join(found.peaks[1:])}; " if len(found.peaks) > 1 else ""
     return f"{found.peaks[0]} mm", f"{others}peaks (x y z) of the largest clusters, space: {_space(results)}"
 

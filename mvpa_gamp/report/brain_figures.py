@@ -28,7 +28,7 @@ _TITLES = {
 }
 _SIGNED = ("weight", "pattern")
 _WIDTH = 11.5  # inches: the page's width at a readable size of letters
-_TALLEST = 3.4  # inches of a line: a single slice need not fill the page
+_TALLEST = 2.6  # inches of a line: a single slice need not fill the page
 _BAR = 0.12  # inches across a colour bar ...
 _BESIDE = 0.62  # ... and the room for it and its numbers
 _BETWEEN = 0.18  # inches between panels
