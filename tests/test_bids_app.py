@@ -18,6 +18,8 @@ import pytest
 
 from mvpa_gamp.__main__ import build_parser, main, study_settings
 from mvpa_gamp.results.files import number, read_tsv
+from mvpa_gamp.study import side_by_side
+from mvpa_gamp.study.side_by_side import _Told
 
 ROOT = Path(__file__).parents[1]
 SPACE = "MNI152NLin2009cAsym"
@@ -360,6 +362,45 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_tables(tested, bids_tree, 
     assert killed
     assert main(group(bids_tree, out)) == 0
     assert tables(out) == tables(tested)
+
+
+def test_participants_side_by_side_are_those_of_one_by_one(bids_tree, tmp_path, capfd):
+    """Each by a process of its own; one that cannot be analysed is skipped with its sentence."""
+    alone, beside = tmp_path / "alone", tmp_path / "beside"
+    events = next(bids_tree.func("03").glob("*run-01_events.tsv"))
+    text = events.read_text()
+    events.write_text("onset\tduration\n1\t2\n")
+    try:
+        assert main(participant(bids_tree, alone, *QUICK)) == 1
+        first = capfd.readouterr()
+        assert main(participant(bids_tree, beside, *QUICK, "--n-jobs", "2")) == 1
+        second = capfd.readouterr()
+    finally:
+        events.write_text(text)
+    assert tables(beside) == tables(alone)
+    for said in (first.err, second.err):
+        assert re.search(r"^sub-03: skipped\. .*missing is trial_type", said, flags=re.MULTILINE)
+        assert "2 of 3 participants analysed" in said and "1 not:" in said
+    assert [line for line in second.out.splitlines() if line.startswith("sub-")] == [
+        "sub-01",
+        "sub-02",
+        "sub-03",
+    ]
+    log = (beside / "sub-01" / "logs" / "run.log").read_text()
+    assert "Page:" in log
+
+
+def test_participants_whose_worker_dies_twice_are_told(bids_tree, tmp_path, monkeypatch, capsys):
+    def broken(function, tasks, shared, workers):
+        yield _Told(None, "", "")
+        raise RuntimeError("a process was terminated")
+
+    monkeypatch.setattr(side_by_side, "run_tasks", broken)
+    out = tmp_path / "out"
+    assert main(participant(bids_tree, out, *QUICK, "--n-jobs", "2")) == 1
+    said = capsys.readouterr().err
+    assert "sub-03: skipped. its worker ended (RuntimeError)" in said and "--resume" in said
+    assert "2 of 3 participants analysed" in said  # one answer came in each of two tries
 
 
 def test_help_names_the_levels_and_options_win_over_config(tmp_path):

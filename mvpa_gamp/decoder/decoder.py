@@ -16,15 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from mvpa_gamp.decoder.contrast_maps import ContrastMaps, contrast_key
 from mvpa_gamp.decoder.fit import Decoded, answers, decode_images, is_ignored, permute
 from mvpa_gamp.decoder.images import open_images, transform
-from mvpa_gamp.decoder.labels import check_groups, check_images_and_labels, class_numbers, groups_to_clean
-from mvpa_gamp.decoder.tables import (
-    class_scores,
-    confusion_table,
-    contrast_scores,
-    predictions_table,
-    stability_table,
-    status_table,
+from mvpa_gamp.decoder.labels import (
+    check_fold_confounds,
+    check_groups,
+    check_images_and_labels,
+    class_numbers,
+    groups_to_clean,
 )
+from mvpa_gamp.decoder.tables import confusion_table, predictions_table, stability_table, status_table
 from mvpa_gamp.decoder.voxels import (
     FoundVoxels,
     InformationImages,
@@ -32,7 +31,8 @@ from mvpa_gamp.decoder.voxels import (
     find_information,
     find_selection,
 )
-from mvpa_gamp.decoding.multiclass import Answers, classify
+from mvpa_gamp.decoding.classes import score_classes
+from mvpa_gamp.decoding.multiclass import Answers
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.scoring import mean_score, score_rows
 from mvpa_gamp.decoding.tasks import Task, make_tasks
@@ -268,14 +268,17 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
     # --- fitting
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> "GAMPDecoder":
+    def fit(self, X: Any, y: Any, groups: Any = None, fold_confounds: Any = None) -> "GAMPDecoder":
         """Fit to images X (4-D, a list of 3-D ones, or paths), their classes y and, best, their runs.
 
         ``groups`` names the run (or subject) of each image. With it every group is cleaned by itself and
         held out once; without it neighbouring volumes reach both sides of a fold and scores are too good.
         Given run by run, X a list of 4-D images and y a list of their labels, every image is a group.
+
+        ``fold_confounds``, images x covariates such as reaction times, are regressed out of every voxel with
+        coefficients of each fold's training images alone; predictions about new images need theirs too.
         """
-        data = decode_images(self, X, y, groups, self._say)
+        data = decode_images(self, X, y, groups, fold_confounds, self._say)
         self.classes_, self.n_classes_, self.notes_ = data.classes, len(data.classes), data.notes
         self.leakage_ = tuple(data.leakage.sentences)
         self._keep_maps(data)
@@ -307,18 +310,18 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         self.selection_freq_img_ = ContrastMaps(frequency, named, self.mask_img_, signed=False)
 
     def _keep_scores(self, data: Decoded) -> None:
-        scoring, classes, said = data.scoring, self.classes_, data.said
-        judged = classify(said.decision, said.proba, len(classes))
+        classes, said = self.classes_, data.said
+        found = score_classes(data.scoring, said, data.codes, classes)
         true = data.codes[said.rows]
         self.cv_ = data.splits.folds.rows()
-        self.fold_scores_ = score_rows(scoring, classes, true, *judged, said.fold)
-        self.cv_scores_ = class_scores(scoring, said, judged, data.codes, classes, self.fold_scores_)
-        self.contrast_scores_ = contrast_scores(scoring, said, data.codes, classes)
+        self.fold_scores_ = found.fold_scores
+        self.cv_scores_ = found.class_scores
+        self.contrast_scores_ = found.contrast_scores
         groups = None if data.groups is None else data.groups[said.rows]
         self.cv_predictions_ = predictions_table(
-            data.rows[said.rows], groups, said.fold, true, judged, classes
+            data.rows[said.rows], groups, said.fold, true, found.judged, classes
         )
-        self.confusion_ = confusion_table(true, judged.predicted, classes)
+        self.confusion_ = confusion_table(found.confusion, classes)
         self.stability_ = stability_table(data.fits, self.contrasts_)
         self.status_ = status_table(data.fits, self.contrasts_)
         self.converged_ = bool(self.status_["converged"].all())
@@ -348,27 +351,28 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
     # --- using
 
-    def predict(self, X: Any, groups: Any = None) -> NDArray:
+    def predict(self, X: Any, groups: Any = None, fold_confounds: Any = None) -> NDArray:
         """The class of each image.
 
         X may also be an array of masked rows. Images on another grid are resampled to the mask's by nilearn,
         which warns. ``groups`` cleans images of several runs run by run; without
-        it they are cleaned as one series, as in nilearn.
+        it they are cleaned as one series, as in nilearn. ``fold_confounds`` are their covariates, where
+        ``fit`` was given some.
         """
-        numbers = self._answers(X, groups).predicted
+        numbers = self._answers(X, groups, fold_confounds).predicted
         return self.classes_[numbers]
 
-    def decision_function(self, X: Any, groups: Any = None) -> NDArray:
+    def decision_function(self, X: Any, groups: Any = None, fold_confounds: Any = None) -> NDArray:
         """Two classes: the linear score (m,), positive for the second; more: log probabilities (m, K)."""
-        return self._answers(X, groups).decision
+        return self._answers(X, groups, fold_confounds).decision
 
-    def predict_proba(self, X: Any, groups: Any = None) -> NDArray:
+    def predict_proba(self, X: Any, groups: Any = None, fold_confounds: Any = None) -> NDArray:
         """Probabilities (m, K), averaged over the posterior of the weights, coupled over pairs."""
-        return self._answers(X, groups).proba
+        return self._answers(X, groups, fold_confounds).proba
 
-    def score(self, X: Any, y: Any, groups: Any = None) -> float:
+    def score(self, X: Any, y: Any, groups: Any = None, fold_confounds: Any = None) -> float:
         """The ``scoring`` of predictions for new images; for images of fit use ``fold_scores_``."""
-        found = self._answers(X, groups)
+        found = self._answers(X, groups, fold_confounds)
         y = check_images_and_labels(len(found.predicted), y)
         kept = ~is_ignored(y, self.ignore)
         true = class_numbers(y[kept], self.classes_)
@@ -382,17 +386,14 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
     ) -> PermutationTest:
         """Compare the mean of ``fold_scores_`` with n permutations of the labels within groups.
 
-        The whole cross-validation is repeated for each. ``exchange="block"`` exchanges stretches of
-        successive images of one class and group as wholes, ``"sample"`` single images, for independent ones
-        such as trial-wise maps (``unit`` is its earlier name). The record has ``score``, ``null`` (n,),
+        The whole cross-validation is repeated for each, on the same X of every fold where ``whiten`` or
+        ``fold_confounds`` prepare it, which labels do not influence. ``exchange="block"`` exchanges
+        stretches of successive images of one class and group as wholes, ``"sample"`` single images, for
+        independent ones such as trial-wise maps (``unit`` is its earlier name). The record has ``score``,
+        ``null`` (n,),
         ``pvalue`` and a ``caution``.
         """
         check_is_fitted(self)
-        if self.whiten:
-            raise ValueError(
-                "permutation_test: every fold of whiten=True has its own whitened images, which permutations "
-                "cannot share. Test a decoder with whiten=False."
-            )
         return permute(self._data, n, unit or exchange, _seed(self.random_state), self.n_jobs)
 
     def regions(self, atlas: Any, labels: Any = "", *, by_region: bool = False, permutations: int = 0) -> Any:
@@ -406,6 +407,11 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         from mvpa_gamp.decoder.regions import region_table
 
+        if self._data.confounds is not None and (by_region or permutations):
+            raise ValueError(
+                "regions: they are decoded from images as measured, fold_confounds were regressed out in "
+                "fit. Decode by region with a decoder fitted without."
+            )
         if self.whiten and (by_region or permutations):
             raise ValueError(
                 "regions: a whitened voxel mixes several, also of other regions. Decode by region with "
@@ -434,7 +440,9 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         ``corr_img``, ``logpfwe_img`` and ``mask_img``. Hand it to ``to_bids`` or ``generate_report``.
         """
         check_is_fitted(self)
-        return find_information(self._data, self._tasks(), n, exchange, _seed(self.random_state))
+        return find_information(
+            self._data.without_confounds, self._tasks(), n, exchange, _seed(self.random_state)
+        )
 
     def select(self, fdr: float = 0.05, *, exchange: str = "block", check: bool = False) -> SelectionImages:
         """Voxels of each pair of classes at a false-discovery rate that permuted labels calibrate.
@@ -445,6 +453,11 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         commands makes, which takes longer. Hand it to ``to_bids`` or ``generate_report``.
         """
         check_is_fitted(self)
+        if self._data.confounds is not None:
+            raise ValueError(
+                "select: voxels are selected from images as measured, fold_confounds were regressed out in "
+                "fit. Select with a decoder fitted without."
+            )
         if self.whiten:
             raise ValueError(
                 "select: voxels of whiten=True are mixtures of voxels, which no rate is calibrated for. "
@@ -499,9 +512,10 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         tasks = make_tasks(names[self._data.codes], pairs)
         return dict(zip(self.contrasts_, tasks, strict=True))
 
-    def _answers(self, X: Any, groups: Any) -> Answers:
+    def _answers(self, X: Any, groups: Any, fold_confounds: Any) -> Answers:
         check_is_fitted(self)
-        return answers(self._data, self._rows(X, groups))
+        rows = self._rows(X, groups)
+        return answers(self._data, rows, check_fold_confounds(fold_confounds, len(rows)))
 
     def _rows(self, X: Any, groups: Any) -> NDArray:
         """Masked rows (m, N) of images, or of an array that holds them already."""

@@ -13,7 +13,7 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.results.cell_files import Cell, Subject, write_cell
-from mvpa_gamp.results.class_files import AllClasses, write_classes
+from mvpa_gamp.results.class_files import AllClasses, maps_by_class, write_class_table, write_classes
 from mvpa_gamp.results.inference_files import CellInference, write_inference
 from mvpa_gamp.results.information_files import write_information
 from mvpa_gamp.results.manifest import write_manifest
@@ -45,6 +45,7 @@ def write_folder(
     ]
     records = [write_cell(*each) for each in cells]
     classes = write_classes(folder, who, data.method, _all_classes(decoder, permutation))
+    write_class_table(folder, who, [classes])
     extra = {"classes": classes, "leakage": data.leakage.as_json()}
     extra |= _write_voxels(folder, who, tasks, cells, voxels or FoundVoxels())
     write_tables(folder, who, tasks, [data.method], records, _about(decoder), extra)
@@ -93,6 +94,7 @@ def _all_classes(decoder: Any, permutation: PermutationTest | None) -> AllClasse
         confusion=decoder.confusion_.to_numpy(),
         predictions=decoder.cv_predictions_.to_dict("records"),
         permutation=permutation,
+        maps=maps_by_class(decoder._data.fits, decoder.n_classes_),
     )
 
 
@@ -115,7 +117,11 @@ def _about(decoder: Any) -> About:
             "notes": list(decoder.notes_),
             "provenance": {},
         },
-        processing={**{name: settings[name] for name in cleaning}, "by_run": data.cleaned_by_group},
+        processing={
+            **{name: settings[name] for name in cleaning},
+            "by_run": data.cleaned_by_group,
+            "fold_confounds": data.covariate_names,
+        },
         seed=None,
         cross_validation=data.splits.sentence,
         held_out="group" if data.splits.leave_one_group_out else "fold",

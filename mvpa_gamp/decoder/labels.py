@@ -81,6 +81,20 @@ def check_groups(groups: Any, n_images: int) -> NDArray | None:
     return groups
 
 
+def check_fold_confounds(covariates: Any, n_images: int) -> NDArray | None:
+    """Covariates (M, C), one row per image, or None; a vector is one covariate."""
+    if covariates is None:
+        return None
+    values = np.asarray(covariates, dtype=np.float64)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or len(values) != n_images or not np.isfinite(values).all():
+        raise ValueError(
+            f"fold_confounds: expected finite numbers, {n_images} images x covariates, got "
+            f"shape {np.shape(covariates)} or missing values. Give one row per image, ignored ones included."
+        )
+    return values
+
+
 def check_classes(y: NDArray, ignore: Any) -> NDArray:
     """The sorted classes of labels, at least two."""
     classes = np.unique(y)

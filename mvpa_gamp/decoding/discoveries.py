@@ -32,6 +32,10 @@ def select_at_fdr(inclusion: Any, fdr: float = 0.05) -> NDArray:
     is as good as the probabilities, which fMRI breaks: without any effect, 15 to 26 % of label permutations
     of the Haxby slice select a voxel at 5 % with "gamp-bg-lr", and 62 % with "gamp-sbg-lr". Commands and
     ``GAMPDecoder.select`` use ``calibrate`` instead.
+
+    >>> from mvpa_gamp.decoding import select_at_fdr
+    >>> select_at_fdr([0.2, 0.99, 0.9, 1.0, 0.6], fdr=0.04).tolist()
+    [False, True, True, True, False]
     """
     probability = np.asarray(inclusion, dtype=float)
     if probability.ndim != 1 or not ((probability >= 0) & (probability <= 1)).all():

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from ..methods.fold_fits import Method
 from .crossval import cross_validate, fold_errors
 from .folds import Folds, leave_one_run_out
+from .null import null_statistics
 from .pairwise import graph_for
-from .permutation import PermutationPlan, null_statistics, plan_permutations
+from .permutation import PermutationPlan, plan_permutations
 
 # Fewer voxels than this say more about single voxels, and about where the border runs, than about a region.
 FEWEST_VOXELS = 5

@@ -1,5 +1,6 @@
 """What a reader of the table must know before trusting it: leaks, empty selections, unbalanced categories."""
 
+from mvpa_gamp.report.groups import member_cautions
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE
 
@@ -8,10 +9,16 @@ _BALANCED = 0.8  # rarer over more frequent category; below, the majority alone 
 
 def cautions(results: Results) -> list[str]:
     """Sentences about comparisons and methods, in the order of the table."""
+    crossed = [
+        each["caution"] for each in results.study.get("cross", {}).get("crosses", ()) if each["caution"]
+    ]
     return [
         *leaks(results),
         *_dependent(results),
+        *_confounded(results),
         *_unbalanced(results),
+        *member_cautions(results),
+        *crossed,
         *_hardly_selecting(results),
         *_failed(results),
     ]
@@ -30,6 +37,11 @@ def _dependent(results: Results) -> list[str]:
         "No groups were given. If images are volumes of a scan, neighbours of test images were trained on "
         "and scores are too good."
     ]
+
+
+def _confounded(results: Results) -> list[str]:
+    """Covariates that decode a comparison by themselves."""
+    return list(results.study.get("fold_confounds", {}).get("cautions", ()))
 
 
 def _failed(results: Results) -> list[str]:

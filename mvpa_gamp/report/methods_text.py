@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.methods.references import ZINIEL_2015
+from mvpa_gamp.report.design_words import HASTIE, design_paragraphs
 from mvpa_gamp.report.regions import WESTFALL_YOUNG, regions_text
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.reader import Results
@@ -16,6 +17,10 @@ _HAXBY = (
 _PHIPSON = (
     "Phipson B, Smyth GK (2010). Permutation p-values should never be zero. Statistical Applications in "
     "Genetics and Molecular Biology 9, 39. doi:10.2202/1544-6115.1585"
+)
+_SNOEK = (
+    "Snoek L, Miletić S, Scholte HS (2019). How to control for confounds in decoding analyses of "
+    "neuroimaging data. NeuroImage 184, 741–760. doi:10.1016/j.neuroimage.2018.09.074"
 )
 _TUSHER = (
     "Tusher VG, Tibshirani R, Chu G (2001). Significance analysis of microarrays applied to the ionizing "
@@ -62,6 +67,7 @@ def methods_paragraphs(results: Results) -> list[str]:
         _validation(results),
         " ".join(_method(method) for method in results.methods) + _intercepts(results.methods),
         _measures(),
+        *design_paragraphs(results),
         *_inference(results.inference, results.exchanged),
         *regions_text(results),
         _software(results),
@@ -84,7 +90,10 @@ def references(results: Results) -> list[str]:
     maxima = [WESTFALL_YOUNG] if results.study.get("regions", {}).get("permutations") else []
     rates = [_TUSHER] if results.inference.get("fdr") else []
     described = [method["reference"] for method in results.methods]
-    works = [ZINIEL_2015, *data, *described, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates, *maxima]
+    coupled = [HASTIE] if len(results.classes.get("names", ())) > 2 else []
+    folds = [_SNOEK] if results.study["processing"].get("fold_confounds") else []
+    works = [ZINIEL_2015, *data, *described, *folds, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates, *maxima]
+    works += coupled
     return list(dict.fromkeys(works))
 
 
@@ -113,7 +122,8 @@ def _data(study: Mapping[str, Any]) -> str:
 def _processing(steps: Mapping[str, Any], unit: str) -> str:
     """What was done to the time series; given maps have none."""
     if unit == "maps":
-        return f"Maps were {'' if steps.get('standardize') else 'not '}z-scored within each run."
+        told = f"Maps were {'' if steps.get('standardize') else 'not '}z-scored within each run."
+        return told + _in_folds(steps)
     said = []
     where = "within each run" if steps.get("by_run", True) else "over all images"
     if steps.get("smoothing_fwhm"):
@@ -131,8 +141,19 @@ def _processing(steps: Mapping[str, Any], unit: str) -> str:
     elif "lag_trs" in steps or not said:
         said.append("labels were not shifted for the haemodynamic delay")
     text = "; ".join(said)
-    whitened = f" {_WHITENED}" if steps.get("whiten") else ""
-    return _sentence(text[0].upper() + text[1:]) + whitened
+    return _sentence(text[0].upper() + text[1:]) + _in_folds(steps)
+
+
+def _in_folds(steps: Mapping[str, Any]) -> str:
+    """What was fitted on the training runs of each fold before the classifier."""
+    out = ""
+    if steps.get("fold_confounds"):
+        out = (
+            f" Covariates{_named(steps['fold_confounds'])} were regressed out of every voxel with "
+            "coefficients estimated, with an intercept, on the training data of each fold alone (Snoek et "
+            "al., 2019)."
+        )
+    return out + (f" {_WHITENED}" if steps.get("whiten") else "")
 
 
 def _named(columns: Sequence[str]) -> str:

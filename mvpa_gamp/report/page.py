@@ -8,14 +8,17 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.report import brain_figures, plots
 from mvpa_gamp.report.answers import answering
 from mvpa_gamp.report.cautions import cautions
+from mvpa_gamp.report.class_methods import class_methods_section, draw_class_methods
 from mvpa_gamp.report.classes import classes_section, draw_classes
 from mvpa_gamp.report.cobidas import write_cobidas
 from mvpa_gamp.report.comparisons import comparisons_section
 from mvpa_gamp.report.convergence import convergence_section
+from mvpa_gamp.report.cross import cross_section, draw_cross
 from mvpa_gamp.report.few_samples import few_samples_section
 from mvpa_gamp.report.for_the_paper import cobidas_section, methods_text_section
 from mvpa_gamp.report.frame import banner, document, header
 from mvpa_gamp.report.glass_brain import glass_figure, in_standard_space
+from mvpa_gamp.report.groups import groups_section
 from mvpa_gamp.report.inference import draw_inference, inference_section
 from mvpa_gamp.report.markup import details
 from mvpa_gamp.report.methods_compared import methods_compared_section
@@ -31,10 +34,13 @@ from mvpa_gamp.results.reader import Results, read_results
 # nothing to say. A new one is a file of report/ and a line here; the navigation finds it by itself.
 SECTIONS: tuple[Callable[[Results], str], ...] = (
     classes_section,
+    class_methods_section,
     overview_section,
     comparisons_section,
     few_samples_section,
     regions_section,
+    cross_section,
+    groups_section,
     methods_compared_section,
     inference_section,
     consistency_section,
@@ -69,6 +75,9 @@ def draw_figures(results: Results) -> None:
     folder = results.folder
     if results.classes:
         draw_classes(results)
+        draw_class_methods(results)
+    if results.cross:
+        draw_cross(results)
     for sub in results.subjects:
         if len(results.tasks) > 1:
             write_atomic(folder.figure(f"sub-{sub}_accuracy.svg"), plots.accuracy_and_stability(results, sub))

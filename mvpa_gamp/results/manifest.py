@@ -30,11 +30,14 @@ def result_files(results: Results) -> Iterator[Path]:
             yield from (image, sidecar_path(image))
         if results.inference:
             yield folder.inference(sub)
-        yield from (folder.cell_table(sub, ALL_CLASSES, *file) for file in results.classes.get("files", ()))
+        yield from _of_classes(results, sub)
+        yield from (folder.root / place for place in results.cross.get("files", ()))
         for contrast in results.study.get("information", {}).get("contrasts", ()):
             images = [folder.information(sub, contrast, ending) for ending in MAPS]
             yield from (path for image in images for path in (image, sidecar_path(image)))
             yield folder.information(sub, contrast, "voxels.tsv")
+        if results.study.get("fold_confounds"):
+            yield folder.subject_table(sub, "foldconfounds")
         if results.study.get("pattern_clusters"):
             yield folder.subject_table(sub, "patternclusters")
         if results.study.get("information"):
@@ -48,6 +51,20 @@ def result_files(results: Results) -> Iterator[Path]:
         for image in _maps(results, *cell):
             yield from (image, sidecar_path(image))
         yield from _inference(results, *cell)
+
+
+def _of_classes(results: Results, subject: str) -> Iterator[Path]:
+    """Tables and maps of all classes together, of each method."""
+    folder = results.folder
+    for part in results.class_parts:
+        yield from (folder.cell_table(subject, ALL_CLASSES, *file) for file in part.get("files", ()))
+        maps = part.get("maps") or {"contrasts": (), "stats": ()}
+        desc = f"{entity(part['method'])}Class"
+        for contrast in maps["contrasts"]:
+            for image in (folder.statmap(subject, contrast, desc, stat) for stat in maps["stats"]):
+                yield from (image, sidecar_path(image))
+    if results.class_parts and "recall" in results.classes:  # folders of earlier versions have no such table
+        yield folder.subject_table(subject, "classes")
 
 
 def _inference(results: Results, subject: str, contrast: str, method: str) -> Iterator[Path]:

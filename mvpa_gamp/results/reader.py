@@ -144,6 +144,20 @@ class Results:
         return self.study.get("classes", {})
 
     @property
+    def class_parts(self) -> list[Mapping[str, Any]]:
+        """The same for each method, the leading one first."""
+        return [self.classes, *self.classes.get("others", ())] if self.classes else []
+
+    @property
+    def cross(self) -> Mapping[str, Any]:
+        """What was trained on one comparison and tested on another."""
+        return self.study.get("cross", {})
+
+    def cross_rows(self) -> list[dict[str, str]]:
+        """The rows of cross.tsv of all subjects, every cell as its text."""
+        return [row for sub in self.subjects for row in self.table(sub, "cross")] if self.cross else []
+
+    @property
     def exchanged(self) -> str:
         """How permutations moved the labels, in words."""
         kinds = {row["exchanged"] for row in self.inference_rows() if row["status"] == "ok"}

@@ -95,7 +95,8 @@ def write_tables(
     consistent = [record.consistency for record in records if record.consistency is not None]
     write_tsv(folder.subject_table(subject.name, "consistency"), CONSISTENCY_COLUMNS, consistent)
     confusion = [row for record in records for row in record.confusion]
-    confusion += extra.get("classes", {}).get("confusion", [])
+    classes = extra.get("classes", {})
+    confusion += [row for part in (classes, *classes.get("others", ())) for row in part.get("confusion", [])]
     write_tsv(folder.subject_table(subject.name, "confusion"), CONFUSION_COLUMNS, confusion)
     clusters = [row for record in records for row in record.clusters]
     named = CLUSTER_COLUMNS if subject.regions is None else (*CLUSTER_COLUMNS, "region")  # of the peak
@@ -134,6 +135,8 @@ def _name(record: CellRecord) -> str:
 
 
 def _task(task: Task) -> dict[str, Any]:
-    return {"contrast": task.name, "label": task.label, "positive": task.positive, "negative": task.negative,
+    members = {side.text: list(side.members) for side in task.sides}
+    return {**({"members": members} if task.members else {}),
+            "contrast": task.name, "label": task.label, "positive": task.positive, "negative": task.negative,
             "volumes": len(task.y), "positive_volumes": int((task.y > 0).sum()),
             "negative_volumes": int((task.y < 0).sum())}  # fmt: skip

@@ -20,7 +20,7 @@ def check_leakage(settings: StudySettings, samples: Samples, tasks: Sequence[Tas
             X=samples.X,
             conditions=samples.conditions,
             runs=samples.runs,
-            pairs=[(task.positive, task.negative) for task in tasks],
+            pairs=_pairs(tasks),
             places=np.arange(len(samples.runs)) if samples.kind == "trial" else samples.volumes,
             kind=samples.kind,
             sessions=samples.sessions,
@@ -40,6 +40,12 @@ def check_leakage(settings: StudySettings, samples: Samples, tasks: Sequence[Tas
     return found
 
 
+def _pairs(tasks: Sequence[Task]) -> list[tuple[str, str]]:
+    """The conditions that are compared; of groups each member with each of the other side's."""
+    sides = [[side.members for side in task.sides] for task in tasks]
+    return list(dict.fromkeys((a, b) for first, second in sides for a in first for b in second))
+
+
 def check_strictly(settings: StudySettings) -> None:
     """--strict of one participant of a dataset, before anything of any participant is written.
 
@@ -48,7 +54,7 @@ def check_strictly(settings: StudySettings) -> None:
     try:
         ready = settings.resolve(lambda sentence: None)
         samples = ready.source.load()
-        tasks = choose_tasks(ready.pairs, samples)
+        tasks = choose_tasks(ready.pairs, samples, ready.classes, ready.cross)
     except (ValueError, OSError, EOFError):
         return
     check_leakage(ready, samples, tasks)

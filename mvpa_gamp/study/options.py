@@ -51,8 +51,10 @@ def add_study(group: Any, default_pairs: str) -> None:
         "--contrasts",
         nargs="+",
         metavar="A:B",
-        help=f'comparisons such as face:house, or "all" (default: {default_pairs})',
+        help=f'comparisons such as face:house, or "all"; a side may be several conditions, a1+a2:b, or a '
+        f"pattern, 'a*:b*' (default: {default_pairs})",
     )
+    add_designs(group)
     group.add_argument(
         "--methods",
         nargs="+",
@@ -62,8 +64,13 @@ def add_study(group: Any, default_pairs: str) -> None:
     group.add_argument(
         "--whiten",
         action="store_true",
-        help="whiten the noise that voxels share, estimated on the training runs of each fold (not with "
-        "--permutations, --fdr, --learning-curve)",
+        help="whiten the noise that voxels share, estimated on training runs of each fold (not with --fdr)",
+    )
+    group.add_argument(
+        "--fold-confounds",
+        metavar="FILE",
+        help="TSV of covariates such as reaction times, a line per sample or volume, regressed out with "
+        "coefficients of each fold's training runs ({participant} in its name stands for the label)",
     )
     group.add_argument(
         "--class-weight",
@@ -77,6 +84,36 @@ def add_study(group: Any, default_pairs: str) -> None:
         "--strict",
         action="store_true",
         help="stop where the check before the first fit finds a leak (without it: a caution)",
+    )
+
+
+def add_designs(group: Any) -> None:
+    """Comparisons of more than two conditions at a time."""
+    together = group.add_mutually_exclusive_group()
+    together.add_argument(
+        "--multiclass",
+        dest="classes",
+        action="store_const",
+        const=("all",),
+        help="also tell all conditions apart together: accuracy, confusion, recall, maps by class",
+    )
+    together.add_argument(
+        "--classes", nargs="+", metavar="A", help="the same for these conditions (or groups: a1+a2, 'a*')"
+    )
+    group.add_argument(
+        "--cross",
+        nargs="+",
+        action="extend",
+        metavar="A:B>C:D",
+        help="train on one comparison, test on the other, on runs held out; in quotation marks: "
+        "'face:house>cat:chair' both ways, '>>' as written only",
+    )
+    group.add_argument(
+        "--cross-session",
+        nargs="+",
+        action="extend",
+        metavar="R>S",
+        help="train every comparison on some runs, test on others: '1-6>7-12', 'ses-1>>ses-2'",
     )
 
 

@@ -1,6 +1,5 @@
 """Regions of an atlas in a study: what is refused, the jobs of --by-region, and what is written."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +13,15 @@ from mvpa_gamp.imaging.atlas import PHANTOM, Regions, open_atlas, phantom_atlas
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.results.cell_files import Cell, CellRecord, Subject
-from mvpa_gamp.results.files import write_npz
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.region_files import CellRegions, write_regions
-from mvpa_gamp.results.stored_fits import DAMAGED, load_arrays, load_fits
+from mvpa_gamp.results.stored_fits import load_arrays, load_fits
 from mvpa_gamp.study.cells import PlannedCell
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.inference import blocks_of
 from mvpa_gamp.study.inference_jobs import Arrays
+from mvpa_gamp.study.jobs import Job, make_job, store_answers, unanswered
+from mvpa_gamp.study.preparing import blocks_of
 from mvpa_gamp.study.region_jobs import RegionWork, portions
 from mvpa_gamp.study.settings import StudySettings
 
@@ -32,6 +31,11 @@ def check_regions(settings: StudySettings, methods: Sequence[Method]) -> None:
     if not settings.atlas and (settings.atlas_labels or settings.by_region):
         option = "--by-region" if settings.by_region else "--atlas-labels"
         raise StudyError(f"{option} needs regions. Give --atlas FILE or NAME as well.")
+    if settings.by_region and settings.fold_confounds:
+        raise StudyError(
+            "--by-region cannot be used with --fold-confounds: regions are decoded as measured. "
+            "Run it without, into another folder."
+        )
     if settings.by_region and settings.whiten:
         raise StudyError(
             "--by-region cannot be used with --whiten: a whitened voxel mixes several, also of other "
@@ -72,24 +76,13 @@ def region_notes(settings: StudySettings, regions: Regions | None) -> tuple[str,
 
 
 @dataclass(frozen=True)
-class RegionJob:
-    """Some regions of a cell, and where the answer about them is kept."""
-
-    cell: PlannedCell
-    name: str
-    work: RegionWork
-    path: Path
-    fingerprint: str
-
-
-@dataclass(frozen=True)
 class RegionPlan:
     """The jobs of one cell; ``tested`` are the places of the regions that are large enough."""
 
     cell: PlannedCell
     permutation: PermutationPlan | None
     tested: tuple[int, ...]
-    jobs: tuple[RegionJob, ...]
+    jobs: tuple[Job, ...]
 
 
 def plan_region_jobs(
@@ -131,40 +124,22 @@ def _cell_plan(
     return RegionPlan(cell, plan, tested, tuple(jobs))
 
 
-def _job(cell: PlannedCell, name: str, work: RegionWork, ending: str, key: Sequence[str]) -> RegionJob:
+def _job(cell: PlannedCell, name: str, work: RegionWork, ending: str, key: Sequence[str]) -> Job:
     path = cell.path.with_name(cell.path.name.replace("_fits.npz", f"_{ending}.npz"))
-    text = "\n".join([cell.fingerprint, ending, *key])
-    return RegionJob(cell, name, work, path, hashlib.sha256(text.encode()).hexdigest())
+    label = f"{cell.task.label}, {cell.method.label}: {name}"
+    return make_job(label, work, path, cell.fingerprint, ending, *key)
 
 
-def open_region_jobs(plans: Sequence[RegionPlan], resume: bool) -> list[RegionJob]:
+def open_region_jobs(plans: Sequence[RegionPlan], resume: bool) -> list[Job]:
     """The jobs that have no answer yet."""
-    return [job for plan in plans for job in plan.jobs if not (resume and _is_stored(job))]
-
-
-def _is_stored(job: RegionJob) -> bool:
-    """Whether the answer is there; one that is damaged, or to another question, is asked for again."""
-    try:
-        return bool(load_arrays(job.path)["fingerprint"] == job.fingerprint)
-    except DAMAGED:
-        return False
+    return unanswered([job for plan in plans for job in plan.jobs], resume)
 
 
 def collect_regions(
-    plans: Sequence[RegionPlan], jobs: Sequence[RegionJob], answers: Iterator[Arrays | str], console: Console
+    plans: Sequence[RegionPlan], jobs: Sequence[Job], answers: Iterator[Arrays | str], console: Console
 ) -> dict[tuple[str, str], CellRegions]:
     """Store the answers to the open ``jobs`` as they come; those of each cell by contrast and method."""
-    troubles: dict[Path, str] = {}
-    if jobs:
-        console.start(len(jobs))
-    for job in jobs:
-        answer = next(answers)
-        if isinstance(answer, str):
-            troubles[job.path] = answer.strip().splitlines()[-1]
-            console.note(answer, level=2)
-        else:
-            write_npz(job.path, {**answer, "fingerprint": job.fingerprint})
-        console.advance(f"{job.cell.task.label}, {job.cell.method.label}: {job.name}", minor=True)
+    troubles = store_answers(jobs, answers, console)
     return {(p.cell.task.name, p.cell.method.name): _together(p, troubles) for p in plans}
 
 

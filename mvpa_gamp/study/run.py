@@ -1,7 +1,7 @@
 """From settings to a finished results folder: the order of things, and what happens when one fails."""
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, check_workers, run_tasks
 from mvpa_gamp.report.cautions import cautions, leaks
+from mvpa_gamp.report.class_methods import class_lines
 from mvpa_gamp.report.closing import closing_lines
+from mvpa_gamp.report.cross import cross_lines
 from mvpa_gamp.report.inference import inference_lines
 from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.printed import pair_lines, paper_table
@@ -31,12 +33,11 @@ from mvpa_gamp.results.tables import AVERAGE
 from mvpa_gamp.study.cells import PlannedCell, is_done, plan_cells, stored
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import about_study
+from mvpa_gamp.study.designs import plan_designs
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference import (
     InferencePlan,
-    blocks_of,
     check_inference,
-    check_whitening,
     collect,
     open_jobs,
     plan_inference,
@@ -44,6 +45,14 @@ from mvpa_gamp.study.inference import (
 from mvpa_gamp.study.leakage import check_leakage
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
 from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels, weighted_methods
+from mvpa_gamp.study.preparing import (
+    StudyPreparation,
+    blocks_of,
+    check_preparation,
+    covariate_checks,
+    prepare_folds,
+    write_checks,
+)
 from mvpa_gamp.study.regions import (
     check_regions,
     collect_regions,
@@ -54,7 +63,7 @@ from mvpa_gamp.study.regions import (
     write_region_files,
 )
 from mvpa_gamp.study.settings import INFERENCE, StudySettings, settings_text
-from mvpa_gamp.study.work import FitWork, WhitenedWork, Work, answered
+from mvpa_gamp.study.work import FitWork, PreparedWork, Work, answered
 
 
 def run_study(settings: StudySettings, output: Output, workers: Workers, console: Console) -> int:
@@ -69,74 +78,96 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         check_resume(output, settings)
         console.note("Preparing the data ...")
         samples = settings.source.load()
-        tasks = choose_tasks(settings.pairs, samples)
+        tasks = choose_tasks(settings.pairs, samples, settings.classes, settings.cross)
         regions = find_regions(settings, samples)
         subject = Subject(
             samples.subject, samples.mask_img, samples.banner, samples.runs, samples.volumes,
             planted_voxels(samples, tasks), settings.fold_maps, settings.whiten, samples.events,
             regions=regions,
         )  # fmt: skip
-        check_whitening(settings, samples)
+        prepared = prepare_folds(settings, samples)
         checked = check_leakage(settings, samples, tasks)
-        cells = plan_cells(output.folder, samples, tasks, methods, settings.whiten)
+        checks = covariate_checks(prepared, samples, tasks, settings.seed)
+        cells = plan_cells(output.folder, samples, tasks, methods, prepared.key)
         done = [output.resume and is_done(cell) for cell in cells]
-        plans = plan_inference(settings, samples, cells)
+        designs = plan_designs(
+            settings, samples, prepared, tasks, methods, cells, done, output.folder, output.resume
+        )
+        plans = plan_inference(settings, samples, cells, prepared.steps)
         region_plans = plan_region_jobs(settings, samples, regions, cells)
         prepare(output)
         write_text(output.folder.config, settings_text(settings))
         write_start(output.folder, subject, samples.background_img)
     console.log_to(output.folder.log)
     _say_what(console, settings, samples, tasks, methods, sum(done), regions)
-    for sentence in checked.sentences:
+    for sentence in (*checked.sentences, *(check.caution for check in checks if check.decodes)):
         console.note(f"Caution: {sentence}")
+    joint = designs.replaced
+    done = [finished and _key(cell) not in joint for cell, finished in zip(cells, done, strict=True)]
     pending = [cell for cell, finished in zip(cells, done, strict=True) if not finished]
-    jobs = open_jobs(plans, output.resume)
+    alone = [cell for cell in pending if _key(cell) not in joint]
+    jobs = open_jobs(plans, output.resume, prepared.steps)
     region_jobs = open_region_jobs(region_plans, output.resume)
-    work = [*_fit_work(settings, samples, pending), *(job.work for job in jobs)]
-    work += [job.work for job in region_jobs]
+    work = [*(plan.joint.work for plan in designs.joint), *_fit_work(prepared, alone)]
+    work += [*(job.work for job in jobs), *(job.work for job in region_jobs)]
+    work += [job.work for job in designs.jobs]
     shared = (samples.X, samples.runs, samples.connectivity if _any_asks(methods) else None)
     with closing(run_tasks(answered, work, shared, workers)) as answers:
-        outcomes = _outcomes(pending, answers, together=settings.whiten)
+        known = designs.store_joint(answers)
+        outcomes = _outcomes(pending, answers, known, together=prepared.steps is not None)
         records = _work_through(cells, done, outcomes, output, subject, console)
         inference = collect(plans, jobs, answers, console)
         by_region = collect_regions(region_plans, region_jobs, answers, console)
+        troubles = designs.store_jobs(answers, console)
     extra = _write_inference(settings, output, subject, plans, inference, records)
-    extra |= _write_information(settings, samples, output, subject, tasks)
+    extra |= _write_information(settings, samples, prepared, output, subject, tasks)
     extra |= write_region_files(settings, output.folder, subject, cells, by_region, records)
+    extra |= designs.write(output.folder, subject, samples, troubles)
     extra |= {"leakage": checked.as_json()}
-    about = about_study(settings, samples)
+    extra |= write_checks(output.folder, subject.name, checks)
+    about = about_study(settings, samples, prepared)
     write_tables(output.folder, subject, tasks, methods, records, about, extra)
     return finish(output, console)
 
 
-def _fit_work(settings: StudySettings, samples: Samples, pending: Sequence[PlannedCell]) -> list[Work]:
-    """The fits to be made: cell by cell, or all together where every fold has its own whitened volumes."""
-    if not settings.whiten or not pending:
+def _fit_work(prepared: StudyPreparation, pending: Sequence[PlannedCell]) -> list[Work]:
+    """The fits to be made: cell by cell, or all together where every fold has an X of its own."""
+    if prepared.steps is None or not pending:
         return [FitWork(cell.method, cell.task.rows, cell.task.y) for cell in pending]
     methods = {cell.method.name: cell.method for cell in pending}
     tasks = {cell.task.name: cell.task for cell in pending}
-    return [WhitenedWork(tuple(methods.values()), tuple(tasks.values()), blocks_of(samples))]
+    return [PreparedWork(tuple(methods.values()), tuple(tasks.values()), prepared.steps)]
 
 
-def _outcomes(pending: Sequence[PlannedCell], answers: Iterator[Any], together: bool) -> Iterator[str | None]:
-    """Store the fits as they arrive; None, or why there are none."""
-    everything = next(answers) if together and pending else None
+def _key(cell: PlannedCell) -> tuple[str, str]:
+    return cell.method.name, cell.task.name
+
+
+def _outcomes(
+    pending: Sequence[PlannedCell], answers: Iterator[Any], known: Mapping[Any, str | None], together: bool
+) -> Iterator[str | None]:
+    """Store the fits as they arrive; None, or why there are none. ``known`` are those of joint solves."""
+    alone = any(_key(cell) not in known for cell in pending)
+    everything = next(answers) if together and alone else None
     for cell in pending:
-        if isinstance(everything, dict):
+        if _key(cell) in known:
+            yield known[_key(cell)]
+        elif isinstance(everything, dict):
             yield stored(cell, everything[cell.method.name, cell.task.name])
         else:
             yield stored(cell, next(answers) if everything is None else everything)
 
 
 def _write_information(
-    settings: StudySettings, samples: Samples, output: Output, subject: Subject, tasks: Sequence[Task]
-) -> dict[str, Any]:
+    settings: StudySettings, samples: Samples, prepared: StudyPreparation, output: Output, subject: Subject,
+    tasks: Sequence[Task],
+) -> dict[str, Any]:  # fmt: skip
     """Which voxels carry information about the labels, from as many permutations; needs no fit."""
     if not settings.permutations:
         return {}
-    blocks, found = blocks_of(samples), []
+    blocks, X, found = blocks_of(samples), prepared.voxels(samples.X), []
     for task in tasks:
-        given = samples.X[task.rows], task.y, samples.runs[task.rows]
+        given = X[task.rows], task.y, samples.runs[task.rows]
         n, seed = settings.permutations, settings.seed
         found.append((task, carries_information(*given, n=n, seed=seed, blocks=blocks[task.rows])))
     return {"information": write_information(output.folder, subject, found)}
@@ -174,6 +205,7 @@ def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
         raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
     methods = weighted_methods(choose_methods(settings.methods), settings.class_weight)
     check_inference(settings, methods)
+    check_preparation(settings)
     check_regions(settings, methods)
     return methods
 
@@ -262,8 +294,9 @@ def finish(output: Output, console: Console) -> int:
     _print_what_is_new(results, console)
     if results.inference:
         console.result(inference_lines(results) + "\n", always=True)
-    if lines := region_lines(results):
-        console.result(lines + "\n", always=True)
+    for lines in (region_lines(results), class_lines(results), cross_lines(results)):
+        if lines:
+            console.result(lines + "\n", always=True)
     for caution in cautions(results)[len(leaks(results)) :]:  # leaks were told before the first fit
         console.note(f"Caution: {caution}")
     code = _verdict(output.root, console)
@@ -313,6 +346,7 @@ def _verdict(root: Path, console: Console) -> int:
     if missing:
         console.note("Write what is missing: the same command with --resume.", level=0)
     failed += [row for row in results.inference_rows() if row["status"] != "ok"]
+    failed += [{**row, "comparison": row["cross"]} for row in results.cross_rows() if row["status"] != "ok"]
     for row in failed:
         console.note(f"{row['comparison']}, {row['method']}: {row['status']}", level=0)
     troubles = results.study.get("regions", {}).get("troubles", {})

@@ -41,9 +41,8 @@ def test_maps_have_the_names_of_the_command_and_the_values_of_the_fit(three, fol
         np.testing.assert_array_equal(written.dataobj, maps["face-house"].dataobj)
         about = json.loads((folder / "sub-phantom" / f"{name}.json").read_text())
         assert next(iter(about)) == "Phantom" and "face (positive)" in about["Contrast"]
-    assert len(list(folder.glob("sub-phantom/*_statmap.nii.gz"))) == 3 * (
-        5 + 1 + 4
-    )  # refits, selected, means
+    # refits, selected, means over folds; by class
+    assert len(list(folder.glob("sub-phantom/*_statmap.nii.gz"))) == 3 * (5 + 1 + 4) + 3 * 4
 
 
 def test_tables_say_what_was_fitted(three, folder):

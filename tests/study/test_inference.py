@@ -13,7 +13,14 @@ import nibabel
 import numpy as np
 import pytest
 
-from mvpa_gamp.decoding import calibrate, cross_validate, learning_curve, make_tasks, permutation_test
+from mvpa_gamp.decoding import (
+    calibrate,
+    cross_validate,
+    learning_curve,
+    make_tasks,
+    permutation,
+    permutation_test,
+)
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
@@ -29,14 +36,14 @@ STEM = "sub-tiny_contrast-faceMinusHouse_desc-gampBgLr"
 # Ends the process with SIGKILL in the moment the second answer would be stored.
 KILLED = """
 import os, signal, sys
-from mvpa_gamp.study import inference
-write, count = inference.write_npz, []
+from mvpa_gamp.study import jobs
+write, count = jobs.write_npz, []
 def write_or_die(path, arrays):
     count.append(path)
     if len(count) == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     return write(path, arrays)
-inference.write_npz = write_or_die
+jobs.write_npz = write_or_die
 from mvpa_gamp.haxby import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -182,6 +189,24 @@ def test_a_finished_study_can_be_tested_afterwards(inferred, tiny, tmp_path):
     assert main(["--out", str(out), "--resume", "--quiet", *ASKED]) == 0
     assert manifest(out) == manifest(inferred)
     assert all(path.stat().st_mtime_ns == when for path, when in fits.items())
+
+
+def test_more_permutations_add_to_those_that_are_there(make_tiny, tmp_path, monkeypatch, capsys):
+    """15 after 7 is 15 in one go, to the bit; whole chunks are not computed again."""
+    monkeypatch.setattr(permutation, "_NUMBERS_AT_ONCE", 12_000)  # three label vectors in a chunk
+    data = make_tiny(tmp_path / "data", n_runs=6)
+    whole, grown = tmp_path / "whole", tmp_path / "grown"
+    used = ("--methods", "gamp-bg-lr", "--pairs", "face:house", "--max-inclusion")
+    assert main(data.options(whole, *used, "--permutations", "15", "--quiet")) == 0
+    assert main(data.options(grown, *used, "--permutations", "7", "--quiet")) == 0
+    before = {path.name: path.stat().st_mtime_ns for path in (grown / "work").glob("*_permutations-*.npz")}
+    capsys.readouterr()
+    assert main(["--out", str(grown), "--resume", "--permutations", "15"]) == 0
+    assert re.search(r"\[15 of 15 permutations", capsys.readouterr().err)
+    after = {path.name: path.stat().st_mtime_ns for path in (grown / "work").glob("*_permutations-*.npz")}
+    same = [name for name in before if after[name] == before[name]]
+    assert len(same) >= len(before) - 1 >= 1 and len(after) > len(before)
+    assert manifest(grown) == manifest(whole)
 
 
 def test_an_answer_that_is_damaged_is_asked_for_again(inferred, tmp_path):

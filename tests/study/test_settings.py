@@ -103,7 +103,8 @@ def test_settings_survive_config_toml(source, tmp_path):
 def test_every_setting_has_its_place_in_config_toml(tmp_path):
     regions = {"atlas": "a", "atlas_labels": "b", "by_region": True}
     more = {**STUDY, "max_inclusion": True, "learning_curve": True, "methods": ("x",), **regions}
-    more["class_weight"] = "balanced"
+    more |= {"classes": ("all",), "cross": ("a:b>c:d",), "cross_session": ("1>2",)}
+    more |= {"class_weight": "balanced", "fold_confounds": "c.tsv"}
     found = [written(StudySettings(source, **more), tmp_path / "config.toml") for source in FULL]
     assert {name for values in found for name in values} == {n for names in SECTIONS.values() for n in names}
 

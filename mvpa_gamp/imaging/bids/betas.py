@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.bids.event_volumes import wanted_categories
 from mvpa_gamp.imaging.bids.layout import MIN_RUNS
 from mvpa_gamp.imaging.bids.masks import common_mask
 from mvpa_gamp.imaging.bids.names import IMAGE, BidsFile, natural, parse_name
@@ -75,7 +74,7 @@ class _Maps(NamedTuple):
 def _load(source: BetasSource) -> Samples:
     """Samples of a participant whose settings are resolved."""
     participant, maps = source.participant_label, find_betas(source)
-    wanted = wanted_categories(source.pairs, [name for each in maps for name in each.conditions])
+    wanted = source.wanted([name for each in maps for name in each.conditions])
     maps = [each for each in maps if wanted & set(each.conditions)]
     names = [name if name in wanted else UNLABELLED for each in maps for name in each.conditions]
     labels = Labels(np.array(names), _run_numbers([key for each in maps for key in each.runs], participant))

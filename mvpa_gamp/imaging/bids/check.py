@@ -8,7 +8,7 @@ import nibabel
 
 from mvpa_gamp.imaging.bids.betas import BetasSource, find_betas
 from mvpa_gamp.imaging.bids.confounds import confound_columns
-from mvpa_gamp.imaging.bids.event_volumes import events_of, wanted_categories
+from mvpa_gamp.imaging.bids.event_volumes import events_of
 from mvpa_gamp.imaging.bids.events import trial_types
 from mvpa_gamp.imaging.bids.layout import RunFiles, repetition_time_of, spaces_of, tasks_of
 from mvpa_gamp.imaging.bids.participant import check_confounds
@@ -45,7 +45,7 @@ def check_participants(source: BidsSource, labels: Sequence[str]) -> None:
     checked = [_check_one(replace(source, participant_label=label), mask) for label in labels]
     found = sorted({name for participant in checked for name in participant.conditions})
     if found:
-        wanted_categories(source.pairs, found)
+        source.wanted(found)
     _check_steps(checked)
 
 

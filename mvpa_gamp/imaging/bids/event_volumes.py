@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.tasks import parse_pairs
+from mvpa_gamp.decoding.designs import design_pairs
+from mvpa_gamp.decoding.groups import read_side
 from mvpa_gamp.imaging.bids.events import Event, VolumeEvents, read_events
 from mvpa_gamp.imaging.bids.layout import RunFiles
 from mvpa_gamp.imaging.errors import DataError
@@ -28,23 +29,26 @@ def events_of(run: RunFiles) -> list[Event]:
     return read_events(run.events)
 
 
-def wanted_categories(pairs: Sequence[str], found: Collection[str]) -> set[str]:
-    """The conditions that the pairs name, checked against those there are."""
+def wanted_categories(
+    pairs: Sequence[str], found: Collection[str], classes: Sequence[str] = (), cross: Sequence[str] = ()
+) -> set[str]:
+    """The conditions that pairs, classes and crosses name, checked against those there are."""
     rest = [name for name in Processing().drop if name in found]
     known = sorted({name for name in found if name not in rest})
     for text in pairs:
         _check_names(text, known, rest)
     try:
-        chosen = parse_pairs(list(pairs), known, rest)
+        chosen = design_pairs(list(pairs), classes, cross, known, rest, option="--contrasts")
     except ValueError as error:
-        raise DataError(f"--contrasts: {error}") from error
-    return {name for pair in chosen for name in pair}
+        raise DataError(str(error)) from error
+    return {name for pair in chosen for side in pair for name in read_side(side, known).members}
 
 
 def _check_names(text: str, known: Sequence[str], rest: Sequence[str]) -> None:
     """Refuse a pair with an unknown condition, offering those of similar names first: events name a lot."""
     names = text.split(":")
-    unknown = next((name for name in names if name not in (*known, *rest)), None)
+    sides = [read_side(name, (*known, *rest)) for name in names]
+    unknown = next((name for side in sides for name in side.unknown), None)
     if len(names) != 2 or unknown is None:
         return  # well, or for parse_pairs to say
     near = difflib.get_close_matches(unknown, known, n=3)
@@ -98,10 +102,10 @@ def event_notes(shown: Sequence[VolumeEvents]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def lost_conditions(samples: Samples, wanted: set[str], pairs: Sequence[str]) -> tuple[str, ...]:
+def lost_conditions(samples: Samples, wanted: set[str], asked_for_all: bool) -> tuple[str, ...]:
     """Conditions without a volume of their own: refused where named, a note where all were asked for."""
     lost = sorted(wanted - set(samples.conditions))
-    if lost and list(pairs) != ["all"]:
+    if lost and not asked_for_all:
         raise DataError(
             f"--contrasts: {lost[0]} has no volume: its events lie outside the runs, or within events of "
             "another condition. Check the events, or leave it out."

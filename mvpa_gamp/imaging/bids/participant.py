@@ -20,7 +20,6 @@ from mvpa_gamp.imaging.bids.event_volumes import (
     event_notes,
     events_of,
     lost_conditions,
-    wanted_categories,
 )
 from mvpa_gamp.imaging.bids.events import Event, label_volumes, trial_types
 from mvpa_gamp.imaging.bids.layout import MIN_RUNS, RunFiles, repetition_time_of
@@ -69,7 +68,7 @@ def load_participant(source: "BidsSource") -> Samples:
     read = _read(source)
     mask, mask_notes = mask_of(read.runs, read.images, source.mask)
     samples = (_trials if source.samples == "trial" else _labelled_volumes)(read, mask)
-    lost = lost_conditions(samples, read.wanted, source.pairs)
+    lost = lost_conditions(samples, read.wanted, source.asks_for_all)
     raw = () if source.layout.derivatives else (_RAW,)
     samples = replace(
         samples,
@@ -85,7 +84,7 @@ def _read(source: "BidsSource") -> _Read:
     runs = source.runs()
     t_r = repetition_time_of(runs, source.t_r)
     events = [events_of(run) for run in runs]
-    wanted = wanted_categories(source.pairs, [trial for each in events for trial in trial_types(each)])
+    wanted = source.wanted([trial for each in events for trial in trial_types(each)])
     columns = confound_columns(source.confounds)
     check_confounds(runs, columns, source.confounds_strategy)
     images = [open_series(run.bold) for run in runs]

@@ -5,10 +5,13 @@ of its run ("trial", see trials.py), or a given map ("betas", see betas.py). Run
 across sessions and tasks.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
+from mvpa_gamp.decoding.designs import ALL
 from mvpa_gamp.imaging.bids.confounds import AROMA, check_strategy, confound_columns
+from mvpa_gamp.imaging.bids.event_volumes import wanted_categories
 from mvpa_gamp.imaging.bids.layout import Layout, RunFiles, find_layout, find_runs, repetition_time_of
 from mvpa_gamp.imaging.bids.participant import load_participant
 from mvpa_gamp.imaging.bids.selection import PREPROCESSED, Selection, read_filters
@@ -36,10 +39,11 @@ class BidsSource(Source):
 
     ``derivatives`` is fMRIPrep's output (default: BIDS_DIR/derivatives/fmriprep if it is there), or "none".
     No task or space: the only one there is; no session or run: all. ``pairs`` are "a:b" texts, or ("all",):
-    events of other conditions are not decoded. ``confounds`` are names of sets or columns, wildcards allowed,
-    in place of a ``confounds_strategy`` of nilearn's. ``cv`` "session" leaves one session out instead of one
-    run. Without a mask the voxels are those that all runs' brain masks have in common. Lag None: the nearest
-    number of TRs to 5 s; ``samples`` "trial" need none, theirs is a model of the response.
+    events of conditions that neither these nor ``classes`` and ``cross`` name are not decoded. ``confounds``
+    are names of sets or columns, wildcards allowed, in place of a ``confounds_strategy`` of nilearn's. ``cv``
+    "session" leaves one session out instead of one run. Without a mask the voxels are those that all runs'
+    brain masks have in common. Lag None: the nearest number of TRs to 5 s; ``samples`` "trial" need none,
+    theirs is a model of the response.
     """
 
     bids_dir: str = ""
@@ -55,7 +59,9 @@ class BidsSource(Source):
     hrf_model: str = ""
     drift_model: str = ""
     cv: str = "run"
-    pairs: tuple[str, ...] = ("all",)
+    pairs: tuple[str, ...] = ALL
+    classes: tuple[str, ...] = ()
+    cross: tuple[str, ...] = ()
     confounds: tuple[str, ...] = ()
     confounds_strategy: str = ""
     mask: str = ""
@@ -149,6 +155,15 @@ class BidsSource(Source):
     def runs(self) -> list[RunFiles]:
         """The participant's runs."""
         return find_runs(self.layout, self.participant_label, self.selection())
+
+    def wanted(self, found: Collection[str]) -> set[str]:
+        """The conditions among those found that are compared."""
+        return wanted_categories(self.pairs, found, self.classes, self.cross)
+
+    @property
+    def asks_for_all(self) -> bool:
+        """Whether whatever conditions there are shall be compared."""
+        return ALL in (self.pairs, self.classes)
 
     def load(self) -> Samples:
         """Samples of the participant."""
