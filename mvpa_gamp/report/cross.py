@@ -116,7 +116,6 @@ def _null_figure(results: Results) -> bytes:
     """Accuracies with permuted training labels, a panel per cross."""
     rows = [row for row in results.cross_rows() if row["p_value"] != MISSING]
     names = list(dict.fromkeys(row["contrast"] for row in rows))
-    methods = list(results.labels)
     with look():
         columns = min(3, len(names))
         lines = -(-len(names) // columns)
