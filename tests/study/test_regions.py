@@ -318,7 +318,7 @@ def test_the_voxels_of_a_region_decide_on_what_is_stored(tiny, atlas, tmp_path):
     """Another atlas of as many regions asks its own questions; the same one asks the same."""
     samples = load_samples(tiny.bold, tiny.labels, tiny.mask)
     tasks = make_tasks(samples.conditions, [("face", "house")])
-    cells = plan_cells(ResultsFolder(tmp_path), samples, tasks, [METHODS["gamp-bg-lr"]], False)
+    cells = plan_cells(ResultsFolder(tmp_path), samples, tasks, [METHODS["gamp-bg-lr"]], "")
     regions = open_atlas(str(atlas)).regions(samples.mask_img)
     moved = replace(regions, of_voxel=np.roll(regions.of_voxel, 1))
     settings = StudySettings(by_region=True)
