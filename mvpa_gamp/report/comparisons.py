@@ -148,8 +148,17 @@ def _outline_words(results: Results, subject: str, contrast: str) -> str:
 def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
     """The largest clusters of each method."""
     named = any(row.get("region", MISSING) not in (MISSING, "") for row in rows)
-    head = ("Method", "Cluster", "Voxels", "mm³", "Peak x, y, z (mm)", *(["Region of the peak"] if named else []),
-            "Peak weight", "Selected in folds")  # fmt: skip
+    regions = ["Region of the peak"] if named else []
+    head = (
+        "Method",
+        "Cluster",
+        "Voxels",
+        "mm³",
+        "Peak x, y, z (mm)",
+        *regions,
+        "Peak weight",
+        "Selected in folds",
+    )
     body = []
     for method, label in results.labels.items():
         mine = [row for row in rows if row["method"] == method]
