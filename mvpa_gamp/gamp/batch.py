@@ -1,5 +1,6 @@
 """The columns of a solve that are still running, and everything about them."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,7 +44,7 @@ class Batch:
         spare = state.weights  # in place: only a broken move is taken back, and what is to be kept was copied
         if settings.stop == "fixed-point":
             spare = Weights(*(np.empty_like(part) for part in state.weights))
-        compiled = is_worth_compiling(design.dtype, state.weights.w.size)
+        compiled = is_worth_compiling(design.dtype, math.prod(design.shape))
         columns = np.arange(n_columns)
         return cls(columns, design, y, models, models, state, spare, damping, compiled)
 

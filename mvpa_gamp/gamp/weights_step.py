@@ -36,13 +36,9 @@ class BlockStep(NamedTuple):
 StepFunction = Callable[[Weights, Weights, slice, Array, Array, Array], BlockStep]
 
 
-# Weights from which the fused step pays for loading the compiler: a second's worth of iterations.
-_WORTH_COMPILING = 1 << 17
-
-
-def is_worth_compiling(dtype: Any, n_weights: int) -> bool:
-    """Whether a solve with so many weights (N times B) should ask for a fused step."""
-    return dtype == np.float32 and n_weights >= _WORTH_COMPILING and compiled.is_available()
+def is_worth_compiling(dtype: Any, n_products: int) -> bool:
+    """Whether a solve of so many products (M times N times B) should ask for a fused step."""
+    return dtype == np.float32 and compiled.is_worth_it(n_products)
 
 
 def step_function(prior: Any, mode: str, fused: bool = False, log_odds: Array | None = None) -> StepFunction:

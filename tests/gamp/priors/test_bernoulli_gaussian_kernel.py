@@ -149,7 +149,7 @@ def test_a_broken_column_breaks_alone():
 def test_other_priors_take_the_plain_step():
     assert step_function(Laplace(), "sum-product", fused=True).__module__.endswith("weights_step")
     assert not is_worth_compiling(np.float64, 10**9) and not is_worth_compiling(np.float32, 1000)
-    assert is_worth_compiling(np.float32, 10**6)
+    assert is_worth_compiling(np.float32, 10**7)
 
 
 def test_a_whole_fit_agrees_without_the_compiler(monkeypatch):
