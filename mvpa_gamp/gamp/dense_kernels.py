@@ -1,9 +1,9 @@
 """Products of some features of dense X and of their squares around own means, compiled.
 
 What the matrix products of a BLAS do in three passes over a block is one here: X is read from the cache once
-for every column, squares stay in registers, and rows that a column does not train on are skipped. Rows come
+for two columns, squares stay in registers, and rows that a column does not train on are skipped. Rows come
 in fours (``ColumnSets``), so that sums over them stay in registers too. Sums over features have the precision
-of X within a piece and float64 over pieces.
+of X within a piece and float64 over pieces. A column's numbers do not depend on its partner.
 """
 
 from collections.abc import Callable
@@ -54,33 +54,59 @@ def _adjoint(
     """
     n_features = slopes.shape[1]
     zero = X.dtype.type(0)
-    # Arrays of its own let the compiler see that nothing else overlaps.
-    plain, mean = np.empty(_PIECE, X.dtype), np.empty(_PIECE, X.dtype)
-    squared = np.empty(_PIECE, X.dtype)
+    # Of its own, so that the compiler sees that nothing else overlaps: three sums of two columns.
+    sums = np.empty(6 * _PIECE, X.dtype)
     for at in range(0, n_features, _PIECE):
         n = min(_PIECE, n_features - at)
         low, high = first + at, first + at + n
         for g in range(row_at.size - 1):
-            begin = row_at[g]
-            for k in range(column_at[g], column_at[g + 1]):
-                b = columns[k]
-                plain[:], mean[:], squared[:] = zero, zero, zero
-                for i in range(begin, row_at[g + 1], 4):
-                    x0, x1 = X[rows[i], low:high], X[rows[i + 1], low:high]
-                    x2, x3 = X[rows[i + 2], low:high], X[rows[i + 3], low:high]
-                    o = i - begin
-                    s0, s1, s2, s3 = s[b, o], s[b, o + 1], s[b, o + 2], s[b, o + 3]
-                    t0, t1, t2, t3 = tau_s[b, o], tau_s[b, o + 1], tau_s[b, o + 2], tau_s[b, o + 3]
-                    for j in range(n):
-                        u0, u1, u2, u3 = x0[j], x1[j], x2[j], x3[j]
-                        plain[j] += s0 * u0 + s1 * u1 + s2 * u2 + s3 * u3
-                        mean[j] += t0 * u0 + t1 * u1 + t2 * u2 + t3 * u3
-                        squared[j] += t0 * (u0 * u0) + t1 * (u1 * u1) + t2 * (u2 * u2) + t3 * (u3 * u3)
+            begin, last = row_at[g], column_at[g + 1] - 1
+            for k in range(column_at[g], column_at[g + 1], 2):
+                b, d = columns[k], columns[min(k + 1, last)]  # the last one may have no partner
+                sums[:] = zero
+                if k == last:
+                    for i in range(begin, row_at[g + 1], 4):
+                        x0, x1 = X[rows[i], low:high], X[rows[i + 1], low:high]
+                        x2, x3 = X[rows[i + 2], low:high], X[rows[i + 3], low:high]
+                        o = i - begin
+                        s0, s1, s2, s3 = s[b, o], s[b, o + 1], s[b, o + 2], s[b, o + 3]
+                        t0, t1, t2, t3 = tau_s[b, o], tau_s[b, o + 1], tau_s[b, o + 2], tau_s[b, o + 3]
+                        for j in range(n):
+                            u0, u1, u2, u3 = x0[j], x1[j], x2[j], x3[j]
+                            sums[j] += s0 * u0 + s1 * u1 + s2 * u2 + s3 * u3
+                            sums[2 * _PIECE + j] += t0 * u0 + t1 * u1 + t2 * u2 + t3 * u3
+                            u0, u1, u2, u3 = u0 * u0, u1 * u1, u2 * u2, u3 * u3
+                            sums[4 * _PIECE + j] += t0 * u0 + t1 * u1 + t2 * u2 + t3 * u3
+                else:
+                    for i in range(begin, row_at[g + 1], 4):
+                        x0, x1 = X[rows[i], low:high], X[rows[i + 1], low:high]
+                        x2, x3 = X[rows[i + 2], low:high], X[rows[i + 3], low:high]
+                        o = i - begin
+                        s0, s1, s2, s3 = s[b, o], s[b, o + 1], s[b, o + 2], s[b, o + 3]
+                        t0, t1, t2, t3 = tau_s[b, o], tau_s[b, o + 1], tau_s[b, o + 2], tau_s[b, o + 3]
+                        c0, c1, c2, c3 = s[d, o], s[d, o + 1], s[d, o + 2], s[d, o + 3]
+                        e0, e1, e2, e3 = tau_s[d, o], tau_s[d, o + 1], tau_s[d, o + 2], tau_s[d, o + 3]
+                        for j in range(n):
+                            u0, u1, u2, u3 = x0[j], x1[j], x2[j], x3[j]
+                            sums[j] += s0 * u0 + s1 * u1 + s2 * u2 + s3 * u3
+                            sums[_PIECE + j] += c0 * u0 + c1 * u1 + c2 * u2 + c3 * u3
+                            sums[2 * _PIECE + j] += t0 * u0 + t1 * u1 + t2 * u2 + t3 * u3
+                            sums[3 * _PIECE + j] += e0 * u0 + e1 * u1 + e2 * u2 + e3 * u3
+                            u0, u1, u2, u3 = u0 * u0, u1 * u1, u2 * u2, u3 * u3
+                            sums[4 * _PIECE + j] += t0 * u0 + t1 * u1 + t2 * u2 + t3 * u3
+                            sums[5 * _PIECE + j] += e0 * u0 + e1 * u1 + e2 * u2 + e3 * u3
                 for j in range(n):
-                    m = mean[j] / total[b]
-                    slopes[b, at + j] = plain[j]
+                    m, q = sums[2 * _PIECE + j] / total[b], sums[4 * _PIECE + j]
+                    slopes[b, at + j] = sums[j]
                     means[b, at + j] = m
-                    curvature[b, at + j] = max(squared[j] - m * m * total[b], zero)
+                    curvature[b, at + j] = max(q - m * m * total[b], zero)
+                if k == last:
+                    continue
+                for j in range(n):
+                    m, q = sums[3 * _PIECE + j] / total[d], sums[5 * _PIECE + j]
+                    slopes[d, at + j] = sums[_PIECE + j]
+                    means[d, at + j] = m
+                    curvature[d, at + j] = max(q - m * m * total[d], zero)
 
 
 def _forward(
@@ -102,44 +128,70 @@ def _forward(
     """
     n_features = w.shape[1]
     zero, minus_two = X.dtype.type(0), X.dtype.type(-2)
-    weight, var, cross = np.empty(_PIECE, X.dtype), np.empty(_PIECE, X.dtype), np.empty(_PIECE, X.dtype)
+    cross, other = np.empty(_PIECE, X.dtype), np.empty(_PIECE, X.dtype)
+    sums = np.empty((4, 4), X.dtype)
     for at in range(0, n_features, _PIECE):
         n = min(_PIECE, n_features - at)
         low, high = first + at, first + at + n
         for g in range(row_at.size - 1):
-            for k in range(column_at[g], column_at[g + 1]):
-                b = columns[k]
-                constant = zero
+            last = column_at[g + 1] - 1
+            for k in range(column_at[g], column_at[g + 1], 2):
+                b, d = columns[k], columns[min(k + 1, last)]  # the last one may have no partner
+                wb, vb, mb = w[b, at : at + n], tau_w[b, at : at + n], means[b, at : at + n]
+                wd, vd, md = w[d, at : at + n], tau_w[d, at : at + n], means[d, at : at + n]
+                fixed_b, fixed_d = zero, zero
                 for j in range(n):
-                    weight[j], var[j] = w[b, at + j], tau_w[b, at + j]
-                    shifted = means[b, at + j] * var[j]
-                    cross[j] = minus_two * shifted
-                    constant += means[b, at + j] * shifted
+                    cross[j] = minus_two * (mb[j] * vb[j])
+                    other[j] = minus_two * (md[j] * vd[j])
+                    fixed_b += mb[j] * (mb[j] * vb[j])
+                    fixed_d += md[j] * (md[j] * vd[j])
                 for i in range(row_at[g], row_at[g + 1], 4):
-                    x0, x1 = X[rows[i], low:high], X[rows[i + 1], low:high]
-                    x2, x3 = X[rows[i + 2], low:high], X[rows[i + 3], low:high]
-                    z0, z1, z2, z3 = zero, zero, zero, zero
-                    q0, q1, q2, q3 = constant, constant, constant, constant
-                    for j in range(n):
-                        u0, u1, u2, u3 = x0[j], x1[j], x2[j], x3[j]
-                        z0 += weight[j] * u0
-                        z1 += weight[j] * u1
-                        z2 += weight[j] * u2
-                        z3 += weight[j] * u3
-                        q0 += u0 * (var[j] * u0 + cross[j])
-                        q1 += u1 * (var[j] * u1 + cross[j])
-                        q2 += u2 * (var[j] * u2 + cross[j])
-                        q3 += u3 * (var[j] * u3 + cross[j])
-                    # Rows that fill up the last four repeat the one before, and do not count again.
                     r0, r1, r2, r3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
-                    z[b, r0] += z0
-                    tau_z[b, r0] += q0
-                    if r1 != r0:
-                        z[b, r1] += z1
-                        tau_z[b, r1] += q1
-                    if r2 != r1:
-                        z[b, r2] += z2
-                        tau_z[b, r2] += q2
-                    if r3 != r2:
-                        z[b, r3] += z3
-                        tau_z[b, r3] += q3
+                    x0, x1, x2, x3 = X[r0, low:high], X[r1, low:high], X[r2, low:high], X[r3, low:high]
+                    z0, z1, z2, z3 = zero, zero, zero, zero
+                    y0, y1, y2, y3 = zero, zero, zero, zero
+                    q0, q1, q2, q3 = fixed_b, fixed_b, fixed_b, fixed_b
+                    p0, p1, p2, p3 = fixed_d, fixed_d, fixed_d, fixed_d
+                    if k == last:
+                        for j in range(n):
+                            u0, u1, u2, u3 = x0[j], x1[j], x2[j], x3[j]
+                            z0 += wb[j] * u0
+                            z1 += wb[j] * u1
+                            z2 += wb[j] * u2
+                            z3 += wb[j] * u3
+                            q0 += u0 * (vb[j] * u0 + cross[j])
+                            q1 += u1 * (vb[j] * u1 + cross[j])
+                            q2 += u2 * (vb[j] * u2 + cross[j])
+                            q3 += u3 * (vb[j] * u3 + cross[j])
+                    else:
+                        for j in range(n):
+                            u0, u1, u2, u3 = x0[j], x1[j], x2[j], x3[j]
+                            z0 += wb[j] * u0
+                            z1 += wb[j] * u1
+                            z2 += wb[j] * u2
+                            z3 += wb[j] * u3
+                            y0 += wd[j] * u0
+                            y1 += wd[j] * u1
+                            y2 += wd[j] * u2
+                            y3 += wd[j] * u3
+                            q0 += u0 * (vb[j] * u0 + cross[j])
+                            q1 += u1 * (vb[j] * u1 + cross[j])
+                            q2 += u2 * (vb[j] * u2 + cross[j])
+                            q3 += u3 * (vb[j] * u3 + cross[j])
+                            p0 += u0 * (vd[j] * u0 + other[j])
+                            p1 += u1 * (vd[j] * u1 + other[j])
+                            p2 += u2 * (vd[j] * u2 + other[j])
+                            p3 += u3 * (vd[j] * u3 + other[j])
+                    sums[0, 0], sums[0, 1], sums[0, 2], sums[0, 3] = z0, z1, z2, z3
+                    sums[1, 0], sums[1, 1], sums[1, 2], sums[1, 3] = q0, q1, q2, q3
+                    sums[2, 0], sums[2, 1], sums[2, 2], sums[2, 3] = y0, y1, y2, y3
+                    sums[3, 0], sums[3, 1], sums[3, 2], sums[3, 3] = p0, p1, p2, p3
+                    for o in range(4):
+                        r = rows[i + o]
+                        if o > 0 and r == rows[i + o - 1]:
+                            break  # rows that fill up the last four repeat the one before
+                        z[b, r] += sums[0, o]
+                        tau_z[b, r] += sums[1, o]
+                        if k < last:
+                            z[d, r] += sums[2, o]
+                            tau_z[d, r] += sums[3, o]

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import compiled
 from .moments import Array, Moments
 
 
@@ -34,11 +33,6 @@ class BlockStep(NamedTuple):
 
 # (last weights, next weights, features, X' s, 1 / tau_r, step) -> contribution
 StepFunction = Callable[[Weights, Weights, slice, Array, Array, Array], BlockStep]
-
-
-def is_worth_compiling(dtype: Any, n_products: int) -> bool:
-    """Whether a solve of so many products (M times N times B) should ask for a fused step."""
-    return dtype == np.float32 and compiled.is_worth_it(n_products)
 
 
 def step_function(prior: Any, mode: str, fused: bool = False, log_odds: Array | None = None) -> StepFunction:
