@@ -75,7 +75,7 @@ def _study(what: str, column: str = "seconds") -> Callable[[Rows], float]:
 
 
 def _wide_precision(column: str) -> Callable[[Rows], float]:
-    return lambda rows: max(row[column] for row in rows if row["precision"] == "float64")
+    return lambda rows: _only(rows, precision="float64", neighbours=False)[column]
 
 
 def _loading(column: str) -> Callable[[Rows], float]:
@@ -161,7 +161,7 @@ TARGETS = (
         "studies",
         f"{studies.LOAD} / {studies.READ}",
         _loading("seconds"),
-        most=3,
+        most=6,  # read twice, as a file that was cut off is refused before anything else, and cleaned
         cpu=_loading("cpu_seconds"),
     ),
     Target(
