@@ -3,7 +3,9 @@
 What the matrix products of a BLAS do in three passes over a block is one here: X is read from the cache once
 for two columns, squares stay in registers, and rows that a column does not train on are skipped. Rows come
 in fours (``ColumnSets``), so that sums over them stay in registers too. Sums over features have the precision
-of X within a piece and float64 over pieces. A column's numbers do not depend on its partner.
+of X within a piece and float64 over pieces. A column's numbers do not depend on its partner. Where a loop
+stores, its sums have one order and one way to be contracted: whether the compiler's vector loop or its plain
+one runs depends on where arrays lie in memory, and must not change a bit.
 """
 
 from collections.abc import Callable
@@ -28,8 +30,7 @@ class Kernels(NamedTuple):
 @cache
 def compiled_kernels() -> Kernels:
     """The kernels, each compiled at its first call and then kept on disk."""
-    build = compiler("reassoc", "contract", "nsz", "arcp")
-    return Kernels(build(_adjoint), build(_forward))
+    return Kernels(compiler("contract", "nsz")(_adjoint), compiler("reassoc", "contract", "nsz")(_forward))
 
 
 def _adjoint(
@@ -73,10 +74,14 @@ def _adjoint(
                         t0, t1, t2, t3 = tau_s[b, o], tau_s[b, o + 1], tau_s[b, o + 2], tau_s[b, o + 3]
                         for j in range(n):
                             u0, u1, u2, u3 = x0[j], x1[j], x2[j], x3[j]
-                            sums[j] += s0 * u0 + s1 * u1 + s2 * u2 + s3 * u3
-                            sums[2 * _PIECE + j] += t0 * u0 + t1 * u1 + t2 * u2 + t3 * u3
+                            sums[j] = (((sums[j] + s0 * u0) + s1 * u1) + s2 * u2) + s3 * u3
+                            sums[2 * _PIECE + j] = (
+                                ((sums[2 * _PIECE + j] + t0 * u0) + t1 * u1) + t2 * u2
+                            ) + t3 * u3
                             u0, u1, u2, u3 = u0 * u0, u1 * u1, u2 * u2, u3 * u3
-                            sums[4 * _PIECE + j] += t0 * u0 + t1 * u1 + t2 * u2 + t3 * u3
+                            sums[4 * _PIECE + j] = (
+                                ((sums[4 * _PIECE + j] + t0 * u0) + t1 * u1) + t2 * u2
+                            ) + t3 * u3
                 else:
                     for i in range(begin, row_at[g + 1], 4):
                         x0, x1 = X[rows[i], low:high], X[rows[i + 1], low:high]
@@ -88,25 +93,33 @@ def _adjoint(
                         e0, e1, e2, e3 = tau_s[d, o], tau_s[d, o + 1], tau_s[d, o + 2], tau_s[d, o + 3]
                         for j in range(n):
                             u0, u1, u2, u3 = x0[j], x1[j], x2[j], x3[j]
-                            sums[j] += s0 * u0 + s1 * u1 + s2 * u2 + s3 * u3
-                            sums[_PIECE + j] += c0 * u0 + c1 * u1 + c2 * u2 + c3 * u3
-                            sums[2 * _PIECE + j] += t0 * u0 + t1 * u1 + t2 * u2 + t3 * u3
-                            sums[3 * _PIECE + j] += e0 * u0 + e1 * u1 + e2 * u2 + e3 * u3
+                            sums[j] = (((sums[j] + s0 * u0) + s1 * u1) + s2 * u2) + s3 * u3
+                            sums[_PIECE + j] = (((sums[_PIECE + j] + c0 * u0) + c1 * u1) + c2 * u2) + c3 * u3
+                            sums[2 * _PIECE + j] = (
+                                ((sums[2 * _PIECE + j] + t0 * u0) + t1 * u1) + t2 * u2
+                            ) + t3 * u3
+                            sums[3 * _PIECE + j] = (
+                                ((sums[3 * _PIECE + j] + e0 * u0) + e1 * u1) + e2 * u2
+                            ) + e3 * u3
                             u0, u1, u2, u3 = u0 * u0, u1 * u1, u2 * u2, u3 * u3
-                            sums[4 * _PIECE + j] += t0 * u0 + t1 * u1 + t2 * u2 + t3 * u3
-                            sums[5 * _PIECE + j] += e0 * u0 + e1 * u1 + e2 * u2 + e3 * u3
+                            sums[4 * _PIECE + j] = (
+                                ((sums[4 * _PIECE + j] + t0 * u0) + t1 * u1) + t2 * u2
+                            ) + t3 * u3
+                            sums[5 * _PIECE + j] = (
+                                ((sums[5 * _PIECE + j] + e0 * u0) + e1 * u1) + e2 * u2
+                            ) + e3 * u3
                 for j in range(n):
                     m, q = sums[2 * _PIECE + j] / total[b], sums[4 * _PIECE + j]
                     slopes[b, at + j] = sums[j]
                     means[b, at + j] = m
-                    curvature[b, at + j] = max(q - m * m * total[b], zero)
+                    curvature[b, at + j] = max(q - m * (m * total[b]), zero)
                 if k == last:
                     continue
                 for j in range(n):
                     m, q = sums[3 * _PIECE + j] / total[d], sums[5 * _PIECE + j]
                     slopes[d, at + j] = sums[_PIECE + j]
                     means[d, at + j] = m
-                    curvature[d, at + j] = max(q - m * m * total[d], zero)
+                    curvature[d, at + j] = max(q - m * (m * total[d]), zero)
 
 
 def _forward(
@@ -143,6 +156,7 @@ def _forward(
                 for j in range(n):
                     cross[j] = minus_two * (mb[j] * vb[j])
                     other[j] = minus_two * (md[j] * vd[j])
+                for j in range(n):
                     fixed_b += mb[j] * (mb[j] * vb[j])
                     fixed_d += md[j] * (md[j] * vd[j])
                 for i in range(row_at[g], row_at[g + 1], 4):
