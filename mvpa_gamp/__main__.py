@@ -47,7 +47,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_data(parser.add_argument_group("data"))
     _add_processing(parser.add_argument_group("samples and processing (each run by itself)"))
     options.add_study(parser.add_argument_group("comparisons and methods"), "all pairs of trial types")
-    options.add_inference(parser.add_argument_group("inference (GAMP methods)"))
+    options.add_inference(parser.add_argument_group("inference (GAMP methods, svm, lda)"))
+    options.add_regions(parser.add_argument_group("regions"))
     running = parser.add_argument_group("running")
     running.add_argument(
         "--alpha", type=float, metavar="A", help="group: level of each participant's test (default 0.05)"
@@ -65,7 +66,24 @@ def _add_data(group: Any) -> None:
         metavar="ID",
         help="participants (default: all)",
     )
-    group.add_argument("--task", metavar="NAME", help="task (default: the only one)")
+    group.add_argument(
+        "--task", nargs="+", action="extend", metavar="NAME", help="task, or several (default: the only one)"
+    )
+    group.add_argument(
+        "--session-label",
+        nargs="+",
+        action="extend",
+        metavar="LABEL",
+        help="sessions to use (default: all; see --cv)",
+    )
+    group.add_argument(
+        "--run-label", nargs="+", action="extend", metavar="INDEX", help="runs to use (default: all)"
+    )
+    group.add_argument(
+        "--bids-filter-file",
+        metavar="FILE",
+        help='fMRIPrep\'s JSON of entities, {"bold": {"session": "01", ...}}: only those series',
+    )
     group.add_argument(
         "--space", metavar="NAME[:res-R]", help="space of the preprocessed volumes (default: the only one)"
     )
@@ -83,8 +101,25 @@ def _add_processing(group: Any) -> None:
     """How volumes become samples."""
     group.add_argument(
         "--samples",
-        choices=("tr", "block", "betas"),
-        help="a sample is a volume, the mean over an event, or a given map (default: tr)",
+        choices=("tr", "block", "trial", "betas"),
+        help="a sample is a volume, the mean over an event, the effect of an event in a model of its run, or "
+        "a given map (default: tr)",
+    )
+    group.add_argument(
+        "--trial-model",
+        choices=("lss", "lsa"),
+        help="for --samples trial: a model for each event, or one for all (default: lss)",
+    )
+    group.add_argument(
+        "--hrf-model", metavar="NAME", help="for --samples trial: nilearn's response model (default: glover)"
+    )
+    group.add_argument(
+        "--drift-model",
+        choices=("cosine", "polynomial", "none"),
+        help="for --samples trial: slow drifts (default: cosine, periods above 1 / --high-pass or 100 s)",
+    )
+    group.add_argument(
+        "--cv", choices=("run", "session"), help="what cross-validation leaves out (default: run)"
     )
     group.add_argument(
         "--lag-trs",
@@ -97,15 +132,22 @@ def _add_processing(group: Any) -> None:
         "--confounds",
         nargs="+",
         metavar="SET|COLUMN",
-        help="motion6, motion24, columns of fMRIPrep's confounds (commas or spaces between), or none "
-        "(default: motion6; none for raw volumes)",
+        help="motion6, motion24, columns of fMRIPrep's confounds, wildcards allowed (motion_outlier* leaves "
+        "those volumes out), or none (default: motion6; none for raw volumes)",
+    )
+    group.add_argument(
+        "--confounds-strategy",
+        choices=("simple", "scrubbing", "compcor", "ica_aroma"),
+        help="let nilearn choose the columns, and the volumes to leave out, in place of --confounds",
     )
     options.add_cleaning(group)
     group.add_argument(
         "--t-r", type=float, metavar="S", help="seconds per volume (default: RepetitionTime of the sidecars)"
     )
     group.add_argument(
-        "--betas", metavar="DIR", help="for --samples betas: 3-D maps sub-*_run-*_contrast-<condition>_*"
+        "--betas",
+        metavar="DIR",
+        help="for --samples betas: 3-D maps sub-*_run-*_contrast-<condition>_*, or 4-D ones with a table",
     )
     group.add_argument(
         "--betas-glob", metavar="PATTERN", help="names of those maps (default *_stat-effect_statmap.nii.gz)"

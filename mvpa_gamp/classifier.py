@@ -10,10 +10,11 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags
+from sklearn.utils import Tags, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from .coupling import Answers, class_pairs, classify
 from .gamp import Design, EmResult, SolverSettings, fit_em, solve
 from .gamp.likelihoods import LIKELIHOODS, Likelihood
 from .gamp.moments import floored
@@ -23,10 +24,11 @@ from .gamp.starts import start
 
 
 class GAMPClassifier(ClassifierMixin, BaseEstimator):
-    """Binary linear classifier and feature selector by generalized approximate message passing.
+    """Linear classifier and feature selector by generalized approximate message passing.
 
     Parameters are learnt from the training data by expectation maximisation, so there is no grid to
-    search; ``predict_proba`` averages over the posterior of the score.
+    search; ``predict_proba`` averages over the posterior of the score. More than two classes are compared in
+    pairs, all of them columns of one solve, whose probabilities are coupled (Hastie & Tibshirani, 1998).
 
     Parameters
     ----------
@@ -44,16 +46,25 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
     connectivity : sparse (n_features, n_features) adjacency, such as ``grid_to_graph`` of scikit-learn makes
         for a mask: features with selected neighbours are then selected more readily. Needs a Bernoulli prior,
         sum-product mode and the cavity stop, which are the defaults.
+    class_weight : None, "balanced" or {class: weight}, as in scikit-learn: multiplies the weights of the
+        samples of a class. "balanced" is n_samples / (n_classes * samples of the class).
 
     Attributes
     ----------
-    coef_, coef_std_ : (1, n_features) posterior mean and standard deviation of the weights.
-    intercept_ : (1,)
-    inclusion_prob_ : (n_features,) posterior probability that a weight is not zero.
+    classes_ : (n_classes,) sorted.
+    pairs_ : list of the two classes that a row of ``coef_`` compares, (0, 1), (0, 2), ..., (1, 2), ... in the
+        order of ``classes_``; n_pairs is 1 for two classes.
+    coef_, coef_std_ : (n_pairs, n_features) posterior mean and standard deviation of the weights; a positive
+        score ``X @ coef_[p] + intercept_[p]`` speaks for the second class of the pair.
+    intercept_ : (n_pairs,)
+    inclusion_prob_ : (n_features,) posterior probability that a weight is not zero; of more than two classes
+        (n_pairs, n_features).
     loo_score_ : mean leave-one-out log-likelihood of the training samples, by which the iterate was chosen
         (NaN in max-sum mode). Choosing and tuning make it optimistic: report held-out scores instead.
-    converged_, status_, n_iter_ : how the run ended.
-    hyperparameters_ : dict of the parameters in use, such as ``prior.slab.var``.
+    status_, n_iter_ : how the run ended; of more than two classes, like ``loo_score_``, one for every pair.
+    converged_ : whether all fits met their stopping rule.
+    hyperparameters_ : dict of the parameters in use, such as ``prior.slab.var``; of more than two classes
+        with one value for every pair.
 
     Examples
     --------
@@ -64,6 +75,10 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
     >>> y = X[:, 3] - X[:, 7] + 0.3 * rng.standard_normal(200) > 0
     >>> np.flatnonzero(GAMPClassifier().fit(X, y).get_support())
     array([3, 7])
+    >>> three = np.where(X[:, 3] > 0.5, "c", np.where(X[:, 7] > 0, "a", "b"))
+    >>> model = GAMPClassifier().fit(X, three)
+    >>> model.pairs_, model.coef_.shape, model.predict_proba(X).shape
+    ([('a', 'b'), ('a', 'c'), ('b', 'c')], (3, 1000), (200, 3))
     """
 
     def __init__(
@@ -83,6 +98,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         damping: float | None = None,
         variance: str = "full",
         connectivity: Any = None,
+        class_weight: Any = None,
     ) -> None:
         self.likelihood = likelihood
         self.prior = prior
@@ -98,45 +114,72 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         self.damping = damping
         self.variance = variance
         self.connectivity = connectivity
+        self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any) -> "GAMPClassifier":
-        """Fit to samples X (n_samples, n_features), dense or sparse, and two classes y."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GAMPClassifier":
+        """Fit to samples X (n_samples, n_features), dense or sparse, and their classes y.
+
+        ``sample_weight`` (n_samples,) multiplies the log-likelihood of each sample: one of weight 2 counts
+        like two copies of it, one of weight 0 is left out.
+        """
         settings, likelihood = self._settings(), _likelihood(self.likelihood)
         X, y = validate_data(
             self, X, y, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), order="C"
         )
-        self.classes_, labels = _two_classes(y)
+        self.classes_, codes = _classes(y)
+        weights = self._weights(X, y, codes, sample_weight)
+        labels = _pair_labels(codes, len(self.classes_))
         centered = self._is_centered(X)
-        design = Design(X, center="train" if centered else None, connectivity=self.connectivity)
-        if not design.row_energy().any():
+        design = Design(
+            X, labels != 0, center="train" if centered else None, connectivity=self.connectivity,
+            **({} if weights is None else {"weights": weights}),
+        )  # fmt: skip
+        if not design.row_energy().any(axis=0).all():
             raise ValueError(
                 "No feature of X varies, so nothing tells the classes apart. Check how X was built or masked."
             )
-        self._center_ = np.asarray(X.mean(axis=0, dtype=float)).ravel().astype(X.dtype) if centered else None
+        self._center_ = _training_means(X, design.train, weights) if centered else None
         self._keep(self._tuned(design, labels, likelihood, settings))
         return self
 
     def decision_function(self, X: Any) -> NDArray:
-        """Log-odds of the second class, averaged over the posterior of the score X @ coef_ + intercept_.
+        """Two classes: log-odds of the second (n,), averaged over the posterior of the score.
 
-        In max-sum mode, which has no posterior, it is the score itself.
+        The score is ``X @ coef_.T + intercept_``; max-sum mode, without a posterior, gives it as it is. More
+        than two classes: the logarithm of the coupled probability of every class, (n, n_classes).
         """
+        odds = self._log_odds(X)
+        return odds[:, 0] if len(self.classes_) == 2 else self._coupled(odds).decision
+
+    def predict(self, X: Any) -> NDArray:
+        """The class with the highest probability."""
+        odds = self._log_odds(X)
+        if len(self.classes_) == 2:
+            return self.classes_[(odds[:, 0] > 0).astype(int)]
+        return self.classes_[self._coupled(odds).predicted]
+
+    def predict_proba(self, X: Any) -> NDArray:
+        """Class probabilities (n_samples, n_classes), averaged over the posterior of the scores."""
+        odds = self._log_odds(X)
+        if len(self.classes_) > 2:
+            return self._coupled(odds).proba
+        second = self._second(odds)[:, 0]
+        return np.column_stack([1 - second, second])
+
+    def _log_odds(self, X: Any) -> NDArray:
+        """What each pair says, (n, n_pairs): log-odds of its second class, or scores in max-sum mode."""
         score, variance = self._score(self._checked(X))
         return score if self.mode == "max-sum" else self.likelihood_.log_odds(score, variance)
 
-    def predict(self, X: Any) -> NDArray:
-        """The class with the higher probability."""
-        check_is_fitted(self)
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
-
-    def predict_proba(self, X: Any) -> NDArray:
-        """Class probabilities (n_samples, 2), averaged over the posterior of the score."""
-        log_odds = self.decision_function(X)
+    def _second(self, odds: NDArray) -> NDArray:
+        """The probability of the second class of each pair."""
         if self.mode == "max-sum":
-            positive = self.likelihood_.predict_proba(log_odds, floored(np.zeros_like(log_odds)))
-        else:
-            positive = expit(log_odds)
-        return np.column_stack([1 - positive, positive])
+            return self.likelihood_.predict_proba(odds, floored(np.zeros_like(odds)))
+        return expit(odds)
+
+    def _coupled(self, odds: NDArray) -> Answers:
+        """One answer from those of all pairs."""
+        return classify(-odds, 1 - self._second(odds), len(self.classes_))
 
     def predict_log_proba(self, X: Any) -> NDArray:
         """Logarithm of ``predict_proba``; -inf where a probability is zero."""
@@ -144,10 +187,29 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             return np.log(self.predict_proba(X))
 
     def get_support(self, indices: bool = False) -> NDArray:
-        """Selected features: inclusion probability above 1/2; without a Bernoulli prior, non-zero weights."""
+        """Selected features: inclusion probability above 1/2; without a Bernoulli prior, non-zero weights.
+
+        Of more than two classes those that any pair selects; ``inclusion_prob_`` tells the pairs apart.
+        """
         check_is_fitted(self)
-        chosen = self.inclusion_prob_ > 0.5 if self.prior_.has_atom else self.coef_[0] != 0
+        inclusion = np.atleast_2d(self.inclusion_prob_)
+        chosen: NDArray = np.any(inclusion > 0.5 if self.prior_.has_atom else self.coef_ != 0, axis=0)
         return np.flatnonzero(chosen) if indices else chosen
+
+    def _weights(self, X: Any, y: NDArray, codes: NDArray, sample_weight: Any) -> NDArray | None:
+        """The weight of every sample (n_samples,), None where all are 1."""
+        if sample_weight is None and self.class_weight is None:
+            return None
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        weights = weights * by_class[codes]
+        empty = np.bincount(codes, weights, len(self.classes_)) == 0
+        if empty.any():
+            raise ValueError(
+                "Every class needs a sample of positive weight, but those of "
+                f"{self.classes_[empty].tolist()} are all zero. Leave the class out, or raise its weights."
+            )
+        return weights
 
     def _settings(self) -> SolverSettings:
         return SolverSettings(
@@ -193,33 +255,48 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
 
     def _keep(self, tuned: EmResult) -> None:
         result = tuned.result
+        names = self.classes_.tolist()
+        self.pairs_ = [(names[i], names[j]) for i, j in class_pairs(len(names))]
         self.likelihood_, self.prior_ = tuned.likelihood, tuned.prior
         self.coef_ = np.ascontiguousarray(result.coef.T)
         self.coef_std_ = np.sqrt(result.coef_var).T
         self.intercept_ = result.plain_intercept
-        self.inclusion_prob_ = (
-            (result.coef[:, 0] != 0).astype(float)
-            if self.mode == "max-sum"
-            else tuned.inclusion()[:, 0].astype(float)
-        )
-        self.loo_score_ = float(result.cavity_score[0])
-        self.n_iter_ = int(result.n_iter[0])
-        self.converged_ = bool(result.converged[0])
-        self.status_ = str(result.status[0])
+        inclusion = result.coef != 0 if self.mode == "max-sum" else tuned.inclusion()
+        self.inclusion_prob_ = _one_or_all(inclusion.T.astype(float))
+        self.loo_score_ = _one_or_all(np.asarray(result.cavity_score, dtype=float))
+        self.n_iter_ = _one_or_all(np.asarray(result.n_iter, dtype=int))
+        self.status_ = _one_or_all([str(sentence) for sentence in result.status])
+        self.converged_ = bool(np.all(result.converged))
         self.hyperparameters_ = {
             f"{part}.{name}": np.squeeze(value)[()]
             for part, model in (("likelihood", tuned.likelihood), ("prior", tuned.prior))
             for name, value in parameters(model).items()
         }
         if not self.converged_:
-            warnings.warn(f"1 of 1 fits did not converge. {self.status_}", ConvergenceWarning, stacklevel=3)
+            failed = np.flatnonzero(~np.asarray(result.converged))
+            warnings.warn(
+                f"{failed.size} of {len(result.status)} fits did not converge. {result.status[failed[0]]}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
     def _score(self, X: Any) -> tuple[NDArray, NDArray]:
-        """X @ coef_ + intercept_ and its variance, around the center: float32 X may have a large mean."""
-        design = Design(X, center=self._center_)
-        score, variance, _ = design.scores(self.coef_.T, np.square(self.coef_std_.T))
-        shift = 0.0 if self._center_ is None else float(np.vdot(self._center_.astype(float), self.coef_))
-        return score[:, 0] + self.intercept_[0] + shift, floored(variance[:, 0])
+        """X @ coef_.T + intercept_ and its variance, (n, n_pairs), each around its pair's center.
+
+        float32 X may have a large mean.
+        """
+        if self._center_ is None:
+            score, variance, _ = Design(X).scores(self.coef_.T, np.square(self.coef_std_.T))
+            return score + self.intercept_, floored(variance)
+        parts = [self._score_around(X, center, p) for p, center in enumerate(self._center_)]
+        score, variance = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+        return score, floored(variance)
+
+    def _score_around(self, X: Any, center: NDArray, p: int) -> tuple[NDArray, NDArray]:
+        """The score of pair p and its variance, (n, 1) each."""
+        coef, coef_std = self.coef_[p, :, None], self.coef_std_[p, :, None]
+        score, variance, _ = Design(X, center=center).scores(coef, np.square(coef_std))
+        return score + self.intercept_[p] + float(np.vdot(center.astype(float), coef)), variance
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -229,7 +306,6 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags
 
@@ -246,20 +322,34 @@ def _likelihood(given: Any) -> Any:
     return given
 
 
-def _two_classes(y: Any) -> tuple[NDArray, NDArray]:
-    """Sorted classes and labels in -1/+1."""
+def _classes(y: Any) -> tuple[NDArray, NDArray]:
+    """Sorted classes and the number of each sample's class."""
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     if kind not in ("binary", "multiclass"):
         raise ValueError(f"y must hold one class per sample, got a target of type {kind}.")
     classes, codes = np.unique(y, return_inverse=True)
-    if classes.size > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: "
-            f"got {classes.size} classes. Compare classes in pairs, for example with OneVsOneClassifier."
-        )
     if classes.size < 2:
         raise ValueError(
-            f"y must hold two classes, got one class: {classes.tolist()}. Add samples of another."
+            f"y must hold two classes or more, got one class: {classes.tolist()}. Add samples of another."
         )
-    return classes, 2.0 * codes - 1.0
+    return classes, codes
+
+
+def _pair_labels(codes: NDArray, n_classes: int) -> NDArray:
+    """Labels (n_samples, n_pairs): -1 for the first class of a pair, +1 for the second, 0 for others."""
+    pairs = class_pairs(n_classes)
+    return np.stack([1.0 * (codes == j) - 1.0 * (codes == i) for i, j in pairs], axis=1)
+
+
+def _training_means(X: Any, train: NDArray, weights: NDArray | None) -> NDArray:
+    """Mean of the training samples of every pair, (n_pairs, n_features), in the precision of X."""
+    counts = train if weights is None else train * weights[:, None]
+    shares = counts / counts.sum(axis=0)
+    return np.asarray(shares.T @ X).astype(X.dtype)
+
+
+def _one_or_all(values: Any) -> Any:
+    """What two classes have as a single value, and more classes once for every pair."""
+    one = values[0] if len(values) == 1 else values
+    return one.item() if isinstance(one, np.generic) else one

@@ -42,7 +42,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_processing(parser.add_argument_group("processing"))
     pairs = "the paper's six; of other conditions all; rest is left out"
     options.add_study(parser.add_argument_group("comparisons and methods"), pairs)
-    options.add_inference(parser.add_argument_group("inference (GAMP methods)"))
+    options.add_inference(parser.add_argument_group("inference (GAMP methods, svm, lda)"))
+    options.add_regions(parser.add_argument_group("regions"))
     running = parser.add_argument_group("running")
     running.add_argument("--out", metavar="FOLDER", help="results folder (default haxby-results)")
     options.add_run(running, "--out")

@@ -25,6 +25,8 @@ PIPELINES = (
     "robust_labels",
     "haxby_table",
     "expression",
+    "all_pairs",
+    "dense_effects",
 )
 Command = Callable[[Sequence[str]], int]
 

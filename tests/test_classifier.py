@@ -15,15 +15,18 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_extraction.image import grid_to_graph
 from sklearn.feature_selection import SelectFromModel
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, recall_score
 from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_score
-from sklearn.multiclass import OneVsOneClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 from sklearn.utils.estimator_checks import check_estimator
 
 import mvpa_gamp.classifier
 from mvpa_gamp import GAMPClassifier
+from mvpa_gamp.coupling import couple
+from mvpa_gamp.decoding.folds import Folds
+from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.gamp import Bernoulli, Gaussian, Laplace, Logistic, Probit, Robust
 from mvpa_gamp.gamp.likelihoods import LIKELIHOODS
 from mvpa_gamp.gamp.priors import PRIORS
@@ -66,14 +69,20 @@ def fitted(data):
 def test_the_full_check_of_scikit_learn_passes(estimator):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        # The check of class weights gives one class 10 million times the weight of the others: max-sum fits
+        # then end at the iteration limit, and say so.
+        warnings.simplefilter("ignore" if estimator.mode == "max-sum" else "error", ConvergenceWarning)
         results = check_estimator(estimator, on_skip=None)
     skipped = {result["check_name"] for result in results if result["status"] != "passed"}
     assert skipped <= {"check_array_api_input"}  # needs SCIPY_ARRAY_API in the environment
-    assert len(results) > 40
+    names = {result["check_name"] for result in results}
+    assert len(results) > 40 and not estimator.__sklearn_tags__().no_validation
+    assert {"check_sample_weight_equivalence_on_dense_data", "check_class_weight_classifiers"} <= names
+    assert estimator.__sklearn_tags__().classifier_tags.multi_class
 
 
 def test_the_example_of_the_class_prints_what_it_says():
-    assert doctest.testmod(mvpa_gamp.classifier) == (0, 6)
+    assert doctest.testmod(mvpa_gamp.classifier) == (0, 9)
 
 
 # --- what the fit says
@@ -91,7 +100,7 @@ def test_shapes_and_meaning_of_the_attributes(data, fitted):
     assert fitted.coef_[0, 0] > 5 * fitted.coef_std_[0, 0] > 0
     assert fitted.coef_[0, 1] < -5 * fitted.coef_std_[0, 1] < 0
     assert fitted.converged_ is True
-    assert fitted.status_.startswith("Kept the iterate with the best leave-one-out score")
+    assert fitted.status_.startswith("Ended well: the leave-one-out score")
     assert isinstance(fitted.n_iter_, int) and fitted.n_iter_ > 1
     assert isinstance(fitted.loo_score_, float) and np.log(0.5) < fitted.loo_score_ < 0
     learnt = fitted.hyperparameters_
@@ -352,14 +361,130 @@ def test_leave_one_run_out_and_selection(data, fitted):
     np.testing.assert_array_equal(likely.transform(X), X[:, :2])
 
 
-def test_three_classes_in_pairs_as_the_error_advises():
+# --- more than two classes, weights
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Classes "cat", "house", "shoe", each with a feature of its own, among 30."""
     rng = np.random.default_rng(3)
-    y = np.repeat(["cat", "house", "shoe"], 20)
-    X = rng.standard_normal((60, 10))
-    X[np.arange(60), np.repeat([0, 1, 2], 20)] += 4
-    with pytest.raises(ValueError, match=r"Only binary classification.*got 3 classes.*OneVsOneClassifier"):
-        GAMPClassifier().fit(X, y)
-    assert OneVsOneClassifier(GAMPClassifier("probit")).fit(X, y).score(X, y) > 0.9
+    codes = rng.permutation(np.repeat([0, 1, 2], [40, 30, 20]))
+    X = rng.standard_normal((90, 30))
+    X[np.arange(90), codes] += 2.0
+    return X, np.array(["cat", "house", "shoe"])[codes]
+
+
+@pytest.fixture(scope="module")
+def three_fitted(three):
+    return GAMPClassifier().fit(*three)
+
+
+def test_every_pair_is_the_fit_of_its_two_classes(three, three_fitted):
+    X, y = three
+    assert three_fitted.pairs_ == [("cat", "house"), ("cat", "shoe"), ("house", "shoe")]
+    assert three_fitted.coef_.shape == three_fitted.inclusion_prob_.shape == (3, 30)
+    assert (
+        three_fitted.intercept_.shape == three_fitted.loo_score_.shape == three_fitted.n_iter_.shape == (3,)
+    )
+    assert len(three_fitted.status_) == 3 and three_fitted.converged_ is True
+    assert three_fitted.hyperparameters_["prior.rate"].shape == (3,)
+    for p, pair in enumerate(three_fitted.pairs_):
+        mine = np.isin(y, pair)
+        alone = GAMPClassifier().fit(X[mine], y[mine])
+        np.testing.assert_allclose(three_fitted.coef_[p], alone.coef_[0], atol=1e-8)
+        np.testing.assert_allclose(three_fitted.inclusion_prob_[p], alone.inclusion_prob_, atol=1e-8)
+        np.testing.assert_allclose(three_fitted._log_odds(X)[:, p], alone.decision_function(X), atol=1e-7)
+
+
+def test_pairs_are_coupled_as_in_the_decoder(three, three_fitted):
+    X, y = three
+    proba = three_fitted.predict_proba(X)
+    np.testing.assert_allclose(proba, couple(expit(-three_fitted._log_odds(X)), 3), atol=1e-9)
+    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
+    np.testing.assert_allclose(three_fitted.decision_function(X), np.log(proba), atol=1e-9)
+    assert (three_fitted.predict(X) == three_fitted.classes_[proba.argmax(axis=1)]).all()
+    assert three_fitted.score(X, y) > 0.85
+    codes = np.searchsorted(three_fitted.classes_, y)
+    folds = Folds(np.ones((90, 1), dtype=bool), np.zeros((90, 1), dtype=bool), np.zeros(1))
+    fits = fit_pairs(METHODS["gamp-bg-lr"], X, codes, np.zeros(90), folds)
+    np.testing.assert_allclose(three_fitted.coef_, [-each.coef[:, -1] for each in fits], atol=1e-7)
+    answers = np.stack([each.proba[:, -1] for each in fits], axis=1)
+    np.testing.assert_allclose(proba, couple(answers, 3), atol=1e-6)
+
+
+def test_support_of_many_classes_is_that_of_any_pair(three, three_fitted):
+    assert three_fitted.get_support(indices=True).tolist()[:3] == [0, 1, 2]
+    np.testing.assert_array_equal(
+        three_fitted.get_support(), (three_fitted.inclusion_prob_ > 0.5).any(axis=0)
+    )
+    max_sum = GAMPClassifier(**MAX_SUM, tol=1e-3).fit(*three)
+    np.testing.assert_array_equal(max_sum.get_support(), (max_sum.coef_ != 0).any(axis=0))
+    assert max_sum.score(*three) > 0.8 and np.allclose(max_sum.predict_proba(three[0]).sum(axis=1), 1)
+
+
+def test_sparse_samples_of_many_classes(three):
+    X, y = three
+    thin = np.where(np.abs(X) > 1, X, 0.0)
+    dense, sparse_ = (GAMPClassifier(center=False).fit(each, y) for each in (thin, sparse.csr_array(thin)))
+    np.testing.assert_allclose(sparse_.coef_, dense.coef_, atol=1e-8)
+    np.testing.assert_allclose(
+        sparse_.predict_proba(sparse.csr_array(thin)), dense.predict_proba(thin), atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("settings", [{}, {"likelihood": "probit"}, {**MAX_SUM, "tol": 1e-8}], ids=str)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_weight_of_two_is_a_copy_and_a_weight_of_zero_no_sample(three, settings, classes):
+    X, y = three
+    X, y = (X, y) if classes == 3 else (X[y != "shoe"], y[y != "shoe"])
+    times = np.random.default_rng(0).integers(0, 3, len(y))
+    weighted = GAMPClassifier(**settings).fit(X, y, sample_weight=times)
+    copied = GAMPClassifier(**settings).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(weighted.coef_, copied.coef_, atol=1e-6)
+    np.testing.assert_allclose(weighted.intercept_, copied.intercept_, atol=1e-6)
+    np.testing.assert_allclose(weighted.predict_proba(X), copied.predict_proba(X), atol=1e-6)
+
+
+def test_class_weights_are_those_of_scikit_learn(three):
+    X, y = three
+    by_class = dict(
+        zip(*[np.unique(y), compute_class_weight("balanced", classes=np.unique(y), y=y)], strict=True)
+    )
+    balanced, named = (GAMPClassifier(class_weight=each).fit(X, y) for each in ("balanced", by_class))
+    by_sample = GAMPClassifier().fit(X, y, sample_weight=compute_sample_weight("balanced", y))
+    for other in (named, by_sample):
+        np.testing.assert_allclose(balanced.coef_, other.coef_, atol=1e-9)
+    assert np.abs(balanced.intercept_ - GAMPClassifier().fit(X, y).intercept_).max() > 0.05
+
+
+def test_balanced_weights_recognise_the_rare_class():
+    rng = np.random.default_rng(1)
+    y = np.arange(300) % 10 == 0
+    X = rng.standard_normal((300, 40)) + 0.6 * y[:, None] * (np.arange(40) < 4)
+    found = {}
+    for weight in (None, "balanced"):
+        model = GAMPClassifier(class_weight=weight).fit(X[:200], y[:200])
+        found[weight] = recall_score(y[200:], model.predict(X[200:]), average=None)
+    assert (
+        found["balanced"][1] > found[None][1] + 0.3 and found["balanced"].mean() > found[None].mean() + 0.05
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "weights", "message"),
+    [
+        ({}, -np.ones(120), r"Negative values in data passed to `sample_weight`"),
+        ({}, np.ones(7), r"sample_weight.shape == \(7,\), expected \(120,\)"),
+        ({}, np.full(120, np.nan), r"sample_weight contains NaN"),
+        ({}, "none of yes", r"class needs a sample of positive weight, but those of \['yes'\] are all zero"),
+        ({"class_weight": "heavy"}, None, r"class_weight"),
+        ({"class_weight": {"no": 1.0, "oui": 2.0}}, None, r"\['yes'\], are not in class_weight"),
+    ],
+)
+def test_bad_weights_are_refused(data, settings, weights, message):
+    weights = (data[1] == "no").astype(float) if isinstance(weights, str) else weights
+    with pytest.raises(ValueError, match=message):
+        GAMPClassifier(**settings).fit(*data, sample_weight=weights)
 
 
 @pytest.mark.filterwarnings("ignore:Use a custom estimator", "ignore:Nilearn cannot define a default")
@@ -450,7 +575,7 @@ def test_wrong_settings_are_refused_in_fit(data, settings, message):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda X, y: (X, np.full_like(y, "no")), r"y must hold two classes, got one class: \['no'\]"),
+        (lambda X, y: (X, np.full_like(y, "no")), r"two classes or more, got one class: \['no'\]"),
         (lambda X, y: (X, np.linspace(0, 1, y.size)), r"Unknown label type: continuous"),
         (lambda X, y: (np.where(X > 2, np.nan, X), y), r"Input X contains NaN"),
         (lambda X, y: (np.where(X > 2, np.inf, X), y), r"Input X contains infinity"),

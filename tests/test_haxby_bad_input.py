@@ -46,7 +46,28 @@ def test_fewer_labels_than_volumes(options, tiny, tmp_path, capsys):
 def test_a_mask_on_another_grid(options, tmp_path, capsys):
     mask = tmp_path / "other.nii.gz"
     nibabel.save(nibabel.Nifti1Image(np.ones((6, 7, 5), dtype=np.uint8), np.eye(4)), mask)
-    refused(with_option(options, "--mask", mask), capsys, "another grid", "(6, 7, 5)")
+    refused(with_option(options, "--mask", mask), capsys, "another grid", "6 x 7 x 5 voxels", "no voxel left")
+
+
+def test_an_affine_that_is_singular(options, tiny, tmp_path, capsys):
+    for option, path in (("--mask", tiny.mask), ("--bold", tiny.bold)):
+        image = nibabel.load(path)
+        broken = nibabel.Nifti1Image(np.asarray(image.dataobj), image.affine)
+        broken.header["srow_x"] = broken.header["srow_y"]
+        broken.header["qform_code"] = 0
+        raw = tmp_path / f"singular{option}.nii"
+        raw.write_bytes(broken.header.binaryblock + bytes(4) + np.asarray(image.dataobj).tobytes(order="F"))
+        refused(with_option(options, option, raw), capsys, "is singular", "Repair the header")
+
+
+def test_a_usage_error_has_no_traceback_even_with_verbose(options, capsys):
+    loud = [option for option in options if option != "--quiet"]
+    refused([*loud, "--verbose", "--pairs", "face:zebra"], capsys, "'zebra'")
+
+
+def test_kernels_of_no_sense(options, capsys):
+    refused([*options, "--smoothing-fwhm", "1e9"], capsys, "expected a width in mm", "1e+09")
+    refused([*options, "--smoothing-fwhm", "900"], capsys, "at most the size of the volume")
 
 
 def test_an_empty_mask(options, tiny, tmp_path, capsys):

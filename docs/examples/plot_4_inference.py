@@ -12,15 +12,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from mvpa_gamp.decoding import (
+    calibrate,
     carries_information,
     cross_validate,
     make_tasks,
     permutation_test,
     planted_check,
-    select_at_fdr,
 )
 from mvpa_gamp.imaging.phantom import Phantom, phantom_samples
 from mvpa_gamp.methods import METHODS
+from mvpa_gamp.report.style import colour_of
 
 samples = phantom_samples(Phantom(shape=(14, 18, 12), n_runs=10), cache=False)
 (task,) = make_tasks(samples.conditions, [("cat", "chair")])
@@ -37,7 +38,7 @@ print(f"accuracy {test.score:.2f}, p = {test.pvalue:.3f}, {test.n_distinct} labe
 
 figure, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
 ax.hist(test.null, bins=np.arange(0.2, 1.02, 0.04), color="0.7", edgecolor="white")
-ax.axvline(test.score, color="C3", label=f"observed, p = {test.pvalue:.3f}")
+ax.axvline(test.score, color=colour_of(method.name), label=f"observed, p = {test.pvalue:.3f}")
 ax.set(xlabel="accuracy", ylabel="permutations")
 ax.set_title("SIMULATED PHANTOM: cat against chair")
 ax.legend(frameon=False, loc="upper left")
@@ -46,15 +47,17 @@ ax.legend(frameon=False, loc="upper left")
 # Voxels
 # ------
 # Voxels that the decoder needs, from strict to lenient: family-wise by the largest inclusion probability of
-# each permutation; at an expected false-discovery rate of 5 %; and the plain rule of the paper, an inclusion
-# probability above one half. Beside them, voxels that carry information, each asked alone.
+# each permutation; at a false-discovery rate of 5 %, calibrated by permuted labels; and the plain rule of the
+# paper, an inclusion probability above one half. Beside them, voxels that carry information, each
+# asked alone.
 
 done = cross_validate(method, X, y, runs)
+calibration = calibrate(method, X, y, runs)
 inclusion = done.refit.inclusion[:, 0]
 selections = {
     "family-wise p < 0.05": test.family_wise(done.folds.inclusion.mean(axis=1)) < 0.05,
     "carries information": carries_information(X, y, runs).selected(0.05),
-    "false-discovery rate 5 %": select_at_fdr(inclusion, fdr=0.05),
+    "false-discovery rate 5 %": calibration.select(0.05).selected,
     "inclusion above 1/2": inclusion > 0.5,
 }
 planted = samples.truth.for_pair("cat", "chair")
@@ -67,7 +70,7 @@ for name, selected in selections.items():
 # ---------------------------------
 # Effects of known size are planted at random voxels, with labels that know nothing of the real effect.
 
-check = planted_check(method, X, y, runs, n_planted=5, n_repeats=6, fdr=0.05)
+check = planted_check(method, X, y, runs, n_planted=5, n_repeats=6, fdr=0.05, calibration=calibration)
 print("effect (sd)  false  found")
 for effect in check.effects:
     print(f"{effect.size:11.2f}  {effect.false_rate:5.0%}  {effect.power:5.0%}")

@@ -1,5 +1,6 @@
 """GAMPDecoder: images in, images out."""
 
 from .decoder import GAMPDecoder
+from .voxels import InformationImages, SelectionImages
 
-__all__ = ["GAMPDecoder"]
+__all__ = ["GAMPDecoder", "InformationImages", "SelectionImages"]

@@ -16,18 +16,26 @@ from sklearn.utils.validation import check_is_fitted
 from mvpa_gamp.decoder.contrast_maps import ContrastMaps, contrast_key
 from mvpa_gamp.decoder.fit import Decoded, answers, decode_images, is_ignored, permute
 from mvpa_gamp.decoder.images import open_images, transform
-from mvpa_gamp.decoder.labels import check_groups, check_images_and_labels, class_numbers, groups_to_clean
-from mvpa_gamp.decoder.tables import (
-    class_scores,
-    confusion_table,
-    contrast_scores,
-    predictions_table,
-    stability_table,
-    status_table,
+from mvpa_gamp.decoder.labels import (
+    check_fold_confounds,
+    check_groups,
+    check_images_and_labels,
+    class_numbers,
+    groups_to_clean,
 )
-from mvpa_gamp.decoding.multiclass import Answers, classify
+from mvpa_gamp.decoder.tables import confusion_table, predictions_table, stability_table, status_table
+from mvpa_gamp.decoder.voxels import (
+    FoundVoxels,
+    InformationImages,
+    SelectionImages,
+    find_information,
+    find_selection,
+)
+from mvpa_gamp.decoding.classes import score_classes
+from mvpa_gamp.decoding.multiclass import Answers
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.scoring import mean_score, score_rows
+from mvpa_gamp.decoding.tasks import Task, make_tasks
 
 
 @dataclass
@@ -54,9 +62,9 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         has no posterior and therefore no deviation and inclusion maps.
 
     mask : filename, Nifti1Image, NiftiMasker or None, default=None
-        Where to decode. An image or file must be on the grid of the images: another shape or affine is
-        refused, where nilearn would resample the images to the mask. A masker, fitted or not, brings its own
-        cleaning and resampling, as in nilearn. None: nilearn computes a mask.
+        Where to decode. An image or file on another grid than the images is resampled to theirs (nearest
+        neighbour) with a warning, where nilearn would resample the images to the mask. A masker, fitted or
+        not, brings its own cleaning and resampling, as in nilearn. None: nilearn computes a mask.
 
     cv : :obj:`int`, splitter, iterable of (train, test) or None, default=None
         With groups, None and numbers mean leave-one-group-out, as in nilearn. Without groups: stratified
@@ -83,6 +91,10 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         and group) of each fold's training images alone, with Ledoit-Wolf shrinkage. Weights are mapped back
         to voxels; inclusion and selection are those of whitened voxels. Not for single maps per block.
 
+    class_weight : None, "balanced" or dict, default=None
+        Weights of the classes in the likelihood: "balanced" gives both classes of a pair the same total
+        weight in every fold's training images. A dict of weights by class is for two classes.
+
     low_pass : :obj:`float` or None, default=None
         Low-pass filter in Hz, each group by itself when groups are given.
 
@@ -94,6 +106,10 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
     ignore : :obj:`str`, iterable of classes or None, default=None
         Classes of y, such as "rest", whose images help to clean their run and are then left out.
+
+    strict : :obj:`bool`, default=False
+        What the check before the first fit finds (blocks split over folds, images given twice, labels tied to
+        the order, a mask made from the labels) is an error; otherwise a warning and a caution in the report.
 
     memory : None, :obj:`str`, :obj:`pathlib.Path` or joblib.Memory, default=None
         Where to keep masked images and fits, so that an equal call is answered at once.
@@ -158,6 +174,9 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
     intercept_ : ndarray of shape (n_pairs,)
         See ``coef_``.
 
+    leakage_ : tuple of :obj:`str`
+        What the check before the first fit found; empty where nothing speaks against the scores.
+
     mask_img_ : Nifti1Image
         The voxels in use.
 
@@ -219,11 +238,13 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         high_pass: float | None = None,
         t_r: float | None = None,
         ignore: Any = None,
+        strict: bool = False,
         memory: Any = None,
         memory_level: int = 0,
         n_jobs: int = 1,
         verbose: int = 0,
         random_state: Any = 0,
+        class_weight: Any = None,
     ) -> None:
         self.method = method
         self.mask = mask
@@ -237,22 +258,29 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         self.high_pass = high_pass
         self.t_r = t_r
         self.ignore = ignore
+        self.strict = strict
         self.memory = memory
         self.memory_level = memory_level
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+        self.class_weight = class_weight
 
     # --- fitting
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> "GAMPDecoder":
+    def fit(self, X: Any, y: Any, groups: Any = None, fold_confounds: Any = None) -> "GAMPDecoder":
         """Fit to images X (4-D, a list of 3-D ones, or paths), their classes y and, best, their runs.
 
         ``groups`` names the run (or subject) of each image. With it every group is cleaned by itself and
         held out once; without it neighbouring volumes reach both sides of a fold and scores are too good.
+        Given run by run, X a list of 4-D images and y a list of their labels, every image is a group.
+
+        ``fold_confounds``, images x covariates such as reaction times, are regressed out of every voxel with
+        coefficients of each fold's training images alone; predictions about new images need theirs too.
         """
-        data = decode_images(self, X, y, groups, self._say)
+        data = decode_images(self, X, y, groups, fold_confounds, self._say)
         self.classes_, self.n_classes_, self.notes_ = data.classes, len(data.classes), data.notes
+        self.leakage_ = tuple(data.leakage.sentences)
         self._keep_maps(data)
         self._keep_scores(data)
         self._data = data
@@ -282,18 +310,18 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         self.selection_freq_img_ = ContrastMaps(frequency, named, self.mask_img_, signed=False)
 
     def _keep_scores(self, data: Decoded) -> None:
-        scoring, classes, said = data.scoring, self.classes_, data.said
-        judged = classify(said.decision, said.proba, len(classes))
+        classes, said = self.classes_, data.said
+        found = score_classes(data.scoring, said, data.codes, classes)
         true = data.codes[said.rows]
         self.cv_ = data.splits.folds.rows()
-        self.fold_scores_ = score_rows(scoring, classes, true, *judged, said.fold)
-        self.cv_scores_ = class_scores(scoring, said, judged, data.codes, classes, self.fold_scores_)
-        self.contrast_scores_ = contrast_scores(scoring, said, data.codes, classes)
+        self.fold_scores_ = found.fold_scores
+        self.cv_scores_ = found.class_scores
+        self.contrast_scores_ = found.contrast_scores
         groups = None if data.groups is None else data.groups[said.rows]
         self.cv_predictions_ = predictions_table(
-            data.rows[said.rows], groups, said.fold, true, judged, classes
+            data.rows[said.rows], groups, said.fold, true, found.judged, classes
         )
-        self.confusion_ = confusion_table(true, judged.predicted, classes)
+        self.confusion_ = confusion_table(found.confusion, classes)
         self.stability_ = stability_table(data.fits, self.contrasts_)
         self.status_ = status_table(data.fits, self.contrasts_)
         self.converged_ = bool(self.status_["converged"].all())
@@ -323,27 +351,28 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
     # --- using
 
-    def predict(self, X: Any, groups: Any = None) -> NDArray:
+    def predict(self, X: Any, groups: Any = None, fold_confounds: Any = None) -> NDArray:
         """The class of each image.
 
         X may also be an array of masked rows. Images on another grid are resampled to the mask's by nilearn,
         which warns. ``groups`` cleans images of several runs run by run; without
-        it they are cleaned as one series, as in nilearn.
+        it they are cleaned as one series, as in nilearn. ``fold_confounds`` are their covariates, where
+        ``fit`` was given some.
         """
-        numbers = self._answers(X, groups).predicted
+        numbers = self._answers(X, groups, fold_confounds).predicted
         return self.classes_[numbers]
 
-    def decision_function(self, X: Any, groups: Any = None) -> NDArray:
+    def decision_function(self, X: Any, groups: Any = None, fold_confounds: Any = None) -> NDArray:
         """Two classes: the linear score (m,), positive for the second; more: log probabilities (m, K)."""
-        return self._answers(X, groups).decision
+        return self._answers(X, groups, fold_confounds).decision
 
-    def predict_proba(self, X: Any, groups: Any = None) -> NDArray:
+    def predict_proba(self, X: Any, groups: Any = None, fold_confounds: Any = None) -> NDArray:
         """Probabilities (m, K), averaged over the posterior of the weights, coupled over pairs."""
-        return self._answers(X, groups).proba
+        return self._answers(X, groups, fold_confounds).proba
 
-    def score(self, X: Any, y: Any, groups: Any = None) -> float:
+    def score(self, X: Any, y: Any, groups: Any = None, fold_confounds: Any = None) -> float:
         """The ``scoring`` of predictions for new images; for images of fit use ``fold_scores_``."""
-        found = self._answers(X, groups)
+        found = self._answers(X, groups, fold_confounds)
         y = check_images_and_labels(len(found.predicted), y)
         kept = ~is_ignored(y, self.ignore)
         true = class_numbers(y[kept], self.classes_)
@@ -357,18 +386,85 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
     ) -> PermutationTest:
         """Compare the mean of ``fold_scores_`` with n permutations of the labels within groups.
 
-        The whole cross-validation is repeated for each. ``exchange="block"`` exchanges stretches of
-        successive images of one class and group as wholes, ``"sample"`` single images, for independent ones
-        such as trial-wise maps (``unit`` is its earlier name). The record has ``score``, ``null`` (n,),
+        The whole cross-validation is repeated for each, on the same X of every fold where ``whiten`` or
+        ``fold_confounds`` prepare it, which labels do not influence. ``exchange="block"`` exchanges
+        stretches of successive images of one class and group as wholes, ``"sample"`` single images, for
+        independent ones such as trial-wise maps (``unit`` is its earlier name). The record has ``score``,
+        ``null`` (n,),
         ``pvalue`` and a ``caution``.
         """
         check_is_fitted(self)
+        return permute(self._data, n, unit or exchange, _seed(self.random_state), self.n_jobs)
+
+    def regions(self, atlas: Any, labels: Any = "", *, by_region: bool = False, permutations: int = 0) -> Any:
+        """A table of the regions of an atlas for every contrast: what of the maps lies in each.
+
+        ``atlas`` is a labelled volume (image or file, with its table beside it or as ``labels``, a file or a
+        mapping from number to name), the name of an atlas that nilearn has downloaded, or ``Regions``. Sums
+        over regions and "outside the atlas" equal "all voxels". ``by_region`` also decodes from each region
+        alone, in the same folds; ``permutations`` adds p-values, of each region and corrected for all.
+        """
+        check_is_fitted(self)
+        from mvpa_gamp.decoder.regions import region_table
+
+        if self._data.confounds is not None and (by_region or permutations):
+            raise ValueError(
+                "regions: they are decoded from images as measured, fold_confounds were regressed out in "
+                "fit. Decode by region with a decoder fitted without."
+            )
+        if self.whiten and (by_region or permutations):
+            raise ValueError(
+                "regions: a whitened voxel mixes several, also of other regions. Decode by region with "
+                "whiten=False."
+            )
+        seed = _seed(self.random_state)
+        return region_table(self._data, self.mask_img_, atlas, labels, by_region, permutations, seed)
+
+    def view(self, contrast: Any = None, stat: str = "weight", threshold: Any = 1e-6) -> Any:
+        """A map in nilearn's interactive viewer (``view_img``), drawn on the mean of the images.
+
+        ``contrast`` is one of ``contrasts_`` (None: the first), ``stat`` "weight", "weightsd", "pip"
+        (inclusion probability), "pattern" or "selfreq". Voxels below ``threshold`` are left out. The object
+        has nilearn's ``open_in_browser()`` and ``save_as_html(path)``; a notebook shows it.
+        """
+        check_is_fitted(self)
+        from mvpa_gamp.decoder.view import view_map
+
+        return view_map(self, contrast, stat, threshold)
+
+    def information(self, n: int = 999, *, exchange: str = "block") -> InformationImages:
+        """Which voxels carry information about each pair of classes, corrected for all voxels.
+
+        Every voxel's correlation with the two classes is compared with n permutations of the labels within
+        groups (``mvpa_gamp.decoding.carries_information``); nothing is fitted. Returns images by contrast:
+        ``corr_img``, ``logpfwe_img`` and ``mask_img``. Hand it to ``to_bids`` or ``generate_report``.
+        """
+        check_is_fitted(self)
+        return find_information(
+            self._data.without_confounds, self._tasks(), n, exchange, _seed(self.random_state)
+        )
+
+    def select(self, fdr: float = 0.05, *, exchange: str = "block", check: bool = False) -> SelectionImages:
+        """Voxels of each pair of classes at a false-discovery rate that permuted labels calibrate.
+
+        The decoder relies on them and they carry information (``mvpa_gamp.decoding.calibrate``). Returns
+        images by contrast, ``mask_img`` and ``strength_img``, and ``records`` whose ``verdict`` says what
+        was found or why nothing can be. ``check=True`` adds a check with planted effects, as ``--fdr`` of the
+        commands makes, which takes longer. Hand it to ``to_bids`` or ``generate_report``.
+        """
+        check_is_fitted(self)
+        if self._data.confounds is not None:
+            raise ValueError(
+                "select: voxels are selected from images as measured, fold_confounds were regressed out in "
+                "fit. Select with a decoder fitted without."
+            )
         if self.whiten:
             raise ValueError(
-                "permutation_test: every fold of whiten=True has its own whitened images, which permutations "
-                "cannot share. Test a decoder with whiten=False."
+                "select: voxels of whiten=True are mixtures of voxels, which no rate is calibrated for. "
+                "Select with a decoder with whiten=False."
             )
-        return permute(self._data, n, unit or exchange, _seed(self.random_state), self.n_jobs)
+        seed = _seed(self.random_state)
+        return find_selection(self._data, self._tasks(), fdr, exchange, check, seed, self.n_jobs)
 
     def generate_report(
         self,
@@ -377,31 +473,49 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         max_contrasts: int = 6,
         permutation: PermutationTest | None = None,
         contrasts: Sequence[str] | None = None,
+        information: InformationImages | None = None,
+        selection: SelectionImages | None = None,
     ) -> Any:
         """A self-contained HTML page: scores, confusion, maps, stability, convergence, methods text.
 
         The object has nilearn's ``save_as_html(path)`` and ``open_in_browser()``. Figures are drawn for the
         ``contrasts`` named, such as ``["face-house"]``, or for the first ``max_contrasts``; tables hold all
-        of them. ``permutation`` is a ``permutation_test`` to show.
+        of them. ``permutation`` is a ``permutation_test`` to show, ``information`` and ``selection`` are what
+        the methods of these names found.
         """
         check_is_fitted(self)
         from mvpa_gamp.decoder.report import chosen_contrasts, decoder_report
 
         drawn = chosen_contrasts(self, contrasts, max_contrasts)
-        return decoder_report(self, title, subject, drawn, permutation)
+        voxels = FoundVoxels(information, selection)
+        return decoder_report(self, title, subject, drawn, permutation, voxels)
 
-    def to_bids(self, folder: str | Path, subject: str = "01") -> Path:
+    def to_bids(
+        self,
+        folder: str | Path,
+        subject: str = "01",
+        information: InformationImages | None = None,
+        selection: SelectionImages | None = None,
+    ) -> Path:
         """Write maps and tables under BIDS-derivative names, as the Haxby command does."""
         check_is_fitted(self)
         from mvpa_gamp.decoder.folder import write_folder
 
-        return write_folder(self, Path(folder), subject)
+        return write_folder(self, Path(folder), subject, voxels=FoundVoxels(information, selection))
 
     # --- inside
 
-    def _answers(self, X: Any, groups: Any) -> Answers:
+    def _tasks(self) -> dict[str, Task]:
+        """The pairs of classes by contrast."""
+        names = np.array([str(name) for name in self.classes_])
+        pairs = [(str(a), str(b)) for a, b in self._data.pairs]
+        tasks = make_tasks(names[self._data.codes], pairs)
+        return dict(zip(self.contrasts_, tasks, strict=True))
+
+    def _answers(self, X: Any, groups: Any, fold_confounds: Any) -> Answers:
         check_is_fitted(self)
-        return answers(self._data, self._rows(X, groups))
+        rows = self._rows(X, groups)
+        return answers(self._data, rows, check_fold_confounds(fold_confounds, len(rows)))
 
     def _rows(self, X: Any, groups: Any) -> NDArray:
         """Masked rows (m, N) of images, or of an array that holds them already."""

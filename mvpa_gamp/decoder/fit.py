@@ -11,24 +11,31 @@ from nilearn.maskers import NiftiMasker
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
-from mvpa_gamp.decoder.images import CLEANING, build_masker, check_mask_grid, extract, open_images
+from mvpa_gamp.decoder.images import CLEANING, build_masker, extract, fit_mask_grid, open_images
 from mvpa_gamp.decoder.labels import (
     check_classes,
+    check_fold_confounds,
     check_groups,
     check_images_and_labels,
     gamp_method,
     groups_to_clean,
+    weighted_method,
 )
+from mvpa_gamp.decoder.leakage import check_leakage
+from mvpa_gamp.decoder.run_lists import join_runs
+from mvpa_gamp.decoding.covariate_check import check_covariates
 from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
-from mvpa_gamp.decoding.folds import Folds
+from mvpa_gamp.decoding.fold_confounds import FoldConfounds
+from mvpa_gamp.decoding.leakage import Checked
 from mvpa_gamp.decoding.multiclass import Answers, class_pairs, classify
 from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
+from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence, prepared_by_all
+from mvpa_gamp.decoding.prepared import PreparedRefits, fit_prepared_pairs
 from mvpa_gamp.decoding.scoring import check_scoring_name, mean_score, score_rows
 from mvpa_gamp.decoding.splits import Splits, make_splits
-from mvpa_gamp.decoding.tasks import make_tasks
-from mvpa_gamp.decoding.whitened import fit_whitened
+from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.methods.gamp import GampMethod
@@ -59,12 +66,29 @@ class Decoded:
     cleaned_by_group: bool
     connectivity: Any  # (N, N) which voxels are neighbours, None where the method does not ask
     notes: tuple[str, ...]
+    leakage: Checked
+    preparation: Preparation | None = None  # what folds do to X
+    refits: PreparedRefits | None = None  # the refits where they do something
+    confounds: FoldConfounds | None = None
 
     @property
     def pairs(self) -> list[tuple[Any, Any]]:
         """The two classes of each pair, in the order of ``fits``."""
         names = self.classes.tolist()
         return [(names[i], names[j]) for i, j in class_pairs(len(names))]
+
+    @property
+    def covariate_names(self) -> list[str]:
+        """Of the covariates regressed out inside folds, which have numbers only."""
+        count = 0 if self.confounds is None else self.confounds.values.shape[1]
+        return [f"number {column + 1}" for column in range(count)]
+
+    @property
+    def without_confounds(self) -> "Decoded":
+        """The same with X without what covariates explain in all images, for tests of single voxels."""
+        if self.confounds is None:
+            return self
+        return replace(self, X=prepared_by_all(self.confounds, self.X).X)
 
     @property
     def said(self) -> HeldOut:
@@ -77,18 +101,23 @@ class Decoded:
         return self.fits[0].n_folds
 
 
-def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str], None]) -> Decoded:
+def decode_images(
+    decoder: Any, X: Any, y: Any, groups: Any, fold_confounds: Any, say: Callable[[str], None]
+) -> Decoded:
     """Check the input of a decoder's fit, mask and clean the images, and fit all pairs, folds and refits."""
     method = gamp_method(decoder.method)
     masker = build_masker(decoder.mask, _masker_settings(decoder))
     series = open_images(X)
-    check_mask_grid(decoder.mask, series)
+    y, groups = join_runs(series.counts, y, groups)
+    mask_notes = fit_mask_grid(masker, decoder.mask, series)
     y = check_images_and_labels(series.shape[3], y)
     groups = check_groups(groups, len(y))
+    covariates = check_fold_confounds(fold_confounds, len(y))
     kept = ~is_ignored(y, decoder.ignore)
     if decoder.ignore is not None and kept.all():
         warnings.warn(f"ignore={decoder.ignore!r} names no label of y: nothing was left out.", stacklevel=3)
     classes = check_classes(y[kept], decoder.ignore)
+    method = weighted_method(method, decoder.class_weight, classes)
     scoring = check_scoring_name(decoder.scoring, len(classes))
     codes = np.searchsorted(classes, y[kept])
     kept_groups = None if groups is None else groups[kept]
@@ -96,10 +125,9 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
     say(splits.sentence)
     cleaned_by, notes = groups_to_clean(groups, masker)
     found = extract(masker, series, cleaned_by)
-    notes += found.notes
-    for note in notes:
-        warnings.warn(note, stacklevel=3)
+    notes = mask_notes + notes + found.notes
     rows = np.ascontiguousarray(found.X[kept])
+    leakage = check_leakage(decoder, found, classes[codes], kept_groups, np.flatnonzero(kept), splits)
     n_pairs = len(classes) * (len(classes) - 1) // 2
     say(
         f"{len(rows)} images of {len(classes)} classes and {rows.shape[1]} voxels: "
@@ -107,9 +135,22 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
         f"{'each of ' * (n_pairs > 1)}{n_pairs} pair{'s' * (n_pairs > 1)}."
     )
     runs = np.zeros(len(rows)) if kept_groups is None else np.unique(kept_groups, return_inverse=True)[1]
+    blocks = blocks_of_volumes(codes, runs, np.flatnonzero(kept))
+    confounds = None if covariates is None else FoldConfounds(covariates[kept])
+    if confounds is not None and kept_groups is not None:
+        notes += confounded(confounds, codes, classes, runs, blocks)
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
     connectivity = voxel_connectivity(found.masker.mask_img_) if method.uses_connectivity else None
     places = np.flatnonzero(kept)
-    solve = check_memory(_location(decoder.memory)).cache(fit_pairs, ignore=["n_jobs"])
+    known: dict[str, Any] = {"n_jobs": decoder.n_jobs, "connectivity": connectivity}
+    preparation = in_sequence([confounds, NoiseWhitening(blocks) if decoder.whiten else None])
+    refits = None
+    if preparation is None:
+        solve = check_memory(_location(decoder.memory)).cache(fit_pairs, ignore=["n_jobs"])
+        fits = solve(method, rows, codes, runs, splits.folds, **known)
+    else:
+        fits, refits = fit_prepared_pairs(method, rows, preparation, codes, runs, splits.folds, **known)
     return Decoded(
         method=method,
         scoring=scoring,
@@ -119,47 +160,49 @@ def decode_images(decoder: Any, X: Any, y: Any, groups: Any, say: Callable[[str]
         groups=kept_groups,
         rows=places,
         splits=splits,
-        fits=_whitened_pairs(method, rows, codes, runs, splits, places, connectivity)
-        if decoder.whiten
-        else solve(method, rows, codes, runs, splits.folds, n_jobs=decoder.n_jobs, connectivity=connectivity),
+        fits=fits,
         center=rows.mean(axis=0, dtype=float).astype(rows.dtype),
         masker=found.masker,
         mean_img=found.mean_img,
         cleaned_by_group=cleaned_by is not None,
         connectivity=connectivity,
         notes=notes,
+        preparation=preparation,
+        refits=refits,
+        confounds=confounds,
+        leakage=leakage,
     )
 
 
-def _whitened_pairs(
-    method: GampMethod, X: NDArray, codes: NDArray, runs: NDArray, splits: Splits, places: NDArray, graph: Any
-) -> tuple[FoldFits, ...]:
-    """The fits of all pairs of classes with whitened noise."""
-    names = np.array([f"c{code}" for code in codes])
-    pairs = [(f"c{i}", f"c{j}") for i, j in class_pairs(int(codes.max()) + 1)]
-    tasks, blocks = make_tasks(names, pairs), blocks_of_volumes(codes, runs, places)
-    found = fit_whitened([method], X, blocks, tasks, runs, splits.folds, graph, every_fold=True)
-    return tuple(_of_all_rows(found[method.name, task.name], method, X, splits.folds) for task in tasks)
+def confounded(
+    confounds: FoldConfounds, codes: NDArray, classes: NDArray, runs: NDArray, blocks: NDArray
+) -> tuple[str, ...]:
+    """Sentences about covariates that decode a pair of classes by themselves."""
+    names = [f"number {column + 1}" for column in range(confounds.values.shape[1])]
+    tasks = [
+        Task(str(classes[i]), str(classes[j]), at, np.where(codes[at] == i, 1.0, -1.0))
+        for i, j in class_pairs(len(classes))
+        if (at := np.flatnonzero((codes == i) | (codes == j))).size and np.unique(runs[at]).size > 1
+    ]
+    found = check_covariates(confounds.values, names, tasks, runs, blocks)
+    return tuple(each.caution for each in found if each.caution)
 
 
-def _of_all_rows(fits: FoldFits, method: GampMethod, X: NDArray, folds: Folds) -> FoldFits:
-    """Answers to images of every class, which the coupling of pairs needs: decisions are X w + b."""
-    decision = np.asarray(X @ fits.coef + fits.intercept, dtype=float)
-    proba = method.likelihood.predict_proba(decision, np.full_like(decision, _NO_VARIANCE))
-    return replace(fits, decision=decision, proba=proba, tested=folds.tested, held_out=folds.held_out)
-
-
-def answers(data: Decoded, rows: NDArray) -> Answers:
+def answers(data: Decoded, rows: NDArray, covariates: NDArray | None = None) -> Answers:
     """Decision, class probabilities and class numbers of new rows (m, N), by the refits.
 
     The score of a pair has mean X w + b and, under the posterior, variance S tau_w with S the squares of X
-    around the mean of the training images, as in the fits.
+    around the mean of the training images, as in the fits. Where folds prepare X, new rows are prepared as
+    for the refits.
     """
-    refit = FoldFits.join([fits.refit for fits in data.fits])
+    refit, center = FoldFits.join([fits.refit for fits in data.fits]), data.center
+    if data.refits is not None:
+        rows = data.refits.fitted.apply(rows, covariates)
+        refit, center = data.refits.fits, data.refits.center
     z = rows @ refit.coef + refit.intercept
     variance = np.zeros_like(z)
     if refit.coef_std is not None:
-        variance = np.square(rows - data.center) @ np.square(refit.coef_std)
+        variance = np.square(rows - center) @ np.square(refit.coef_std)
     proba = data.method.likelihood.predict_proba(z, np.maximum(variance, _NO_VARIANCE))
     return classify(z, proba, len(data.classes))
 
@@ -176,7 +219,7 @@ def permute(data: Decoded, n: int, exchange: str, seed: int, n_jobs: int) -> Per
     return permutation_test(
         data.method, data.X, data.codes, groups, n, seed=seed, exchange=exchange, blocks=blocks,
         folds=data.splits.folds, score=None if data.scoring == "accuracy" else judge, n_jobs=n_jobs,
-        connectivity=data.connectivity,
+        connectivity=data.connectivity, preparation=data.preparation,
     )  # fmt: skip
 
 

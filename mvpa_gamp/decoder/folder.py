@@ -5,13 +5,17 @@ from typing import Any
 
 import numpy as np
 
+from mvpa_gamp.decoder.voxels import FoundVoxels
 from mvpa_gamp.decoding.permutation import PermutationTest
-from mvpa_gamp.decoding.tasks import Task, make_tasks
+from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import space_name
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
+from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.results.cell_files import Cell, Subject, write_cell
-from mvpa_gamp.results.class_files import AllClasses, write_classes
+from mvpa_gamp.results.class_files import AllClasses, maps_by_class, write_class_table, write_classes
+from mvpa_gamp.results.inference_files import CellInference, write_inference
+from mvpa_gamp.results.information_files import write_information
 from mvpa_gamp.results.manifest import write_manifest
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import read_results
@@ -19,38 +23,63 @@ from mvpa_gamp.results.study_files import About, write_start, write_tables
 
 
 def write_folder(
-    decoder: Any, root: Path, subject: str = "01", permutation: PermutationTest | None = None
+    decoder: Any,
+    root: Path,
+    subject: str = "01",
+    permutation: PermutationTest | None = None,
+    voxels: FoundVoxels | None = None,
 ) -> Path:
     """Write everything a fitted decoder found; files of the same names are replaced, others left alone.
 
     A comparison of two classes is a cell, with the files that the commands write; predictions and confusion
     of all classes carry ``contrast-all``. ``permutation`` is a test of all classes together.
     """
-    folder, data, tasks = ResultsFolder(Path(root)), decoder._data, decoder_tasks(decoder)
+    folder, data, tasks = ResultsFolder(Path(root)), decoder._data, list(decoder._tasks().values())
     who = Subject(
         entity(subject), decoder.mask_img_, _banner(subject), data.groups, data.rows, whitened=decoder.whiten
     )
     write_start(folder, who, data.mean_img)
-    records = [
-        write_cell(Cell(folder, who, task, data.method), fits.at(task.rows))
+    cells = [
+        (Cell(folder, who, task, data.method), fits.at(task.rows))
         for task, fits in zip(tasks, data.fits, strict=True)
     ]
+    records = [write_cell(*each) for each in cells]
     classes = write_classes(folder, who, data.method, _all_classes(decoder, permutation))
-    write_tables(folder, who, tasks, [data.method], records, _about(decoder), {"classes": classes})
+    write_class_table(folder, who, [classes])
+    extra = {"classes": classes, "leakage": data.leakage.as_json()}
+    extra |= _write_voxels(folder, who, tasks, cells, voxels or FoundVoxels())
+    write_tables(folder, who, tasks, [data.method], records, _about(decoder), extra)
     write_manifest(read_results(folder.root))
     return folder.root
+
+
+def _write_voxels(
+    folder: ResultsFolder, who: Subject, tasks: list[Task], cells: list[tuple[Cell, FoldFits]],
+    voxels: FoundVoxels,
+) -> dict[str, Any]:  # fmt: skip
+    """Information maps and selections at a rate, by the writers of the commands; parts of summary.json."""
+    if voxels == FoundVoxels():
+        return {}
+    extra: dict[str, Any] = {}
+    information, selection = voxels
+    if information is not None:
+        found = list(zip(tasks, information.records.values(), strict=True))
+        extra["information"] = write_information(folder, who, found)
+    each = [CellInference() for _ in cells]
+    if selection is not None:
+        each = [
+            CellInference(selection=chosen, planted=selection.checks.get(key))
+            for key, chosen in selection.records.items()
+        ]
+    fdr = None if selection is None else selection.fdr
+    asked = {"permutations": 0, "max_inclusion": False, "fdr": fdr, "learning_curve": False}
+    cells_found = [(*cell, what) for cell, what in zip(cells, each, strict=True)]
+    return extra | {"inference": write_inference(folder, asked, cells_found)}
 
 
 def _banner(subject: str) -> str | None:
     """The sentence on everything made from a phantom, which is always called "phantom"."""
     return PHANTOM_BANNER if subject.lower() == "phantom" else None
-
-
-def decoder_tasks(decoder: Any) -> list[Task]:
-    """The pairs of classes as tasks, in the order of ``contrasts_``; names of files must differ."""
-    names = np.array([str(name) for name in decoder.classes_])
-    pairs = [(str(a), str(b)) for a, b in decoder._data.pairs]
-    return make_tasks(names[decoder._data.codes], pairs)
 
 
 def _all_classes(decoder: Any, permutation: PermutationTest | None) -> AllClasses:
@@ -65,6 +94,7 @@ def _all_classes(decoder: Any, permutation: PermutationTest | None) -> AllClasse
         confusion=decoder.confusion_.to_numpy(),
         predictions=decoder.cv_predictions_.to_dict("records"),
         permutation=permutation,
+        maps=maps_by_class(decoder._data.fits, decoder.n_classes_),
     )
 
 
@@ -73,7 +103,7 @@ def _about(decoder: Any) -> About:
     data = decoder._data
     counts = np.bincount(data.codes)
     settings = {name: value for name, value in decoder.get_params(deep=False).items() if name != "mask"}
-    cleaning = ("whiten", "smoothing_fwhm", "high_pass", "low_pass", "detrend", "standardize")
+    cleaning = ("whiten", "class_weight", "smoothing_fwhm", "high_pass", "low_pass", "detrend", "standardize")
     return About(
         data={
             "source": "images",
@@ -87,7 +117,11 @@ def _about(decoder: Any) -> About:
             "notes": list(decoder.notes_),
             "provenance": {},
         },
-        processing={**{name: settings[name] for name in cleaning}, "by_run": data.cleaned_by_group},
+        processing={
+            **{name: settings[name] for name in cleaning},
+            "by_run": data.cleaned_by_group,
+            "fold_confounds": data.covariate_names,
+        },
         seed=None,
         cross_validation=data.splits.sentence,
         held_out="group" if data.splits.leave_one_group_out else "fold",

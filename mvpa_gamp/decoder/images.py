@@ -1,6 +1,7 @@
 """Images in nilearn's many forms and a mask in, the decoder's matrix and its masker out."""
 
 import warnings
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,9 +10,9 @@ from nilearn.maskers import NiftiMasker
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.matrix import FINITE, Volumes
 from mvpa_gamp.imaging.volume_masker import CLEANING, VolumeMasker, one_image, open_volumes
-from mvpa_gamp.imaging.volumes import check_same_grid
 
 
 class Extracted(NamedTuple):
@@ -21,6 +22,8 @@ class Extracted(NamedTuple):
     X: NDArray  # (M, N) float32, C order
     mean_img: Any
     notes: tuple[str, ...]
+    around: NDArray | None = None  # (M, S) at voxels that touch a small mask from outside
+    fingerprints: NDArray | None = None  # (M,) digests of the raw volumes
 
 
 def build_masker(mask: Any, settings: dict[str, Any]) -> VolumeMasker:
@@ -46,13 +49,19 @@ def build_masker(mask: Any, settings: dict[str, Any]) -> VolumeMasker:
     return masker.set_params(reports=False)
 
 
-def check_mask_grid(mask: Any, volumes: Volumes) -> None:
-    """Refuse a mask image or file on another grid than the images, which nilearn would resample to it.
+def fit_mask_grid(masker: VolumeMasker, mask: Any, volumes: Volumes) -> tuple[str, ...]:
+    """Bring a mask image or file to the grid of the images, with a note (nilearn resamples the images).
 
-    A masker says by itself what is to be resampled, and a mask that nilearn computes fits.
+    Changes the masker's mask where it is on another grid. A masker given as mask says by itself what is to be
+    resampled, and a mask that nilearn computes fits.
     """
-    if mask is not None and not isinstance(mask, NiftiMasker):
-        check_same_grid(load_img(mask), volumes.images[0], "mask")
+    if mask is None or isinstance(mask, NiftiMasker):
+        return ()
+    is_file = isinstance(mask, (str, Path)) and Path(mask).expanduser().is_file()
+    moved, _, notes = mask_on_grid(mask if is_file else load_img(mask), volumes.images[0])
+    if notes:
+        masker.set_params(mask_img=moved)
+    return notes
 
 
 def open_images(images: Any) -> Volumes:
@@ -69,7 +78,8 @@ def extract(masker: VolumeMasker, volumes: Volumes, groups: NDArray | None) -> E
     """
     masker = _fitted(masker, volumes)
     found = masker.read(volumes, groups, FINITE)
-    return Extracted(masker.narrowed(found.mask_img), found.X, found.mean_img, found.notes)
+    seen = found.around, found.fingerprints
+    return Extracted(masker.narrowed(found.mask_img), found.X, found.mean_img, found.notes, *seen)
 
 
 def transform(masker: VolumeMasker, volumes: Volumes, groups: NDArray | None = None) -> NDArray:

@@ -1,5 +1,7 @@
 """Labels, groups and the method's name as a decoder is given them: settled once, refused with a sentence."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -21,6 +23,23 @@ def gamp_method(name: Any) -> GampMethod:
     if not isinstance(name, str) or name not in known:
         raise ValueError(f"method: expected one of {', '.join(known)}, got {name!r}. Change method.")
     return known[name]
+
+
+def weighted_method(method: GampMethod, class_weight: Any, classes: NDArray) -> GampMethod:
+    """The method with weights of the two classes of every pair, the first of which is +1."""
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return replace(method, class_weight=class_weight)
+    if (
+        not isinstance(class_weight, Mapping)
+        or len(classes) > 2
+        or set(class_weight) != set(classes.tolist())
+    ):
+        raise ValueError(
+            "class_weight: expected None, 'balanced' or, for two classes, a weight for each of "
+            f"{', '.join(map(repr, classes.tolist()))}, got {class_weight!r}. Use 'balanced'."
+        )
+    first, second = (class_weight[name] for name in classes.tolist())
+    return replace(method, class_weight={1: first, -1: second})
 
 
 def check_images_and_labels(n_images: int, y: Any) -> NDArray:
@@ -60,6 +79,20 @@ def check_groups(groups: Any, n_images: int) -> NDArray | None:
     if groups.dtype.kind == "f":
         assert_all_finite(groups, input_name="groups")
     return groups
+
+
+def check_fold_confounds(covariates: Any, n_images: int) -> NDArray | None:
+    """Covariates (M, C), one row per image, or None; a vector is one covariate."""
+    if covariates is None:
+        return None
+    values = np.asarray(covariates, dtype=np.float64)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or len(values) != n_images or not np.isfinite(values).all():
+        raise ValueError(
+            f"fold_confounds: expected finite numbers, {n_images} images x covariates, got "
+            f"shape {np.shape(covariates)} or missing values. Give one row per image, ignored ones included."
+        )
+    return values
 
 
 def check_classes(y: NDArray, ignore: Any) -> NDArray:

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
@@ -11,6 +12,7 @@ from nilearn.reporting import HTMLReport
 
 from mvpa_gamp.decoder.contrast_maps import contrast_key
 from mvpa_gamp.decoder.folder import write_folder
+from mvpa_gamp.decoder.voxels import FoundVoxels
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.report.page import draw_figures, render
 from mvpa_gamp.results.files import write_text
@@ -54,13 +56,15 @@ def chosen_contrasts(decoder: Any, names: Sequence[str] | None, count: int) -> l
 
 
 def decoder_report(
-    decoder: Any, title: str | None, subject: str, drawn: list[int], permutation: PermutationTest | None
-) -> DecoderReport:
+    decoder: Any, title: str | None, subject: str, drawn: list[int], permutation: PermutationTest | None,
+    voxels: FoundVoxels,
+) -> DecoderReport:  # fmt: skip
     """Write the decoder's folder to a temporary place and make its page, with figures of some contrasts."""
     with TemporaryDirectory(prefix="mvpa_gamp-") as place:
-        results = read_results(write_folder(decoder, Path(place), subject, permutation))
-        shown = results.only(drawn)
-        draw_figures(shown)
+        results = read_results(write_folder(decoder, Path(place), subject, permutation, voxels))
+        contrasts = tuple(results.tasks[place]["contrast"] for place in drawn)
+        results = replace(results, drawn=contrasts, linked=False)
+        draw_figures(results)
         name = title or f"mvpa_gamp: {', '.join(map(str, decoder.classes_[:8]))}"
-        page = render(results, shown, name)
+        page = render(results, name)
     return DecoderReport(Template("$page"), "", {"page": page})

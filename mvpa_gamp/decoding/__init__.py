@@ -1,47 +1,82 @@
 """Who is compared with whom, on which rows, and how well it went."""
 
+from .calibration import Calibration, FdrSelection, calibrate, fdr_refusal
+from .covariate_check import CovariateCheck, check_covariates
+from .cross import CrossDecoding, cross_decode, cross_permutation_test
+from .cross_tasks import Cross, make_crosses, session_crosses
 from .crossval import HeldOut, cross_validate, fold_balanced_accuracies, fold_errors, held_out_answers
-from .discoveries import fdr_refusal, planted_check, select_at_fdr
+from .designs import Classes, make_classes, parse_classes
+from .discoveries import planted_check, select_at_fdr
 from .exchange import blocks_of_volumes, permuted_labels
+from .fold_confounds import ConfoundRegression, FoldConfounds, fit_confounds
 from .folds import Folds, leave_one_run_out
+from .group_tests import FlipMap, MeanTest, flip_map, mean_test
+from .groups import Side, read_side
 from .information import InformationMap, carries_information
+from .leakage import Checked, Evidence, Finding, find_leakage
 from .learning_curve import Extrapolation, LearningCurve, learning_curve
+from .null import LabelVectors, NullStatistics, null_statistics, prepared_null
 from .pattern import haufe_pattern
-from .permutation import (
-    NullStatistics,
-    PermutationPlan,
-    PermutationTest,
-    holm,
-    null_statistics,
-    permutation_test,
-    plan_permutations,
-)
+from .permutation import PermutationPlan, PermutationTest, holm, permutation_test, plan_permutations
 from .planted import PlantedCheck, PlantedEffect
+from .preparation import InSequence, NoiseWhitening, Preparation, PreparedFold, prepared_by_all
+from .prepared import fit_prepared
+from .regions import RegionTest, decode_regions, exact_sums
 from .tasks import PAPER_PAIRS, Task, contrast_name, make_tasks, parse_pairs
 from .whitened import fit_whitened
 from .whitening import Whitening, fit_whitening, whitened_folds
 
 __all__ = [
     "PAPER_PAIRS",
+    "Calibration",
+    "Checked",
+    "Classes",
+    "ConfoundRegression",
+    "CovariateCheck",
+    "Cross",
+    "CrossDecoding",
+    "Evidence",
     "Extrapolation",
+    "FdrSelection",
+    "Finding",
+    "FlipMap",
+    "FoldConfounds",
     "Folds",
     "HeldOut",
+    "InSequence",
     "InformationMap",
+    "LabelVectors",
     "LearningCurve",
+    "MeanTest",
+    "NoiseWhitening",
     "NullStatistics",
     "PermutationPlan",
     "PermutationTest",
     "PlantedCheck",
     "PlantedEffect",
+    "Preparation",
+    "PreparedFold",
+    "RegionTest",
+    "Side",
     "Task",
     "Whitening",
     "blocks_of_volumes",
+    "calibrate",
     "carries_information",
+    "check_covariates",
     "contrast_name",
+    "cross_decode",
+    "cross_permutation_test",
     "cross_validate",
+    "decode_regions",
+    "exact_sums",
     "fdr_refusal",
+    "find_leakage",
+    "fit_confounds",
+    "fit_prepared",
     "fit_whitened",
     "fit_whitening",
+    "flip_map",
     "fold_balanced_accuracies",
     "fold_errors",
     "haufe_pattern",
@@ -49,13 +84,21 @@ __all__ = [
     "holm",
     "learning_curve",
     "leave_one_run_out",
+    "make_classes",
+    "make_crosses",
     "make_tasks",
+    "mean_test",
     "null_statistics",
+    "parse_classes",
     "parse_pairs",
     "permutation_test",
     "permuted_labels",
     "plan_permutations",
     "planted_check",
+    "prepared_by_all",
+    "prepared_null",
+    "read_side",
     "select_at_fdr",
+    "session_crosses",
     "whitened_folds",
 ]

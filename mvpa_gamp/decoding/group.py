@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .group_tests import holm_of_known, mean_test
 from .prevalence import bayesian_prevalence, minimum_statistic, run_test, smallest_run_p
 
 ACCURACY_COLUMNS = (
@@ -17,11 +18,23 @@ ACCURACY_COLUMNS = (
 SUMMARY_COLUMNS = (
     "contrast", "comparison", "method", "participants",
     "accuracy_percent", "accuracy_se_percent", "lowest_percent", "highest_percent", "chance_percent",
+    "balanced_percent", "balanced_low_percent", "balanced_high_percent",
+    "t_value", "t_p_value", "t_p_holm", "signflip_p_value", "signflip_p_holm", "signflip_smallest_p",
+    "comparisons_tested",
     "test", "tested", "significant",
     "prevalence", "prevalence_low", "prevalence_high", "majority_probability",
-    "minimum_p_value", "minimum_bound",
+    "minimum_p_value", "minimum_p_holm", "minimum_bound",
 )  # fmt: skip
 
+_PREVALENCE = (
+    "prevalence", "prevalence_low", "prevalence_high", "majority_probability", "minimum_p_value",
+    "minimum_p_holm", "minimum_bound",
+)  # fmt: skip
+_CORRECTED = {
+    "t_p_value": "t_p_holm",
+    "signflip_p_value": "signflip_p_holm",
+    "minimum_p_value": "minimum_p_holm",
+}
 _TIE = 1e-5  # tables have six digits, accuracies differ by a volume
 
 
@@ -44,8 +57,13 @@ class Score:
         return len(self.by_run)
 
     @property
+    def balanced(self) -> float:
+        """Mean over runs of the balanced accuracy, whose chance is 1/2 however rare a category is."""
+        return float(np.mean(self.by_run)) if self.by_run else math.nan
+
+    @property
     def p_value(self) -> float:
-        """Of the permutation test where there is one, else of the binomial test over runs."""
+        """Of the permutation test where there is one, else of the sign test over runs."""
         if self.null is None:
             return run_test(self.by_run)
         return float(1 + np.count_nonzero(self.null >= self.accuracy - _TIE)) / (1 + self.null.size)
@@ -77,6 +95,21 @@ def accuracy_row(score: Score, alpha: float) -> dict[str, Any]:
     }
 
 
+def group_rows(scores: Sequence[Score], alpha: float) -> list[dict[str, Any]]:
+    """The group's table: a line per comparison and method; Holm's correction over comparisons of a method."""
+    keys = dict.fromkeys((score.contrast, score.method) for score in scores)
+    rows = [group_row([s for s in scores if (s.contrast, s.method) == key], alpha) for key in keys]
+    for method in dict.fromkeys(row["method"] for row in rows):
+        mine = [row for row in rows if row["method"] == method]
+        for name, corrected in _CORRECTED.items():
+            known = [math.nan if row[name] is None else row[name] for row in mine]
+            for row, p in zip(mine, holm_of_known(known), strict=True):
+                row[corrected] = None if math.isnan(p) else p
+        for row in mine:
+            row["comparisons_tested"] = len(mine)
+    return rows
+
+
 def group_row(scores: Sequence[Score], alpha: float) -> dict[str, Any]:
     """A line of the group's table: mean and standard error over participants, and the prevalence."""
     values = np.array([score.accuracy for score in scores])
@@ -96,12 +129,29 @@ def group_row(scores: Sequence[Score], alpha: float) -> dict[str, Any]:
         "tested": len(tested),
         "significant": significant,
     }
-    return {**row, **_prevalence(tested, significant, alpha)}
+    return {**row, **_above_chance(scores), **_prevalence(tested, significant, alpha)}
+
+
+def _above_chance(scores: Sequence[Score]) -> dict[str, Any]:
+    """Mean balanced accuracy with its 95 % interval, and tests of it against 1/2."""
+    known = [score.balanced - 0.5 for score in scores if not math.isnan(score.balanced)]
+    if not known:
+        return dict.fromkeys(name for name in SUMMARY_COLUMNS if name[:4] in ("bala", "t_va", "t_p_", "sign"))
+    found = mean_test(known)
+    return {
+        "balanced_percent": 100 * (0.5 + found.mean),
+        "balanced_low_percent": 100 * (0.5 + found.low),
+        "balanced_high_percent": 100 * (0.5 + found.high),
+        "t_value": found.t,
+        "t_p_value": found.t_p,
+        "signflip_p_value": found.flip_p,
+        "signflip_smallest_p": found.smallest_p,
+    }
 
 
 def _prevalence(tested: Sequence[Score], significant: int, alpha: float) -> dict[str, Any]:
     """The posterior, and where every participant has a permutation null the minimum statistic as well."""
-    out: dict[str, Any] = dict.fromkeys(SUMMARY_COLUMNS[-6:])
+    out: dict[str, Any] = dict.fromkeys(_PREVALENCE)
     if tested:
         found = bayesian_prevalence(significant, len(tested), alpha)
         out |= {
@@ -119,7 +169,7 @@ def _prevalence(tested: Sequence[Score], significant: int, alpha: float) -> dict
 
 def name_of_test(scores: Sequence[Score]) -> str:
     """The test, or the tests, by which these scores are judged."""
-    kinds = {"binomial test over runs" if score.null is None else "permutation" for score in scores}
+    kinds = {"sign test over runs" if score.null is None else "permutation" for score in scores}
     return " and ".join(sorted(kinds))
 
 

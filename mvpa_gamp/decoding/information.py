@@ -74,8 +74,8 @@ def carries_information(
     X, labels, runs = _checked(X, y, runs)
     moved = find_exchange(labels, runs, exchange, blocks)
     moved.check()
-    voxels = _standard(X, runs)
-    observed = _standard(labels[:, None].astype(X.dtype), runs)[:, 0] @ voxels
+    voxels = within_runs(X, runs)
+    observed = within_runs(labels[:, None].astype(X.dtype), runs)[:, 0] @ voxels
     drawn = _label_vectors(moved, labels, n, seed)
     order = np.argsort(-np.abs(observed), kind="stable")
     count = _beaten(voxels[:, order], np.abs(observed)[order], drawn, runs)
@@ -100,15 +100,18 @@ def _beaten(voxels: NDArray, observed: NDArray, drawn: NDArray, runs: NDArray) -
     count = np.zeros(observed.size, dtype=np.int64)
     step = max(1, _NUMBERS_AT_ONCE // max(1, observed.size))
     for at in range(0, drawn.shape[1], step):
-        labels = _standard(drawn[:, at : at + step].astype(voxels.dtype), runs)
+        labels = within_runs(drawn[:, at : at + step].astype(voxels.dtype), runs)
         null = np.abs(labels.T @ voxels)[:, ::-1]
         largest = np.maximum.accumulate(null, axis=1)[:, ::-1]
         count += np.count_nonzero(largest >= observed - _TIE, axis=0)
     return count
 
 
-def _standard(values: NDArray, runs: NDArray) -> NDArray:
-    """Columns (M, K) with the mean of each run taken away and norm 1; 0 where nothing is left."""
+def within_runs(values: NDArray, runs: NDArray) -> NDArray:
+    """Columns (M, K) with the mean of each run taken away and norm 1; 0 where nothing is left.
+
+    Products of two of them are correlations within runs.
+    """
     centred = values.copy()
     for run in np.unique(runs):
         centred[runs == run] -= values[runs == run].mean(axis=0)

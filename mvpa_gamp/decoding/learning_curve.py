@@ -22,6 +22,7 @@ from ..gamp.starts import named_prior
 from ..methods import GampMethod
 from ..methods.fold_fits import Method
 from .pairwise import graph_for
+from .preparation import Preparation
 
 # Accuracy by which a right prediction may be off: on simulated i.i.d. data of 200 to 480 rows its root mean
 # square error over data sets, learnt parameters and finite size together, was 0.03.
@@ -32,6 +33,10 @@ _ITERATIONS = 500  # to the fixed point at which parameters are read; more only 
 # Share of the effective dimensions of independent features below which features count as correlated: i.i.d.
 # data scatter by 0.01 around 1, the Haxby slice has 0.3.
 _INDEPENDENT = 0.9
+_PREPARED = (
+    "No extrapolation: every subset of runs has an X of its own here, which state evolution does not know. "
+    "Read the measured curve only."
+)
 _TRIES = 50  # draws of a subset per wanted one, before fewer have to do
 
 
@@ -111,22 +116,37 @@ def learning_curve(
     n_splits: int = 20,
     seed: int = 0,
     connectivity: Any = None,
+    preparation: Preparation | None = None,
+    rows: Any = None,
 ) -> LearningCurve:
     """Measure accuracy for several numbers of training runs, and predict it.
 
     X is (M, N), y (M,) in -1/+1, runs (M,). Each number k trains on up to ``n_splits`` distinct random
     subsets of k runs (all of them where there are fewer) and tests on the other runs. ``n_train_runs`` None
     takes about a quarter, half and three quarters of the runs, and all but one.
+
+    ``preparation`` (``NoiseWhitening``, ``FoldConfounds``) is fitted to each subset of the runs. X and
+    ``runs`` may be those of the whole study, whose other conditions it then learns from; y is of the ``rows``
+    (m,) of the comparison.
     """
-    y, runs = np.asarray(y), np.asarray(runs)
+    y, study, every = np.asarray(y), np.asarray(runs), X
+    rows = np.arange(study.size) if rows is None else np.asarray(rows)
+    runs = study[rows]
+    X = X if rows.size == study.size else X[rows]
     sizes = _checked_sizes(y, runs, n_train_runs, n_splits)
     rng = np.random.default_rng(seed)
-    names = np.unique(runs)
+    names, graph = np.unique(runs), graph_for(method, connectivity)
     points = []
     for size in sizes:
         train = _subsets(y, runs, names, size, n_splits, rng)
-        fits = method.fit_folds(X, y, train, runs, **graph_for(method, connectivity))
-        points.append((*_by_run((fits.decision > 0) == (y > 0)[:, None], train, runs, names), train.shape[1]))
+        if preparation is None:
+            decision = method.fit_folds(X, y, train, runs, **graph).decision
+        else:
+            whole = np.column_stack([np.isin(study, runs[column]) for column in train.T])
+            prepared = zip(train.T[:, :, None], preparation.folds(every, whole, rows), strict=True)
+            fits = [method.fit_folds(fold.X, y, column, runs, **graph) for column, fold in prepared]
+            decision = np.hstack([each.decision for each in fits])
+        points.append((*_by_run((decision > 0) == (y > 0)[:, None], train, runs, names), train.shape[1]))
     accuracy, error, n_fitted = (np.array(part) for part in zip(*points, strict=True))
     measured = LearningCurve(
         method=method.name,
@@ -138,7 +158,7 @@ def learning_curve(
         n_runs=names.size,
         rows_per_run=y.size / names.size,
         seed=seed,
-        refusal=_no_theory(method, X),
+        refusal=_PREPARED if preparation is not None else _no_theory(method, X),
         model=None,
     )
     return measured if measured.refusal else _predicted(measured, method, np.asarray(X), y, runs)

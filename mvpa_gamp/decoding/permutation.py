@@ -1,8 +1,8 @@
 """Is the decoding better than chance? Labels shuffled within runs, the whole cross-validation repeated.
 
 One engine for K classes, two or more. Shuffled labels, pairs of classes and folds are columns of one X, so
-a chunk of permutations is one ``fit_folds``. All label vectors are drawn before any fit, so chunks may be
-computed in any order, anywhere, and joined:
+a chunk of permutations is one ``fit_folds`` (one per fold where folds prepare X). All label vectors are drawn
+before any fit, so chunks may be computed in any order, anywhere, and joined:
 
     plan = plan_permutations(y, runs, X.shape[1], n=1000)
     parts = [null_statistics(method, X, plan.labels[:, chunk], runs) for chunk in plan.chunks]
@@ -12,17 +12,16 @@ computed in any order, anywhere, and joined:
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..methods.fold_fits import FoldFits, Method
-from .crossval import HeldOut, share_by_fold
+from ..methods.fold_fits import Method
 from .exchange import find_exchange
 from .folds import Folds, leave_one_run_out
-from .multiclass import class_pairs, classify
-from .pairwise import pair_columns, solve_columns
+from .null import LabelVectors, NullStatistics, Score, null_statistics, prepared_null
+from .preparation import Preparation, folds_of_rows
 
 # Numbers that one array of a chunk may hold: about 100 columns at 31,398 voxels.
 _NUMBERS_AT_ONCE = 3_200_000
@@ -31,17 +30,6 @@ _ARRAYS_OF_ROWS = 8  # (M, B) float64 arrays weigh this much against the (N, B) 
 # means of float32 probabilities.
 _TIE = 1e-9
 _INCLUSION_TIE = 1e-6
-
-# (class numbers (M,), held-out answers) -> score
-Score = Callable[[NDArray, HeldOut], float]
-
-
-class NullStatistics(NamedTuple):
-    """What cross-validation of k label vectors gives."""
-
-    score: NDArray  # (k,) by default the mean over folds of the share of held-out rows predicted rightly
-    max_inclusion: NDArray | None  # (k,) largest mean-over-folds inclusion probability of any voxel
-    n_failed: int  # fits that did not meet their stopping rule
 
 
 @dataclass(frozen=True)
@@ -86,8 +74,10 @@ class PermutationTest:
 class PermutationPlan:
     """Every label vector to be fitted, once each, and the chunks in which to do it.
 
-    Chunks depend on sizes alone, so that runs elsewhere do the same arithmetic: the same columns in other
-    chunks agree to rounding only.
+    The observed vector comes first, then the permuted ones in the order in which they first occur: with more
+    permutations, all chunks but the last one, which may have been incomplete, are the same. Chunks depend on
+    sizes alone, so that runs elsewhere do the same arithmetic: the same columns in other chunks agree to
+    rounding only.
     """
 
     labels: NDArray  # (M, U) int8, the distinct ones among the observed and the permuted label vectors
@@ -97,6 +87,10 @@ class PermutationPlan:
     seed: int
     exchange: str
     caution: str
+
+    def done(self, chunk: slice) -> int:
+        """Permutations whose label vectors are known once this chunk and those before it are there."""
+        return int(np.count_nonzero(self.place[1:] < chunk.stop))
 
     def joined(self, method: str, parts: Sequence[NullStatistics]) -> PermutationTest:
         """The test, from the statistics of all chunks in their order."""
@@ -129,6 +123,8 @@ def permutation_test(
     score: Score | None = None,
     max_inclusion: bool = False,
     connectivity: Any = None,
+    preparation: Preparation | None = None,
+    rows: Any = None,
     columns_at_once: int | None = None,
     n_jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
@@ -141,23 +137,35 @@ def permutation_test(
     only for independent ones, such as block averages or trial-wise maps; p-values are too small otherwise.
     ``score`` replaces the accuracy. ``max_inclusion`` keeps the null of the largest inclusion probability,
     for ``PermutationTest.family_wise``. ``connectivity`` (N, N) says which features are neighbours, for
-    methods that ask for it. ``columns_at_once`` bounds memory (None: chosen by N). ``progress``
-    is called with the number of label vectors done and their total.
+    methods that ask for it. ``columns_at_once`` bounds memory (None: chosen by N). ``progress`` is called
+    with the number of permutations done and their total.
+
+    ``preparation`` (``NoiseWhitening``, ``FoldConfounds``) is fitted in every fold, once for all label
+    vectors: no label changes it. X, ``runs`` and ``folds`` may be those of the whole study, whose other
+    conditions it then learns from; y and ``blocks`` are of the ``rows`` (m,) of the comparison.
     """
+    runs = np.asarray(runs)
     folds = leave_one_run_out(runs) if folds is None else folds
+    rows = np.arange(runs.size) if rows is None else np.asarray(rows)
     plan = plan_permutations(
-        y, runs, np.shape(X)[-1], n, seed=seed, exchange=exchange, blocks=blocks,
-        n_folds=len(folds.held_out), columns_at_once=columns_at_once,
+        y, runs[rows], np.shape(X)[-1], n, seed=seed, exchange=exchange, blocks=blocks,
+        n_folds=1 if preparation else len(folds.held_out), columns_at_once=columns_at_once,
     )  # fmt: skip
-    parts = []
+    how: dict[str, Any] = {"n_jobs": n_jobs, "connectivity": connectivity}
+    if preparation is None and rows.size < runs.size:
+        X, runs, folds = X[rows], runs[rows], folds_of_rows(folds, rows)[0]
+    parts: list[NullStatistics] = []
     for chunk in plan.chunks:
-        part = null_statistics(
-            method, X, plan.labels[:, chunk], runs,
-            folds=folds, score=score, max_inclusion=max_inclusion, n_jobs=n_jobs, connectivity=connectivity,
-        )  # fmt: skip
-        parts.append(part)
+        asked = LabelVectors(method, rows, plan.labels[:, chunk], max_inclusion, score)
+        parts.append(
+            null_statistics(
+                method, X, asked.labels, runs, folds=folds, score=score, max_inclusion=max_inclusion, **how
+            )
+            if preparation is None
+            else prepared_null([asked], X, runs, preparation, folds=folds, **how)[0]
+        )
         if progress is not None:
-            progress(chunk.stop, plan.labels.shape[1])
+            progress(plan.done(chunk), n)
     return plan.joined(method.name, parts)
 
 
@@ -184,71 +192,19 @@ def plan_permutations(
     found = find_exchange(y, runs, exchange, blocks)
     found.check()
     drawn = np.column_stack([found.labels[found.of_row], found.draw(n, seed)])
-    labels, place = np.unique(drawn, axis=1, return_inverse=True)
+    labels, place = _first_occurrences(drawn)
     n_fits = (n_folds or np.unique(runs).size) * math.comb(np.unique(found.labels).size, 2)
     columns = columns_at_once or _NUMBERS_AT_ONCE // (n_features + _ARRAYS_OF_ROWS * len(drawn))
     step = max(1, columns // n_fits)
     chunks = tuple(slice(at, min(at + step, labels.shape[1])) for at in range(0, labels.shape[1], step))
-    return PermutationPlan(
-        labels, place.reshape(-1), chunks, found.n_distinct, seed, found.kind, found.caution
-    )
+    return PermutationPlan(labels, place, chunks, found.n_distinct, seed, found.kind, found.caution)
 
 
-def null_statistics(
-    method: Method,
-    X: Any,
-    labels: NDArray,
-    runs: Any,
-    *,
-    folds: Folds | None = None,
-    score: Score | None = None,
-    max_inclusion: bool = False,
-    n_jobs: int = 1,
-    connectivity: Any = None,
-) -> NullStatistics:
-    """Cross-validate each of the label vectors (M, k): k times P pairs times F folds in one ``fit_folds``.
-
-    >>> import numpy as np
-    >>> from mvpa_gamp.decoding import null_statistics, permuted_labels
-    >>> from mvpa_gamp.methods import METHODS
-    >>> runs, y = np.repeat(np.arange(6), 8), np.tile(np.repeat([1, -1], 4), 6)
-    >>> X = np.random.default_rng(0).standard_normal((48, 20)) + y[:, None] * (np.arange(20) == 5)
-    >>> null_statistics(METHODS["onebit-cs"], X, permuted_labels(y, runs, n=3), runs).score.shape
-    (3,)
-    """
-    folds = leave_one_run_out(runs) if folds is None else folds
-    codes = (labels < 0).astype(int) if (labels < 0).any() else labels.astype(int)
-    pairs = class_pairs(int(codes.max()) + 1)
-    columns = [pair_columns(each, pairs, folds.train) for each in codes.T]
-    train, targets = (np.concatenate(arrays, axis=1) for arrays in zip(*columns, strict=True))
-    fits = solve_columns(method, X, targets, train, np.asarray(runs), n_jobs, connectivity)
-    if max_inclusion and fits.inclusion is None:
-        raise ValueError(
-            f"max_inclusion needs inclusion probabilities, which {method.name!r} does not have. "
-            "Choose a Bernoulli method such as 'gamp-bg-lr', or max_inclusion=False."
-        )
-    score = score or mean_accuracy
-    said = _answers(fits, folds, len(pairs))
-    return NullStatistics(
-        score=np.array([score(each, answer) for each, answer in zip(codes.T, said, strict=True)]),
-        max_inclusion=_largest_mean(fits.inclusion, len(pairs), folds) if max_inclusion else None,
-        n_failed=int(np.count_nonzero(~np.asarray(fits.converged))),
-    )
-
-
-def mean_accuracy(codes: NDArray, said: HeldOut) -> float:
-    """Mean over folds of the share of held-out rows whose class (M,) is recognised."""
-    predicted = classify(said.decision, said.proba, int(codes.max()) + 1).predicted
-    right = predicted == codes[said.rows]
-    return float(share_by_fold(right, said.fold, int(said.fold.max()) + 1).mean())
-
-
-def _answers(fits: FoldFits, folds: Folds, n_pairs: int) -> list[HeldOut]:
-    """The held-out answers of every label vector."""
-    fold, rows = np.nonzero(folds.tested.T)
-    shape = (len(fits.decision), -1, n_pairs, len(folds.held_out))
-    decision, proba = (each.reshape(shape)[rows, :, :, fold] for each in (fits.decision, fits.proba))
-    return [HeldOut(rows, fold, decision[:, k], proba[:, k]) for k in range(decision.shape[1])]
+def _first_occurrences(drawn: NDArray) -> tuple[NDArray, NDArray]:
+    """The distinct columns of ``drawn`` (M, D) in the order in which they first occur, and whose each is."""
+    _, first, which = np.unique(drawn, axis=1, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return drawn[:, first[order]], np.argsort(order)[which.reshape(-1)]
 
 
 def holm(pvalues: Any) -> NDArray:
@@ -265,11 +221,3 @@ def holm(pvalues: Any) -> NDArray:
     out = np.empty_like(p)
     out[order] = np.minimum(corrected, 1.0)
     return out
-
-
-def _largest_mean(inclusion: Any, n_pairs: int, folds: Folds) -> NDArray:
-    """Largest over voxels and pairs of the mean over folds, (k,); summed one by one to save memory."""
-    n_folds = len(folds.held_out)
-    starts = range(0, inclusion.shape[1], n_folds)
-    means = [inclusion[:, at : at + n_folds].mean(axis=1, dtype=float).max() for at in starts]
-    return np.array(means).reshape(-1, n_pairs).max(axis=1)

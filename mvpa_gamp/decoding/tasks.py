@@ -1,6 +1,5 @@
-"""Pairs of categories, and the rows and labels each pair uses."""
+"""Pairs of categories, or of groups of them, and the rows and labels each pair uses."""
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -8,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .groups import Side, alphanumeric, file_side, read_side
 
 Pair = tuple[str, str]
 
@@ -24,17 +25,28 @@ PAPER_PAIRS: tuple[Pair, ...] = (
 
 @dataclass(frozen=True)
 class Task:
-    """One comparison: the rows of either category, labelled +1 for ``positive`` and -1 for ``negative``."""
+    """One comparison: the rows of either category, labelled +1 for ``positive`` and -1 for ``negative``.
+
+    A side may be a group of categories, such as ``face_up+face_inv`` or ``face*``; ``members`` are those of
+    the two sides, empty where both are single categories.
+    """
 
     positive: str
     negative: str
     rows: NDArray[np.integer]  # (m,) row numbers in the full sample matrix, ascending
     y: NDArray[np.floating]  # (m,)
+    members: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """The two sides, each with the categories it means."""
+        first, second = self.members or ((self.positive,), (self.negative,))
+        return Side(self.positive, first), Side(self.negative, second)
 
     @property
     def name(self) -> str:
         """The contrast for file names, e.g. ``catMinusScissors``: ASCII letters and digits only."""
-        return contrast_name(self.positive, self.negative)
+        return contrast_name(*(file_side(side) for side in self.sides))
 
     @property
     def label(self) -> str:
@@ -49,14 +61,15 @@ def contrast_name(positive: str, negative: str) -> str:
     >>> contrast_name("cat", "scrambled pix")
     'catMinusScrambledpix'
     """
-    second = _alphanumeric(negative)
-    return f"{_alphanumeric(positive)}Minus{second[0].upper()}{second[1:]}"
+    second = alphanumeric(negative)
+    return f"{alphanumeric(positive)}Minus{second[0].upper()}{second[1:]}"
 
 
 def make_tasks(conditions: Any, pairs: Iterable[Pair]) -> list[Task]:
     """Build the task of every pair from conditions (M,), the category of each row.
 
-    Raises when a category has no rows, or when two pairs would write files of the same name.
+    A side may be a group: ``("face_up+face_inv", "house")`` or ``("face*", "house*")``. Raises when a
+    category has no rows, or when two pairs would write files of the same name.
     """
     conditions = np.asarray(conditions)
     tasks = [_make_task(conditions, *pair) for pair in pairs]
@@ -77,8 +90,9 @@ def parse_pairs(
     """Turn a user's choice into pairs of categories.
 
     ``["face:house", ...]`` names pairs, "all" (or ["all"]) takes every pair, and None takes the paper's pairs
-    as far as their categories are present, or every pair when none of the paper's is. ``dropped`` are
-    conditions that were left out on purpose, such as rest: messages say so.
+    as far as their categories are present, or every pair when none of the paper's is. A side may be several
+    categories, ``face_up+face_inv:house``, or a pattern, ``face*:house*``; a category of exactly that name
+    wins. ``dropped`` are conditions that were left out on purpose, such as rest: messages say so.
 
     >>> from mvpa_gamp.decoding import parse_pairs
     >>> parse_pairs("all", ["face", "house", "cat"])
@@ -87,7 +101,7 @@ def parse_pairs(
     known = sorted({str(category) for category in categories})
     if len(known) < 2:
         raise ValueError(
-            f"A comparison needs at least two categories, the data have {_listed(known)}. Check the labels."
+            f"A comparison needs at least two categories, the data have {listed(known)}. Check the labels."
         )
     if pairs is None:
         present = [pair for pair in PAPER_PAIRS if set(pair) <= set(known)]
@@ -97,39 +111,59 @@ def parse_pairs(
         return list(combinations(known, 2))
     if not texts:
         raise ValueError("No pair was given. Name pairs like face:house, or say all.")
-    found = [_parse_pair(text, known, dropped) for text in texts]
-    for pair in found:
-        if found.count(pair) + found.count(pair[::-1]) > 1:
+    found = [parse_pair(text, known, dropped) for text in texts]
+    meant = [frozenset(read_side(side, known).members for side in pair) for pair in found]
+    for pair, sides in zip(found, meant, strict=True):
+        if meant.count(sides) > 1:
             raise ValueError(f"The pair {pair[0]}:{pair[1]} was given more than once. Give each pair once.")
     return found
 
 
-def _parse_pair(text: str, known: list[str], dropped: Sequence[str]) -> Pair:
-    """Split at the colon; where a category contains colons, the split with two known sides counts."""
+def parse_pair(text: str, known: Sequence[str], dropped: Sequence[str] = ()) -> Pair:
+    """The two sides of ``a:b``; where a category contains colons, the split with two known sides counts."""
     splits = [(text[:i], text[i + 1 :]) for i, letter in enumerate(text) if letter == ":"]
     if not splits:
         raise ValueError(
             f"A pair is written category:category, got {text!r}. For example face:house, or all."
         )
-    matches = [split for split in splits if set(split) <= set(known)]
-    if not matches:
-        unknown = [name for name in splits[0] if name not in known]
-        resting = [name for name in unknown if name in dropped]
-        if resting:
-            raise ValueError(
-                f"The pair {text!r} names {_listed(resting)}, whose volumes are left out as rest and cannot "
-                f"be compared. Choose among {_listed(known)}, or rename the condition in the label file."
-            )
+    read = [(read_side(first, known), read_side(second, known)) for first, second in splits]
+    clear = [sides for sides in read if not sides[0].unknown and not sides[1].unknown]
+    if not clear:
+        check_known(f"The pair {text!r}", [name for side in read[0] for name in side.unknown], known, dropped)
+    first, second = clear[0]
+    check_apart(f"pair {text!r}", (first, second), known)
+    return first.text, second.text
+
+
+def check_known(what: str, unknown: Sequence[str], known: Sequence[str], dropped: Sequence[str]) -> None:
+    """Raise a ValueError about names and patterns that no category has."""
+    resting = [name for name in unknown if name in dropped]
+    if resting:
         raise ValueError(
-            f"The pair {text!r} names {_listed(unknown)}, which the data do not have. "
-            f"Choose among {_listed(known)}."
+            f"{what} names {listed(resting)}, whose volumes are left out as rest and cannot "
+            f"be compared. Choose among {listed(known)}, or rename the condition in the label file."
         )
-    first, second = matches[0]
-    if first == second:
+    if unknown:
         raise ValueError(
-            f"A pair compares two different categories, got {text!r}. Choose among {_listed(known)}."
+            f"{what} names {listed(unknown)}, which the data do not have. Choose among {listed(known)}."
         )
-    return first, second
+
+
+def check_apart(what: str, sides: Sequence[Side], known: Sequence[str]) -> None:
+    """Raise a ValueError where a category is on two sides."""
+    members = [name for side in sides for name in side.members]
+    twice = [name for name in dict.fromkeys(members) if members.count(name) > 1]
+    if not twice:
+        return
+    if all(len(side.members) == 1 for side in sides):
+        raise ValueError(
+            f"A pair compares two different categories, got {what.split(' ', 1)[1]}. "
+            f"Choose among {listed(known)}."
+        )
+    raise ValueError(
+        f"The {what} has {listed(twice)} on both sides. Each category may be on one side only: name fewer, "
+        "or a narrower pattern."
+    )
 
 
 def check_signs(labels: NDArray) -> None:
@@ -142,28 +176,23 @@ def check_signs(labels: NDArray) -> None:
 
 
 def _make_task(conditions: NDArray, positive: str, negative: str) -> Task:
+    known = [str(name) for name in np.unique(conditions)]
     if positive == negative:
         raise ValueError(f"A pair compares two different categories, got {positive!r} twice. Name two.")
-    for category in (positive, negative):
-        if not (conditions == category).any():
+    sides = read_side(positive, known), read_side(negative, known)
+    for side in sides:
+        for category in side.unknown:
             raise ValueError(
-                f"The category {category!r} has no rows. The data have {_listed(np.unique(conditions))}; "
-                "choose two of them."
+                f"The category {category!r} has no rows. The data have {listed(known)}; choose two of them."
             )
-    rows = np.flatnonzero((conditions == positive) | (conditions == negative))
-    return Task(positive, negative, rows, np.where(conditions[rows] == positive, 1.0, -1.0))
+    check_apart(f"pair {positive + ':' + negative!r}", sides, known)
+    first, second = (np.isin(conditions, side.members) for side in sides)
+    rows = np.flatnonzero(first | second)
+    grouped = any(side.members != (side.text,) for side in sides)
+    members = tuple(side.members for side in sides) if grouped else ()
+    return Task(positive, negative, rows, np.where(first[rows], 1.0, -1.0), members)
 
 
-def _alphanumeric(name: str) -> str:
-    """ASCII letters and digits of a name; other letters lose their accents or become their code point."""
-    parts = []
-    for letter in unicodedata.normalize("NFKD", name):
-        if letter.isascii() and letter.isalnum():
-            parts.append(letter)
-        elif letter.isalnum():
-            parts.append(f"u{ord(letter):x}")
-    return "".join(parts) or "".join(f"u{ord(letter):x}" for letter in name) or "unnamed"
-
-
-def _listed(names: Iterable[Any]) -> str:
+def listed(names: Iterable[Any]) -> str:
+    """Names for a message."""
     return ", ".join(repr(str(name)) for name in names) or "none"

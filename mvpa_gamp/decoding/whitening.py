@@ -11,7 +11,7 @@ the trap, because without any effect the error stays at chance level: block boun
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,13 @@ class Whitening:
     scale: float
     shrinkage: float  # weight, from 0 to 1, of the multiple of the identity in C
 
-    def apply(self, X: Any) -> NDArray:
-        """Whitened rows X C^(-1/2), (M, N) of X's own type; the rows need not be those of the fit."""
+    mixes: ClassVar[bool] = True  # a whitened column is a mixture of voxels
+
+    def apply(self, X: Any, covariates: Any = None) -> NDArray:
+        """Whitened rows X C^(-1/2), (M, N) of X's own type; the rows need not be those of the fit.
+
+        ``covariates`` are for other preparations.
+        """
         X = np.asarray(X)
         inner = (X.astype(self.basis.dtype, copy=False) @ self.basis.T).astype(np.float64) @ self.middle
         white = X + inner.astype(self.basis.dtype) @ self.basis

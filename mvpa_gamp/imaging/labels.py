@@ -12,6 +12,7 @@ from mvpa_gamp.imaging.errors import DataError
 
 CONDITION_COLUMNS = ("labels", "label", "condition", "trial_type")
 RUN_COLUMNS = ("chunks", "chunk", "run", "runs", "session")
+_EXACT = 2.0**53  # whole numbers from here on are not told apart as floats: such runs have names
 UNLABELLED = "n/a"  # BIDS's word for a missing value: such volumes are never used
 
 
@@ -64,6 +65,7 @@ def read_labels(path: str | Path) -> Labels:
             f"one {' or '.join(RUN_COLUMNS)}, got {' '.join(rows[0])[:80]!r}. Add the header line."
         )
     _check_widths(path, rows)
+    _check_headers(path, header, rows)
     run = _column(header, RUN_COLUMNS)
     conditions = np.array([row[condition].strip() or UNLABELLED for row in rows[1:]], dtype=str)
     if run is None:
@@ -130,8 +132,39 @@ def _rows(path: Path) -> list[list[str]]:
         )
     for separator in ("\t", ","):
         if separator in lines[0]:
-            return [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
+            return _cells(path, lines, separator)
     return [line.split() for line in lines]
+
+
+def _cells(path: Path, lines: list[str], separator: str) -> list[list[str]]:
+    """The cells of every line."""
+    reader, rows = csv.reader(lines, delimiter=separator), []
+    try:
+        for row in reader:
+            rows.append([cell.strip() for cell in row])
+    except csv.Error as error:  # such as a quotation mark that is never closed
+        raise DataError(
+            f"label file {path}: line {len(rows) + 1} cannot be read ({error}). Expected a condition and a "
+            "run; correct that line."
+        ) from error
+    return rows
+
+
+def _check_headers(path: Path, header: list[str], rows: list[list[str]]) -> None:
+    """Refuse a column that is there twice, and a header line among the volumes."""
+    for names in (CONDITION_COLUMNS, RUN_COLUMNS):
+        found = [name for name in header if name in names]
+        if len(set(found)) < len(found):
+            raise DataError(
+                f"label file {path}: expected one column {found[0]!r}, got {found.count(found[0])}. Remove "
+                "all but one."
+            )
+    for number, row in enumerate(rows[1:], start=2):
+        if [cell.strip().lower() for cell in row] == header:
+            raise DataError(
+                f"label file {path}: line {number} is a header line once more, expected the condition and "
+                "run of a volume. Remove it."
+            )
 
 
 def _check_widths(path: Path, rows: list[list[str]]) -> None:
@@ -156,7 +189,7 @@ def _run_numbers(path: Path, cells: list[str]) -> tuple[NDArray, dict[int, str] 
         numbers = np.array([float(cell) for cell in cells])
     except ValueError:
         numbers = np.array([np.nan])
-    if np.all(np.isfinite(numbers)) and np.all(numbers == np.round(numbers)):
+    if np.all(np.abs(numbers) < _EXACT) and np.all(numbers == np.round(numbers)):
         return numbers.astype(np.int64), None
     names = list(dict.fromkeys(cells))
     order = {name: k + 1 for k, name in enumerate(names)}

@@ -1,6 +1,6 @@
 """From volumes to a matrix, for every source: one grid, usable voxels, and each run cleaned by itself."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.processing import Processing, clean_run, fill_missing, read_confounds
-from mvpa_gamp.imaging.volumes import check_same_grid, like, n_volumes, name_of, open_mask, volume_blocks
+from mvpa_gamp.imaging.mask_border import border_of, brain_border, fingerprints_of
+from mvpa_gamp.imaging.mask_grid import mask_on_grid
+from mvpa_gamp.imaging.processing import Nuisance, Processing, clean_run, read_confounds
+from mvpa_gamp.imaging.volumes import check_same_grid, like, n_volumes, name_of, volume_blocks
 
 BROKEN = 0.5  # a volume without values in more than this share of the mask is itself to blame
 _SHOWN = 5  # volumes or files listed in a message
@@ -58,6 +60,8 @@ class Series:
     mean_img: Any
     finite: NDArray  # (N,) bool: no volume has NaN or infinity there
     lost: NDArray  # (M,) int: voxels that are NaN or infinite in each volume
+    notes: tuple[str, ...] = ()  # what was done to the mask
+    border: NDArray | None = None  # (M, S) float32: values of voxels that touch the mask from outside
 
     def mask_of(self, kept: NDArray) -> Any:
         """The mask of some of the voxels (N,) bool."""
@@ -74,6 +78,8 @@ class Matrix:
     mask_img: Any
     mean_img: Any
     notes: tuple[str, ...]
+    around: NDArray | None = None  # (M, S) cleaned volumes at voxels that touch a small mask from outside
+    fingerprints: NDArray | None = None  # (M,) digests of the raw volumes at the mask's voxels
 
 
 def volumes_to_matrix(
@@ -83,30 +89,49 @@ def volumes_to_matrix(
     runs: NDArray | None = None,
     rows: NDArray | None = None,
     voxels: str = VARYING,
+    nuisance: Mapping[Any, Nuisance] | None = None,
 ) -> Matrix:
     """Read the voxels of a mask (image or file) and clean each run by itself.
 
     Runs (M,) may be interleaved, None is one run of all volumes. ``rows`` (M,) bool are the volumes kept; the
-    others help to clean their run. ``voxels`` is VARYING, FINITE or ALL.
+    others help to clean their run. ``voxels`` is VARYING, FINITE or ALL. ``nuisance`` is known of the runs by
+    name, in place of the files that ``processing`` names.
     """
     n = volumes.shape[3]
     members_of = _rows_of_runs(np.ones(n, dtype=int) if runs is None else np.asarray(runs), n)
     rows = np.ones(n, dtype=bool) if rows is None else rows
-    confounds, missing = None, 0
-    if files := processing.confound_files:
-        confounds, missing = read_confounds(files, list(volumes.counts), processing.confound_columns)
+    if nuisance is None:
+        nuisance = _nuisance_of_files(processing, volumes, members_of)
     series = read_series(volumes, mask, processing.smoothing_fwhm)
     kept, notes = usable_voxels(series, list(members_of.values()), voxels)
     X = np.empty((int(rows.sum()), int(kept.sum())), dtype=np.float32)
+    border = brain_border(series, list(members_of.values()))
+    around = None if border is None else np.empty((len(X), border.shape[1]), dtype=np.float32)
     place = np.cumsum(rows) - 1
     for run, members in members_of.items():
-        nuisance = None if confounds is None else fill_missing(confounds[members])
-        cleaned = clean_run(series.values[np.ix_(members, kept)], processing, processing.t_r, nuisance, run)
+        confounds, used = nuisance[run].filled() if run in nuisance else (None, None)
+        values = series.values[np.ix_(members, kept)]
+        cleaned = clean_run(values, processing, processing.t_r, confounds, run, used)
         wanted = rows[members]
         X[place[members[wanted]]] = cleaned[wanted]
-    if missing:
+        if border is not None and around is not None:
+            outside = clean_run(border[members], processing, processing.t_r, confounds, run, used)
+            around[place[members[wanted]]] = outside[wanted]
+    notes = series.notes + notes
+    if missing := sum(int(np.isnan(each.values).sum()) for each in nuisance.values()):
         notes += (f"{missing} missing values in the confounds were replaced by the mean of their run.",)
-    return Matrix(X, series.mask_of(kept), series.mean_img, notes)
+    digests = fingerprints_of(series.values[rows])
+    return Matrix(X, series.mask_of(kept), series.mean_img, notes, around, digests)
+
+
+def _nuisance_of_files(
+    processing: Processing, volumes: Volumes, members_of: Mapping[Any, NDArray]
+) -> dict[Any, Nuisance]:
+    """The confounds of each run in the files that the processing names; every volume is used."""
+    if not (files := processing.confound_files):
+        return {}
+    table = read_confounds(files, list(volumes.counts), processing.confound_columns)
+    return {run: Nuisance(table[rows], np.ones(len(rows), dtype=bool)) for run, rows in members_of.items()}
 
 
 def _rows_of_runs(runs: NDArray, n: int) -> dict[Any, NDArray]:
@@ -121,13 +146,17 @@ def _rows_of_runs(runs: NDArray, n: int) -> dict[Any, NDArray]:
 def read_series(volumes: Volumes, mask: Any, smoothing_fwhm: float | None = None) -> Series:
     """Read the voxels of a mask block by block, smoothed before masking.
 
-    Infinite and missing values count as 0 in the mean volume and in smoothing.
+    Infinite and missing values count as 0 in the mean volume and in smoothing. A mask on another grid is
+    resampled to that of the volumes, with a note.
     """
-    first, total, (mask_img, inside) = volumes.images[0], volumes.shape[3], open_mask(mask)
-    check_same_grid(mask_img, first, "mask")
+    first, total = volumes.images[0], volumes.shape[3]
+    mask_img, inside, notes = mask_on_grid(mask, first)
+    _check_smoothing(first, smoothing_fwhm)
     values = np.empty((total, int(inside.sum())), dtype=np.float32)
     summed, row = np.zeros(inside.shape), 0
     finite, lost = np.ones(values.shape[1], dtype=bool), np.zeros(total, dtype=int)
+    touching = border_of(inside)
+    border = np.empty((total, len(touching[0])), dtype=np.float32)
     for block in (block for image in volumes.images for block in volume_blocks(image)):
         here, good = slice(row, row + block.shape[3]), np.isfinite(block)
         if not good.all():
@@ -135,10 +164,21 @@ def read_series(volumes: Volumes, mask: Any, smoothing_fwhm: float | None = None
             lost[here] = (~good[inside]).sum(axis=0)
             block = np.where(good, block, np.float32(0))
         summed += block.sum(axis=3, dtype=np.float64)
-        values[here] = _smooth(block, first.affine, smoothing_fwhm)[inside].T
+        smoothed = _smooth(block, first.affine, smoothing_fwhm)
+        values[here], border[here] = smoothed[inside].T, smoothed[touching].T
         row = here.stop
     mean = like(first, (summed / total).astype(np.float32))
-    return Series(volumes, values, inside, mask_img, mean, finite, lost)
+    return Series(volumes, values, inside, mask_img, mean, finite, lost, notes, border)
+
+
+def _check_smoothing(image: Any, fwhm: float | None) -> None:
+    """Refuse a kernel wider than the volume: it would take minutes and leave nothing."""
+    widest = float(np.max(np.linalg.norm(image.affine[:3, :3], axis=0) * image.shape[:3]))
+    if fwhm is not None and fwhm > widest:
+        raise DataError(
+            f"smoothing_fwhm: expected at most the size of the volume, {widest:.4g} mm, got {fwhm:g}. "
+            "Lower it (5 is usual)."
+        )
 
 
 def _smooth(block: NDArray, affine: NDArray, fwhm: float | None) -> NDArray:

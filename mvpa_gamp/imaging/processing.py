@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mvpa_gamp.imaging.errors import DataError
 
 STANDARDIZE = (True, False, None, "zscore_sample", "psc")
+_FINEST, _COARSEST = 1e-3, 1e3  # mm: no volume has finer voxels or is larger
 MIN_VOLUMES = 3  # two volumes are a straight line: detrending leaves rounding errors, z-scores blow them up
 
 
@@ -48,6 +49,11 @@ class Processing:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise DataError(f"{name}: expected a positive number or none, got {value}. Change it.")
+        if self.smoothing_fwhm is not None and not _FINEST <= self.smoothing_fwhm <= _COARSEST:
+            raise DataError(
+                f"smoothing_fwhm: expected a width in mm, from {_FINEST:g} to {_COARSEST:g}, got "
+                f"{self.smoothing_fwhm:g}. Change it (5 is usual)."
+            )
 
     @property
     def cleans(self) -> bool:
@@ -70,21 +76,42 @@ class Processing:
         return asdict(self) | plain
 
 
+@dataclass(frozen=True)
+class Nuisance:
+    """Confounds of the T volumes of a run, NaN where missing, and which of the volumes are used."""
+
+    values: NDArray  # (T, C)
+    kept: NDArray  # (T,) bool
+
+    def filled(self) -> tuple[NDArray | None, NDArray]:
+        """The confounds without missing values, None where there are none, and the volumes used."""
+        return (fill_missing(self.values) if self.values.shape[1] else None), self.kept
+
+
 def clean_run(
-    values: NDArray, processing: Processing, t_r: float | None, confounds: NDArray | None, run: Any
+    values: NDArray,
+    processing: Processing,
+    t_r: float | None,
+    confounds: NDArray | None,
+    run: Any,
+    kept: NDArray | None = None,
 ) -> NDArray:
     """One run (T, N), processed by ``nilearn.signal.clean`` in float64.
 
-    Order: detrend, filter (Butterworth), confounds, z-score with the sample deviation.
+    Order: detrend, filter (Butterworth), confounds, z-score with the sample deviation. Volumes that are not
+    ``kept`` (T,) bool take no part in it and become NaN.
     """
     from nilearn import signal
 
     if not processing.cleans and confounds is None:
         return values
-    _check_run(len(values), processing, t_r, confounds, run)
+    kept = np.ones(len(values), dtype=bool) if kept is None else kept
+    _check_run(int(kept.sum()), processing, t_r, confounds, run)
+    cleaned = np.full(values.shape, np.nan)
     try:
-        return signal.clean(
+        cleaned[kept] = signal.clean(
             np.asarray(values, dtype=np.float64),
+            sample_mask=None if kept.all() else np.flatnonzero(kept),
             detrend=processing.detrend,
             standardize="zscore_sample" if processing.standardize is True else processing.standardize or None,
             confounds=confounds,
@@ -93,9 +120,10 @@ def clean_run(
             low_pass=processing.low_pass,
             t_r=t_r,
         )
+        return cleaned
     except ValueError as error:
         raise DataError(
-            f"run {run} with {len(values)} volumes cannot be processed: {error}. Change the processing."
+            f"run {run} with {int(kept.sum())} volumes cannot be processed: {error}. Change the processing."
         ) from error
 
 
@@ -129,8 +157,8 @@ def check_high_pass(high_pass: float | None, t_r: float | None) -> None:
 
 def read_confounds(
     files: tuple[Path, ...], volumes: list[int], columns: tuple[str, ...] | None = None
-) -> tuple[NDArray, int]:
-    """Confounds of all volumes (M, C), and how many of their values were missing.
+) -> NDArray:
+    """Confounds of all volumes (M, C).
 
     One file for all volumes, or one per BOLD file with the same columns, of which ``columns`` are used (None:
     all). Missing values (``n/a``, as in the first rows of derivatives) become NaN here and their run's mean
@@ -142,10 +170,9 @@ def read_confounds(
             f"confounds: expected one file, or one for each of {len(volumes)} BOLD files, got {len(files)}. "
             "Give as many confound files as BOLD files."
         )
-    tables = [_confound_table(path, rows, columns) for path, rows in zip(files, expected, strict=True)]
+    tables = [confound_table(path, rows, columns) for path, rows in zip(files, expected, strict=True)]
     _check_headers(files, [header for header, _ in tables])
-    table = np.concatenate([numbers for _, numbers in tables])
-    return table, int(np.isnan(table).sum())
+    return np.concatenate([numbers for _, numbers in tables])
 
 
 def fill_missing(confounds: NDArray) -> NDArray:
@@ -155,7 +182,7 @@ def fill_missing(confounds: NDArray) -> NDArray:
     return np.where(known, confounds, totals / np.maximum(known.sum(axis=0), 1))
 
 
-def _confound_table(path: Path, rows: int, columns: tuple[str, ...] | None) -> tuple[list[str], NDArray]:
+def confound_table(path: Path, rows: int, columns: tuple[str, ...] | None) -> tuple[list[str], NDArray]:
     """Header and numbers (rows, C) of a TSV or CSV, all columns or the ``columns`` named, in that order."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()

@@ -1,6 +1,6 @@
 """What decoding works on: Samples, and how volumes, labels and a mask become them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,12 +16,17 @@ from mvpa_gamp.imaging.file_checks import check_not_swapped, order_notes
 from mvpa_gamp.imaging.labels import UNLABELLED, Labels, read_labels, runs_in_order, shift_labels
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.matrix import Volumes, volumes_to_matrix
-from mvpa_gamp.imaging.processing import Processing
+from mvpa_gamp.imaging.processing import Nuisance, Processing
 from mvpa_gamp.imaging.truth import PlantedTruth
 from mvpa_gamp.imaging.volumes import name_of, open_series, repetition_time
 
 PHANTOM_BANNER = "SIMULATED PHANTOM, not a brain"
-KINDS = {"volume": "volumes", "block": "means of events", "beta": "maps"}  # what a row is, and its plural
+KINDS = {
+    "volume": "volumes",
+    "block": "means of events",
+    "trial": "single trials",
+    "beta": "maps",
+}  # what a row is, and its plural
 
 
 @dataclass(frozen=True)
@@ -29,9 +34,9 @@ class Samples:
     """What decoding works on: M labelled samples of N voxels, and what is needed to draw maps of them.
 
     Columns of X are the voxels of ``mask_img`` in C order. ``kind`` says what a row is: a volume, the mean of
-    an event's volumes ("block") or a given map ("beta"). ``notes`` are sentences for the reader,
-    ``provenance`` is only printed, ``truth`` are the planted patterns of a phantom. A phantom is always
-    called "phantom", real data never.
+    an event's volumes ("block"), an event's effect in a model ("trial") or a given map ("beta"). ``notes``
+    are sentences for the reader, ``provenance`` is only printed, ``truth`` are the planted patterns of a
+    phantom. A phantom is always called "phantom", real data never.
     """
 
     X: NDArray  # (M, N) float32, C order
@@ -51,6 +56,11 @@ class Samples:
     space: str | None = None  # BIDS's name of the space, None where it is not known
     dropped: tuple[str, ...] = ()  # conditions left out
     confound_columns: tuple[str, ...] = ()  # names of the confounds that were regressed out, where chosen
+    around: NDArray | None = None  # (M, S) the same samples at voxels that touch a small mask from outside
+    fingerprints: NDArray | None = None  # (M,) digests of the raw volumes
+    sessions: NDArray | None = None  # (M,) str: the session of each row, where it is known
+    events: Mapping[str, NDArray] = field(default_factory=dict)  # (M,) facts on the event behind each row
+    held_out: str = "run"  # what ``runs`` numbers: a run, or a session where sessions are held out
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -88,11 +98,13 @@ def load_samples(
     mask: Any,
     processing: Processing | None = None,
     subject: str = "01",
+    nuisance: Mapping[Any, Nuisance] | None = None,
 ) -> Samples:
     """Samples from NIfTI files (or nibabel images), labels per volume and a mask on the same grid.
 
     Several BOLD files are concatenated in the given order; without a run column in the labels each file
-    is a run. Raises DataError with one sentence when something does not fit.
+    is a run. ``nuisance`` are confounds of the runs by name, and the volumes to be used. Raises DataError
+    with one sentence when something does not fit.
     """
     processing = processing or Processing()
     files = list(bold) if isinstance(bold, Sequence) and not isinstance(bold, str) else [bold]
@@ -104,7 +116,7 @@ def load_samples(
     volumes = Volumes(images)
     known = known.of_files(volumes.counts)
     steps = replace(processing, t_r=processing.t_r or repetition_time(images[0]))
-    samples = samples_of(volumes, mask, known, steps, entity(subject))
+    samples = samples_of(volumes, mask, known, steps, entity(subject), nuisance=nuisance)
     samples = replace(samples, notes=order_notes(volumes.names, volumes.counts, known) + samples.notes)
     names = volumes.names
     files_told = f"{len(names)} files" if len(names) > 1 else Path(names[0]).name
@@ -120,19 +132,22 @@ def samples_of(
     processing: Processing,
     subject: str,
     is_phantom: bool = False,
+    nuisance: Mapping[Any, Nuisance] | None = None,
 ) -> Samples:
-    """Clean each run, drop unusable voxels and unlabelled volumes."""
+    """Clean each run, drop unusable voxels, unlabelled volumes and those that are not used."""
     assert labels.runs is not None
     stretches = runs_in_order(labels.runs)
     conditions = shift_labels(labels, processing.lag_trs)
     rows = ~np.isin(conditions, [*processing.drop, UNLABELLED])
+    for run, each in (nuisance or {}).items():
+        rows[labels.runs == run] &= each.kept
     if not rows.any():
         _check_lag(labels, processing, max(span.stop - span.start for _, span in stretches))
         raise DataError(
             f"labels: no volume is left after dropping {', '.join(processing.drop)}; the conditions are "
             f"{', '.join(sorted(set(map(str, labels.conditions)))[:10])}. Check the label file."
         )
-    matrix = volumes_to_matrix(volumes, mask, processing, labels.runs, rows)
+    matrix = volumes_to_matrix(volumes, mask, processing, labels.runs, rows, nuisance=nuisance)
     steps = {"processing": processing.description(), "t_r": processing.t_r, "volumes": list(volumes.counts)}
     return Samples(
         X=matrix.X,
@@ -146,6 +161,8 @@ def samples_of(
         provenance=steps,
         volumes=np.flatnonzero(rows),
         dropped=processing.drop,
+        around=matrix.around,
+        fingerprints=matrix.fingerprints,
     )
 
 

@@ -193,11 +193,16 @@ def _promised_bytes(image: Any) -> int:
 
 
 def _check_values(image: Any, name: str) -> None:
-    """Refuse colours, complex numbers and affines that are not finite."""
+    """Refuse colours, complex numbers and affines that are not finite or not invertible."""
     if image.get_data_dtype().kind not in "biuf":
         raise DataError(f"{name}: expected real numbers, got {image.get_data_dtype()}. Convert the image.")
     if image.affine is None or not np.isfinite(np.asarray(image.affine)).all():
         raise DataError(f"{name}: its affine is missing or not finite. Repair the header.")
+    if np.linalg.matrix_rank(np.asarray(image.affine, dtype=float)[:3, :3]) < 3:
+        raise DataError(
+            f"{name}: its affine {_rows(image.affine)} is singular: different voxels lie at one place "
+            "(an axis has no length, or two point the same way). Repair the header."
+        )
 
 
 def _check_size(image: Any, path: Path, what: str, expected: int) -> None:

@@ -12,6 +12,7 @@ from ..gamp.moments import floored
 from ..gamp.neighbours import check_neighbours
 from ..gamp.parameters import learnt_names, parameters
 from ..gamp.starts import named_prior, start
+from .class_weights import ClassWeight, check_class_weight, row_weights
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input
 from .l1_logistic import L1LogisticCV
@@ -32,7 +33,8 @@ class GampMethod:
     of the likelihood to learn too; None means its default. With ``uses_connectivity`` the inclusion rate of a
     feature follows its neighbours. ``penalty="cross-validation"`` takes the rate of a Laplace prior from
     ``L1LogisticCV`` instead of expectation maximisation, which shrinks too much where features outnumber rows
-    by far: it sees a Laplace distribution in weights most of which are exactly zero.
+    by far: it sees a Laplace distribution in weights most of which are exactly zero. ``class_weight``
+    multiplies the log-likelihood of a row by the weight of its class: None, "balanced", or {-1: , 1: }.
 
     >>> import numpy as np
     >>> from mvpa_gamp.gamp import Logistic, Robust
@@ -57,6 +59,7 @@ class GampMethod:
     reference: str = ZINIEL_2015
     short_reference: str = "Ziniel et al., 2015"
     penalty: str = "em"
+    class_weight: ClassWeight = None
 
     @property
     def is_batched(self) -> bool:
@@ -71,6 +74,7 @@ class GampMethod:
                 f"penalty must be 'em', or {_BY_SEARCH!r} for a Laplace prior, got {self.penalty!r} for "
                 f"{self.prior!r}. Change one of them."
             )
+        check_class_weight(self.class_weight)
         if self.uses_connectivity:
             check_neighbours(named_prior(self.prior), self.settings.resolved(neighbours=True))
 
@@ -95,20 +99,29 @@ class GampMethod:
     ) -> FoldFits:
         """Fit one classifier per column of ``train``; see ``FoldFits`` for the contract.
 
-        ``weights`` (M,) or (M, B) are how often each training row counts; None: once.
+        ``weights`` (M,) or (M, B) are how often each training row counts; None: once. Class weights
+        multiply them.
         """
         began = time.perf_counter()
         X, Y, train, _ = check_fold_input(X, y, train, runs)
-        graph = self._graph(connectivity)
-        design = Design(X, train, center="train", connectivity=graph, weights=weights)
+        graph, counts = self._graph(connectivity), self._counts(Y, weights)
+        design = Design(X, train, center="train", connectivity=graph, weights=counts)
         prior = start(self.prior, design, Y, self.likelihood, self.settings.mode)
         learn: dict[str, Any] = {"learn_likelihood": self.learn_likelihood}
         if self.penalty == _BY_SEARCH:
             self._refuse_weights(weights)
-            searched = L1LogisticCV(fit_intercept=self.settings.intercept).fit_folds(X, Y, train, runs)
+            search = L1LogisticCV(fit_intercept=self.settings.intercept, class_weight=self.class_weight)
+            searched = search.fit_folds(X, Y, train, runs)
             prior, learn["learn_prior"] = replace(prior, rate=searched.parameters["lambda"]), ()
         tuned = fit_em(design, Y, self.likelihood, prior, self.settings, **learn)
         return self._fold_fits(tuned, time.perf_counter() - began)
+
+    def _counts(self, Y: NDArray, weights: Any) -> Any:
+        """How often each row counts: the weights given, times those of its class."""
+        if self.class_weight is None:
+            return weights
+        of_class = row_weights(Y, self.class_weight)
+        return of_class if weights is None else of_class * np.asarray(weights).reshape(len(Y), -1)
 
     def _refuse_weights(self, weights: Any) -> None:
         if weights is not None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from .class_weights import ClassWeight, check_class_weight, row_weights
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input
 from .l1_path import join, solve, solve_path
@@ -26,7 +27,8 @@ class L1LogisticCV:
     few voxels or none, and at ``bottom`` the training data are separated. The candidate with the least mean
     error over the inner folds wins, ties to the larger penalty. Inner fits are solved to a duality gap of
     ``tuning_tol``, the reported ones to ``tol``, both relative to the objective at w = 0. As in the paper's
-    model there is no intercept; with ``fit_intercept`` there is one, and it is not penalised.
+    model there is no intercept; with ``fit_intercept`` there is one, and it is not penalised. Class weights
+    multiply the losses of the rows, and the errors of the inner folds.
 
     >>> import numpy as np
     >>> from mvpa_gamp.methods import L1LogisticCV
@@ -44,6 +46,7 @@ class L1LogisticCV:
     tuning_tol: float = 1e-4
     max_iter: int = 10_000
     fit_intercept: bool = False
+    class_weight: ClassWeight = None
 
     name: ClassVar[str] = "l1-lr-cv"
     label: ClassVar[str] = "L1-LR (CV)"
@@ -54,6 +57,7 @@ class L1LogisticCV:
     uses_connectivity: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        check_class_weight(self.class_weight)
         if not (0 < self.bottom <= self.top and self.n_lambdas >= 1 and self.tol > 0 and self.tuning_tol > 0):
             raise ValueError(
                 "L1LogisticCV needs 0 < bottom <= top, at least one lambda and positive tolerances, "
@@ -81,11 +85,13 @@ class L1LogisticCV:
         start = perf_counter()
         data = check_fold_input(X, y, train, runs)
         plan = nested_plan(data.Y, data.runs)
-        lambdas = self.lambdas(data.X, plan.labels)
-        path = solve_path(data.X, plan.labels, lambdas, self._settings(self.tuning_tol))
-        choice = choose(plan, np.stack([fits.decision for fits in path]))
+        weights = row_weights(plan.labels.T, self.class_weight).T
+        labels = plan.labels * weights
+        lambdas = self.lambdas(data.X, labels)
+        path = solve_path(data.X, labels, lambdas, self._settings(self.tuning_tol))
+        choice = choose(plan, np.stack([fits.decision for fits in path]), weights)
         lam = lambdas[choice.candidate, plan.outer]
-        fits = self._refine(data.X, plan, path, lam, choice)
+        fits = self._refine(data.X, labels[plan.outer], plan, path, lam, choice)
         coef = fits.coef.toarray().T
         return FoldFits(
             coef=coef,
@@ -101,8 +107,8 @@ class L1LogisticCV:
         )
 
     def lambdas(self, X: Any, labels: NDArray) -> NDArray:
-        """Return the candidate penalties of each fit, (G, U), largest first; labels (U, M) tell the rows."""
-        used = (labels != 0).astype(X.dtype)
+        """The candidate penalties of each fit, (G, U), largest first; labels (U, M) tell rows and weights."""
+        used = np.abs(labels).astype(X.dtype)
         reference = 0.5 * np.max(np.asarray(used @ abs(X)), axis=1).astype(np.float64)
         if not reference.all():
             raise ValueError("X is zero on all training rows of a fold: nothing to learn. Check the data.")
@@ -111,10 +117,12 @@ class L1LogisticCV:
     def _settings(self, tol: float) -> Settings:
         return Settings(tol, self.max_iter, self.fit_intercept)
 
-    def _refine(self, X: Any, plan: NestedPlan, path: list[Fits], lam: NDArray, choice: Choice) -> Fits:
+    def _refine(
+        self, X: Any, labels: NDArray, plan: NestedPlan, path: list[Fits], lam: NDArray, choice: Choice
+    ) -> Fits:
         """Solve each column at its chosen penalty lam (B,) to the final tolerance."""
         tuned = join([path[g].take([fit]) for g, fit in zip(choice.candidate, plan.outer, strict=True)])
-        fits = solve(X, plan.labels[plan.outer], lam, tuned, self._settings(self.tol))
+        fits = solve(X, labels, lam, tuned, self._settings(self.tol))
         before = np.cumsum([step.n_iter for step in path], axis=0)
         return fits._replace(n_iter=fits.n_iter + before[choice.candidate, plan.outer])
 

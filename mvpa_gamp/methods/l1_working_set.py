@@ -50,7 +50,8 @@ def null_fits(labels: NDArray, n_features: int, fit_intercept: bool) -> Fits:
     n_fits = len(labels)
     intercept = np.zeros(n_fits)
     if fit_intercept:
-        intercept = np.log((labels > 0).sum(axis=1) / (labels < 0).sum(axis=1))
+        sides = (np.where(labels * sign > 0, np.abs(labels), 0.0).sum(axis=1) for sign in (1, -1))
+        intercept = np.log(next(sides) / next(sides))
     decision = np.repeat(intercept[:, None], labels.shape[1], axis=1)
     unknown = np.full(n_fits, np.nan)
     coef = sparse.csr_array((n_fits, n_features))
@@ -60,9 +61,10 @@ def null_fits(labels: NDArray, n_features: int, fit_intercept: bool) -> Fits:
 def solve_block(X: Any, labels: NDArray, lam: NDArray, start: Fits, settings: Settings) -> Fits:
     """Minimise the objective of ``l1_duality`` for every fit and its penalty lam (U,), from ``start``.
 
-    X is (M, N), dense or csr; labels (U, M) are -1/+1 on training rows and 0 elsewhere. A fit ends when its
-    gap over all N features is within ``settings.tol`` of its null objective, or when its solver ran out of
-    iterations or of float precision; the returned ``gap`` tells. Fits do not influence one another.
+    X is (M, N), dense or csr; labels (U, M) are -1/+1 on training rows, times their weights, and 0 elsewhere.
+    A fit ends when its gap over all N features is within ``settings.tol`` of its null objective, or when its
+    solver ran out of iterations or of float precision; the returned ``gap`` tells. Fits do not influence one
+    another.
     """
     block = _Block(X, labels, lam, start, settings)
     todo = np.arange(len(labels))

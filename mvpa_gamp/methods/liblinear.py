@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from .class_weights import ClassWeight, check_class_weight, row_weights
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input
 from .nested import NestedPlan, choose, nested_plan
@@ -28,6 +29,7 @@ class _Liblinear(ABC):
     tol: float = 1e-4
     max_iter: int = 1000
     seed: int = 0  # of LIBLINEAR's coordinate order
+    class_weight: ClassWeight = None  # multiplies the losses of the rows, and the errors of the inner folds
 
     name: ClassVar[str]
     label: ClassVar[str]
@@ -39,6 +41,9 @@ class _Liblinear(ABC):
     has_posterior: ClassVar[bool] = False
     is_batched: ClassVar[bool] = False
     uses_connectivity: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_class_weight(self.class_weight)
 
     @property
     def description(self) -> str:
@@ -55,8 +60,10 @@ class _Liblinear(ABC):
         start = perf_counter()
         data = check_fold_input(X, y, train, runs)
         plan = nested_plan(data.Y, data.runs)
-        choice = choose(plan, self._scores(data.X, plan))
-        outer = plan.labels[plan.outer]
+        weights = row_weights(plan.labels.T, self.class_weight).T
+        labels = plan.labels * weights
+        choice = choose(plan, self._scores(data.X, plan, labels), weights)
+        outer = labels[plan.outer]
         chosen = [
             self.candidates(data.X, labels)[g] for g, labels in zip(choice.candidate, outer, strict=True)
         ]
@@ -77,17 +84,17 @@ class _Liblinear(ABC):
             proba=expit(decision),
         )
 
-    def _scores(self, X: Any, plan: NestedPlan) -> NDArray:
+    def _scores(self, X: Any, plan: NestedPlan, labels: NDArray) -> NDArray:
         """Decision values (G, U, M) of every candidate and fit that tuning needs, NaN for the other fits."""
         scores = np.full((self.n_values, *plan.labels.shape), np.nan)
         for fit in {fold.fit for folds in plan.inner for fold in folds}:
-            for g, C in enumerate(self.candidates(X, plan.labels[fit])):
-                scores[g, fit] = self._fit(X, plan.labels[fit], C).decision_function(X)
+            for g, C in enumerate(self.candidates(X, labels[fit])):
+                scores[g, fit] = self._fit(X, labels[fit], C).decision_function(X)
         return scores
 
     @abstractmethod
     def candidates(self, X: Any, labels: NDArray) -> NDArray:
-        """Return the values of C for the training rows, ascending."""
+        """Return the values of C, ascending, for labels (M,): -1/+1 times the weight of the row, or 0."""
 
     def _fit(self, X: Any, labels: NDArray, C: float) -> Any:
         # Imported here: scikit-learn is slow to load and the other methods do not need it.
@@ -101,7 +108,7 @@ class _Liblinear(ABC):
         model.set_params(**_penalty(model, self.l1))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # told by n_iter_, and so by the status
-            return model.fit(X[rows], labels[rows])
+            return model.fit(X[rows], np.sign(labels[rows]), sample_weight=np.abs(labels[rows]))
 
     def _status(self, n_iter: int) -> str:
         if n_iter < self.max_iter:
@@ -134,7 +141,8 @@ class CDN(_Liblinear):
 
     def candidates(self, X: Any, labels: NDArray) -> NDArray:
         """Return 1 / lambda, lambda log-spaced from ``top`` to ``bottom`` times 1/2 max_n sum_m |x_mn|."""
-        largest = 0.5 * float(np.max(abs(X[labels != 0]).sum(axis=0)))
+        rows = labels != 0
+        largest = 0.5 * float(np.max(np.abs(labels[rows]) @ abs(X[rows])))
         return 1.0 / (_positive(largest) * np.geomspace(self.top, self.bottom, self.n_values))
 
 
@@ -164,8 +172,8 @@ class TRON(_Liblinear):
 
     def candidates(self, X: Any, labels: NDArray) -> NDArray:
         """Return C log-spaced from ``bottom`` to ``top`` over the mean squared norm of the training rows."""
-        rows = X[labels != 0]
-        squared = float((rows * rows).sum()) / rows.shape[0]
+        rows, weights = X[labels != 0], np.abs(labels[labels != 0])
+        squared = float(weights @ (rows * rows).sum(axis=1)) / float(weights.sum())
         return np.geomspace(self.bottom, self.top, self.n_values) / _positive(squared)
 
 

@@ -73,21 +73,24 @@ def nested_plan(Y: NDArray, runs: NDArray) -> NestedPlan:
     return NestedPlan(fits.astype(np.float64), outer, tuple(inner))
 
 
-def choose(plan: NestedPlan, scores: NDArray) -> Choice:
+def choose(plan: NestedPlan, scores: NDArray, weights: NDArray | None = None) -> Choice:
     """Pick, per column, the candidate with the least mean error over its inner folds; ties go to the first.
 
     scores is (G, U, M): the decision value of every row under every fit and candidate, candidates sorted
     from the sparsest. Only rows held out by an inner fold are read; the others may be NaN. A value of 0
-    counts as -1.
+    counts as -1. ``weights`` (U, M) say how much a row of a fit counts; None: all alike.
     """
+    weights = np.abs(plan.labels) if weights is None else weights
     index, error = [], []
     for b, folds in enumerate(plan.inner):
-        truth = plan.labels[plan.outer[b]]
-        rates = np.mean([_error_rates(scores[:, f.fit, f.rows], truth[f.rows]) for f in folds], axis=0)
+        truth, counts = plan.labels[plan.outer[b]], weights[plan.outer[b]]
+        rates = np.mean(
+            [_error_rates(scores[:, f.fit, f.rows], truth[f.rows], counts[f.rows]) for f in folds], axis=0
+        )
         index.append(int(np.flatnonzero(rates <= rates.min() + _TIE)[0]))
         error.append(rates[index[-1]])
     return Choice(np.array(index), np.array(error))
 
 
-def _error_rates(scores: NDArray, truth: NDArray) -> NDArray:
-    return np.mean((scores > 0) != (truth > 0), axis=1)
+def _error_rates(scores: NDArray, truth: NDArray, weights: NDArray) -> NDArray:
+    return np.average((scores > 0) != (truth > 0), axis=1, weights=weights)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from .class_weights import ClassWeight, check_class_weight, row_weights
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input
 from .nested import choose, nested_plan
@@ -23,7 +24,8 @@ class OneBitCS:
     thresh_K keeps the K entries of largest magnitude and zeroes the rest (paper, text-classification
     section). K comes from ``n_rates`` log-spaced fractions of N between ``lowest_rate`` and
     ``highest_rate``, by nested leave-one-run-out error, ties to the smaller K. There is no intercept:
-    the rule assumes centred features and balanced classes.
+    the rule assumes centred features and balanced classes. Class weights c make it X'(c y), which for
+    "balanced" is a multiple of the difference of the class means.
 
     >>> import numpy as np
     >>> from mvpa_gamp.methods import OneBitCS
@@ -36,6 +38,7 @@ class OneBitCS:
     n_rates: int = 50
     lowest_rate: float = 0.001
     highest_rate: float = 0.15
+    class_weight: ClassWeight = None
 
     name: ClassVar[str] = "onebit-cs"
     label: ClassVar[str] = "OneBitCS"
@@ -47,6 +50,7 @@ class OneBitCS:
     uses_connectivity: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        check_class_weight(self.class_weight)
         if not (0 < self.lowest_rate <= self.highest_rate <= 1 and self.n_rates >= 1):
             raise ValueError(
                 f"OneBitCS needs 0 < lowest_rate <= highest_rate <= 1 and at least one rate, got {self}. "
@@ -71,10 +75,11 @@ class OneBitCS:
         n_features = data.X.shape[1]
         plan = nested_plan(data.Y, data.runs)
         sizes = self.sizes(n_features)
-        correlations = _correlate(plan.labels, data.X)  # (U, N)
+        weights = row_weights(plan.labels.T, self.class_weight).T
+        correlations = _correlate(plan.labels * weights, data.X)  # (U, N)
         held_out = plan.labels == 0
         scores = [_score_sizes(data.X, *each, sizes) for each in zip(correlations, held_out, strict=True)]
-        choice = choose(plan, np.stack(scores, axis=1))
+        choice = choose(plan, np.stack(scores, axis=1), weights)
         kept = sizes[choice.candidate]
         coef = np.column_stack(
             [threshold(correlations[fit], k) for fit, k in zip(plan.outer, kept, strict=True)]

@@ -22,3 +22,10 @@ FAN_2008 = (
     "Fan RE, Chang KW, Hsieh CJ, Wang XR, Lin CJ (2008). LIBLINEAR: a library for large linear "
     "classification. Journal of Machine Learning Research 9, 1871–1874."
 )
+CORTES_1995 = (
+    "Cortes C, Vapnik V (1995). Support-vector networks. Machine Learning 20, 273–297. doi:10.1007/BF00994018"
+)
+LEDOIT_2004 = (
+    "Ledoit O, Wolf M (2004). A well-conditioned estimator for large-dimensional covariance matrices. "
+    "Journal of Multivariate Analysis 88(2), 365–411. doi:10.1016/S0047-259X(03)00096-4"
+)

@@ -1,5 +1,6 @@
-"""What a reader of the table must know before trusting it: empty selections, unbalanced categories."""
+"""What a reader of the table must know before trusting it: leaks, empty selections, unbalanced categories."""
 
+from mvpa_gamp.report.groups import member_cautions
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE
 
@@ -8,7 +9,24 @@ _BALANCED = 0.8  # rarer over more frequent category; below, the majority alone 
 
 def cautions(results: Results) -> list[str]:
     """Sentences about comparisons and methods, in the order of the table."""
-    return [*_dependent(results), *_unbalanced(results), *_hardly_selecting(results), *_failed(results)]
+    crossed = [
+        each["caution"] for each in results.study.get("cross", {}).get("crosses", ()) if each["caution"]
+    ]
+    return [
+        *leaks(results),
+        *_dependent(results),
+        *_confounded(results),
+        *_unbalanced(results),
+        *member_cautions(results),
+        *crossed,
+        *_hardly_selecting(results),
+        *_failed(results),
+    ]
+
+
+def leaks(results: Results) -> list[str]:
+    """What the check before the first fit found; folders of earlier versions have none."""
+    return [each["sentence"] for each in results.study.get("leakage", {}).get("findings", ())]
 
 
 def _dependent(results: Results) -> list[str]:
@@ -19,6 +37,11 @@ def _dependent(results: Results) -> list[str]:
         "No groups were given. If images are volumes of a scan, neighbours of test images were trained on "
         "and scores are too good."
     ]
+
+
+def _confounded(results: Results) -> list[str]:
+    """Covariates that decode a comparison by themselves."""
+    return list(results.study.get("fold_confounds", {}).get("cautions", ()))
 
 
 def _failed(results: Results) -> list[str]:
@@ -34,10 +57,10 @@ def _unbalanced(results: Results) -> list[str]:
     for task in results.tasks:
         counts = [int(task.get(f"{side}_volumes", 0)) for side in ("positive", "negative")]
         if min(counts) < _BALANCED * max(counts):
-            chance = 100 * min(counts) / sum(counts)
+            chance = 100 * max(counts) / sum(counts)
             out.append(
                 f"{task['label']} is unbalanced, {counts[0]} against {counts[1]} volumes: always saying the "
-                f"more frequent category has an error rate of {chance:.0f} %. Compare errors with that; "
+                f"more frequent category is correct in {chance:.0f} %. Compare accuracies with that; "
                 "methods without an intercept cannot use the imbalance."
             )
     return out

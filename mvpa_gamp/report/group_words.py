@@ -2,12 +2,17 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from mvpa_gamp.decoding.group_tests import DRAWS, EXACT
 from mvpa_gamp.results.files import number
 
 ACCURACY = {
     "participants": "Participants",
     "accuracy": "Accuracy",
+    "balanced": "balanced accuracy, 95 % interval",
+    "flip": "p (sign flips)",
+    "student": "t-test",
     "lowest": "lowest",
     "highest": "highest",
     "chance": "by chance",
@@ -18,13 +23,21 @@ PREVALENCE = {
     "interval": "95 % interval",
     "majority": "P(more than half)",
 }
-BOUND = {"bound": "smaller prevalences rejected"}  # where every participant has a permutation test
+BOUND = {
+    "bound": "smaller prevalences rejected",
+    "minimum": "p of no participant above chance",
+}  # where every participant has a permutation test
 ACCURACY_CAPTION = (
     "Accuracy: mean over participants of the mean over held-out runs ± its standard error across "
     "participants."
 )
+TESTS_CAPTION = (
+    "Balanced accuracy (the mean of both categories' shares recognised, chance 50 %) was tested across "
+    "participants, one-sided: p by flipping signs of participants, and by a t-test; in brackets after Holm's "
+    "correction over the comparisons of a method."
+)
 CHANCE_CAPTION = "By chance: always saying the more frequent category."
-_SPOKEN = ("participants", "accuracy", "significant", "prevalence", "interval")  # in the terminal
+_SPOKEN = ("participants", "accuracy", "flip", "significant", "prevalence", "interval")  # in the terminal
 _UNKNOWN = "–"
 
 
@@ -38,6 +51,10 @@ def words(row: Mapping[str, str]) -> dict[str, str]:
     }
     return percents | {
         "participants": row["participants"],
+        "balanced": _interval(row),
+        "flip": _p_values(row, "signflip_p_value", "signflip_p_holm"),
+        "student": _student(row),
+        "minimum": _p_values(row, "minimum_p_value", "minimum_p_holm"),
         "accuracy": percents["accuracy"] + ("" if math.isnan(spread) else f" ± {spread:.1f}"),
         "significant": f"{row['significant']} of {row['tested']}",
         "prevalence": _share(row["prevalence"]),
@@ -45,6 +62,67 @@ def words(row: Mapping[str, str]) -> dict[str, str]:
         "majority": _share(row["majority_probability"]),
         "bound": _share(row["minimum_bound"]),
     }
+
+
+def _interval(row: Mapping[str, str]) -> str:
+    """Balanced accuracy and its 95 % interval."""
+    mean, low, high = (number(row.get(f"balanced{end}_percent", "n/a")) for end in ("", "_low", "_high"))
+    if math.isnan(mean):
+        return _UNKNOWN
+    return f"{mean:.1f} %" + ("" if math.isnan(low) else f" ({low:.1f} to {high:.1f})")
+
+
+def _p_values(row: Mapping[str, str], single: str, corrected: str) -> str:
+    """A p-value, and in brackets after the correction where there is more than one comparison."""
+    p, holm = number(row.get(single, "n/a")), number(row.get(corrected, "n/a"))
+    if math.isnan(p):
+        return _UNKNOWN
+    many = number(row.get("comparisons_tested", "1")) > 1
+    return f"{p:.3g}" + (f" ({holm:.3g})" if many else "")
+
+
+def _student(row: Mapping[str, str]) -> str:
+    """T value, degrees of freedom and p."""
+    t = number(row.get("t_value", "n/a"))
+    if math.isnan(t):
+        return _UNKNOWN
+    said = _p_values(row, "t_p_value", "t_p_holm")
+    return f"t({int(row['participants']) - 1}) = {t:.2f}, p = {said}"
+
+
+def difference_words(row: Mapping[str, str]) -> dict[str, str]:
+    """What is said about a line of group_differences.tsv, by column."""
+    mean, low, high = (number(row[name]) for name in ("difference_percent", "low_percent", "high_percent"))
+    p, holm = number(row["signflip_p_value"]), number(row["signflip_p_holm"])
+    return {
+        "difference": f"{mean:+.1f} ({low:+.1f} to {high:+.1f})",
+        "p": f"{p:.3g} ({holm:.3g}, {row['tests_in_family']} tests)",
+        "student": f"t({int(row['participants']) - 1}) = {number(row['t_value']):.2f}, "
+        f"p = {number(row['t_p_value']):.3g}",
+    }
+
+
+def methods_text(study: Mapping[str, Any], rows: Sequence[Mapping[str, str]]) -> str:
+    """A paragraph for a paper about the group's statistics, from what was done."""
+    n, alpha = len(study["subjects"]), study["alpha"]
+    exact = "all sign patterns" if n <= EXACT else f"{DRAWS:,} random sign patterns"
+    many = max((int(number(row.get("comparisons_tested", "1"))) for row in rows), default=1)
+    holm = f", corrected over {many} comparisons by Holm's method" if many > 1 else ""
+    maps = {each["of"] for each in study["maps"] if "of" in each}
+    said = (
+        f"Each participant's classifiers were tested ({study['test']}) at a level of {alpha:g}, and "
+        "the prevalence of above-chance decoding in the population was estimated from the number of "
+        "significant participants (Ince et al., 2021). "
+        f"Across the {n} participants balanced accuracy was compared with 50 % by a one-sided sign-flip test "
+        f"({exact}) and a one-sided t-test{holm}; intervals are 95 % intervals from the t distribution."
+    )
+    if "SignFlip" in maps:
+        said += (
+            " Activation patterns (Haufe et al., 2014) of all participants, each divided by its root mean "
+            "square, were tested voxel by voxel with family-wise p-values from the largest |t| over voxels "
+            "under sign flips (Nichols & Holmes, 2002), separately for each comparison and method."
+        )
+    return said
 
 
 def significance_caption(alpha: float, test: str) -> str:

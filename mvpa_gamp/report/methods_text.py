@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.methods.references import ZINIEL_2015
+from mvpa_gamp.report.design_words import HASTIE, design_paragraphs
+from mvpa_gamp.report.regions import WESTFALL_YOUNG, regions_text
+from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.reader import Results
 
 _HAXBY = (
@@ -15,9 +18,13 @@ _PHIPSON = (
     "Phipson B, Smyth GK (2010). Permutation p-values should never be zero. Statistical Applications in "
     "Genetics and Molecular Biology 9, 39. doi:10.2202/1544-6115.1585"
 )
-_NEWTON = (
-    "Newton MA, Noueiry A, Sarkar D, Ahlquist P (2004). Detecting differential gene expression with a "
-    "semiparametric hierarchical mixture method. Biostatistics 5, 155–176. doi:10.1093/biostatistics/5.2.155"
+_SNOEK = (
+    "Snoek L, Miletić S, Scholte HS (2019). How to control for confounds in decoding analyses of "
+    "neuroimaging data. NeuroImage 184, 741–760. doi:10.1016/j.neuroimage.2018.09.074"
+)
+_TUSHER = (
+    "Tusher VG, Tibshirani R, Chu G (2001). Significance analysis of microarrays applied to the ionizing "
+    "radiation response. PNAS 98, 5116–5121. doi:10.1073/pnas.091062498"
 )
 _HAUFE = (
     "Haufe S, Meinecke F, Görgen K, Dähne S, Haynes JD, Blankertz B, Bießmann F (2014). On the "
@@ -37,6 +44,13 @@ _WHITENED = (
     "voxels, estimated from the spread within blocks of that fold's training runs alone (all conditions; "
     "Ledoit-Wolf shrinkage); weights were mapped back to voxels."
 )
+_PACKAGES = {
+    "python": "Python",
+    "numpy": "NumPy",
+    "scipy": "SciPy",
+    "scikit-learn": "scikit-learn",
+    "nilearn": "nilearn",
+}
 SELECTED = (
     "Selected are the voxels with a non-zero weight or, for sum-product GAMP, with a posterior inclusion "
     "probability above one half; sum-product GAMP predicts from the posterior means of all voxels, "
@@ -53,19 +67,33 @@ def methods_paragraphs(results: Results) -> list[str]:
         _validation(results),
         " ".join(_method(method) for method in results.methods) + _intercepts(results.methods),
         _measures(),
+        *design_paragraphs(results),
         *_inference(results.inference, results.exchanged),
-        f"Analyses used mvpa_gamp {study['version']}"
-        + ("." if study["seed"] is None else f" (random seed {study['seed']})."),
+        *regions_text(results),
+        _software(results),
     ]
+
+
+def _software(results: Results) -> str:
+    """The versions that matter, and the seed."""
+    path = results.folder.environment
+    known = read_json(path) if path.is_file() else {}
+    others = ", ".join(f"{words} {known[name]}" for name, words in _PACKAGES.items() if name in known)
+    seed = "" if results.study["seed"] is None else f" Random seed: {results.study['seed']}."
+    return f"Analyses used mvpa_gamp {results.study['version']}{f' with {others}' if others else ''}.{seed}"
 
 
 def references(results: Results) -> list[str]:
     """The works that the paragraphs lean on."""
     data = [_HAXBY] if study_is_haxby(results.study) or results.phantom else []
     tests = [_PHIPSON] if results.inference.get("permutations") else []
-    rates = [_NEWTON] if results.inference.get("fdr") else []
+    maxima = [WESTFALL_YOUNG] if results.study.get("regions", {}).get("permutations") else []
+    rates = [_TUSHER] if results.inference.get("fdr") else []
     described = [method["reference"] for method in results.methods]
-    works = [ZINIEL_2015, *data, *described, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates]
+    coupled = [HASTIE] if len(results.classes.get("names", ())) > 2 else []
+    folds = [_SNOEK] if results.study["processing"].get("fold_confounds") else []
+    works = [ZINIEL_2015, *data, *described, *folds, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates, *maxima]
+    works += coupled
     return list(dict.fromkeys(works))
 
 
@@ -78,9 +106,12 @@ def _data(study: Mapping[str, Any]) -> str:
     """What was decoded."""
     data = study["data"]
     runs = "" if data["n_runs"] is None else f" in {data['n_runs']} runs"
+    space = data.get("bids_space") or data.get("space", "unknown")
+    where = "" if space in ("unknown", "unnamed") else f" (space: {space})"
     text = (
         f"{_sentence(data['description'])} {data['n_voxels']:,} voxels of {data['n_samples']:,} "
-        f"{data.get('unit', 'volumes')}{runs} entered the analysis; volumes without a category (rest) were "
+        f"{data.get('unit', 'volumes')}{runs} entered the analysis{where}; volumes without a category "
+        "(rest) were "
         "left out."
     )
     if study["phantom"]:
@@ -91,7 +122,8 @@ def _data(study: Mapping[str, Any]) -> str:
 def _processing(steps: Mapping[str, Any], unit: str) -> str:
     """What was done to the time series; given maps have none."""
     if unit == "maps":
-        return f"Maps were {'' if steps.get('standardize') else 'not '}z-scored within each run."
+        told = f"Maps were {'' if steps.get('standardize') else 'not '}z-scored within each run."
+        return told + _in_folds(steps)
     said = []
     where = "within each run" if steps.get("by_run", True) else "over all images"
     if steps.get("smoothing_fwhm"):
@@ -109,8 +141,19 @@ def _processing(steps: Mapping[str, Any], unit: str) -> str:
     elif "lag_trs" in steps or not said:
         said.append("labels were not shifted for the haemodynamic delay")
     text = "; ".join(said)
-    whitened = f" {_WHITENED}" if steps.get("whiten") else ""
-    return _sentence(text[0].upper() + text[1:]) + whitened
+    return _sentence(text[0].upper() + text[1:]) + _in_folds(steps)
+
+
+def _in_folds(steps: Mapping[str, Any]) -> str:
+    """What was fitted on the training runs of each fold before the classifier."""
+    out = ""
+    if steps.get("fold_confounds"):
+        out = (
+            f" Covariates{_named(steps['fold_confounds'])} were regressed out of every voxel with "
+            "coefficients estimated, with an intercept, on the training data of each fold alone (Snoek et "
+            "al., 2019)."
+        )
+    return out + (f" {_WHITENED}" if steps.get("whiten") else "")
 
 
 def _named(columns: Sequence[str]) -> str:
@@ -134,10 +177,26 @@ def _validation(results: Results) -> str:
     return (
         f"Classifiers were trained for {len(results.tasks)} pairwise "
         f"comparison{'s' * (len(results.tasks) > 1)} ({names}) and judged by {how}; parameters were "
-        f"tuned on the training {word}s alone. The error rate is the mean over held-out {word}s, with the "
+        f"tuned on the training {word}s alone. Accuracy is the mean over held-out {word}s, with the "
         f"standard error across {word}s; since folds share training data, {word}s are not independent and "
-        f"the standard error is approximate.{coupled}"
+        f"the standard error is approximate.{coupled}{_weighted(results)}"
     )
+
+
+def _weighted(results: Results) -> str:
+    """How unequal categories were treated, in fitting and in judging."""
+    said = ""
+    if results.study["processing"].get("class_weight"):
+        said += (
+            " In training, samples were weighted so that both categories had the same total weight in every "
+            "fold (weights inversely proportional to the number of training samples)."
+        )
+    if results.leading_measure.name == "balanced accuracy":
+        said += (
+            " As categories were not equally frequent, we report balanced accuracy, the mean of the shares "
+            "of either category that were recognised (chance: 50 %)."
+        )
+    return said
 
 
 def _method(method: Mapping[str, Any]) -> str:
@@ -185,9 +244,11 @@ def _inference(asked: Mapping[str, Any], exchanged: str) -> list[str]:
         )
     if asked.get("fdr"):
         said.append(
-            f"Voxels were selected at an expected false-discovery rate of {asked['fdr']:g} from posterior "
-            "inclusion probabilities (Newton et al., 2004); the rate was checked with effects planted in the "
-            "volumes."
+            f"Voxels were selected at a false-discovery rate of {asked['fdr']:g}: ranked by posterior "
+            "inclusion probability times squared correlation with the labels, the largest set was taken for "
+            "which permuted labels gave few enough voxels of that strength (Tusher et al., 2001), "
+            "provided that permuted labels gave as good a set no more often than that rate; it was checked "
+            "with effects planted in the volumes."
         )
     if asked.get("learning_curve"):
         said.append(

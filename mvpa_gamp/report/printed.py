@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mvpa_gamp.results.tables import AVERAGE, OF_SELECTIONS, Row, selects
+from mvpa_gamp.results.leading import ERROR, LeadingMeasure
+from mvpa_gamp.results.tables import AVERAGE, OF_SELECTIONS, Row, selects, with_accuracy
 
 _LONGEST_NAME = 48  # characters of a comparison in print
 
@@ -33,12 +34,20 @@ def seconds_text(value: float) -> str:
 
 
 MEASURES = (
-    Measure("Error rate (%)", "error_percent", lambda v: f"{v:.1f}", min),
+    Measure("Accuracy (%)", "accuracy_percent", lambda v: f"{v:.1f}", max),
     Measure("Selected voxels", "voxels", lambda v: f"{v:.0f}" if v >= 10 else f"{v:.1f}", min),
     Measure("Sparsity (%)", "sparsity_percent", significant, min),
     Measure("Consistency (%)", "consistency_percent", lambda v: f"{v:.0f}", max),
     Measure("Runtime (s)", "seconds", seconds_text, min),
 )
+
+
+def measures_led_by(lead: LeadingMeasure) -> tuple[Measure, ...]:
+    """The measures of a table, the leading one first; what the error rate says is shown as accuracy."""
+    if lead == ERROR:
+        return MEASURES
+    best = max if lead.higher_is_better else min
+    return (Measure(lead.title, lead.column, lambda v: f"{v:.1f}", best), *MEASURES[1:])
 
 
 def show(measure: Measure, value: Any) -> str:
@@ -48,14 +57,16 @@ def show(measure: Measure, value: Any) -> str:
 
 def measured(measure: Measure, row: Row) -> float | None:
     """The number of a row that may be shown: no consistency where the method does not select."""
+    row = with_accuracy(row)
     if measure.column in OF_SELECTIONS and not selects(row):
         return None
     return row.get(measure.column)
 
 
 def pair_lines(
-    rows: Sequence[Row], labels: Mapping[str, str], header: bool, names: Sequence[str] = ()
-) -> str:
+    rows: Sequence[Row], labels: Mapping[str, str], header: bool, names: Sequence[str] = (),
+    lead: LeadingMeasure = ERROR,
+) -> str:  # fmt: skip
     """The lines printed when a comparison is done: one per method, 80 characters wide for short names.
 
     ``names`` are all comparisons that will be printed: the first column has room for the longest.
@@ -63,26 +74,30 @@ def pair_lines(
     lines = []
     first = _room((*names, *(row["comparison"] for row in rows)), at_least=19)
     if header:
-        measures = f"{'Error %':>12}{'Voxels (%)':>15}{'Consist. %':>11}{'Time s':>8}"
+        first_title = "Accuracy %" if lead == ERROR else lead.short
+        measures = f"{first_title:>13}{'Voxels (%)':>14}{'Shared %':>11}{'Time s':>8}"
         lines.append(f"{'Comparison':<{first + 1}}{'Method':<18}{measures}")
     for i, row in enumerate(rows):
         name = row["comparison"] if i == 0 else ""
         method = _clip(labels[row["method"]], 17)
-        lines.append(f"{_clip(name, first):<{first + 1}}{method:<18}" + _measures_text(row))
+        lines.append(f"{_clip(name, first):<{first + 1}}{method:<18}" + _measures_text(row, lead))
     return "\n".join(lines)
 
 
-def _measures_text(row: Row) -> str:
+def _measures_text(row: Row, lead: LeadingMeasure) -> str:
     """The four measures of one row, or the sentence that says why there are none."""
     if row["status"] != "ok":
         return f"  {row['status']}"
-    error, voxels, sparsity, consistency, seconds = (show(m, measured(m, row)) for m in MEASURES)
-    spread = row["error_se_percent"]
-    error += f" ± {spread:.1f}" if not math.isnan(spread) else ""
-    return f"{error:>12}{f'{voxels} ({sparsity})':>15}{consistency:>11}{seconds:>8}"
+    row = with_accuracy(row)
+    first, voxels, sparsity, consistency, seconds = (show(m, measured(m, row)) for m in measures_led_by(lead))
+    spread = row["accuracy_se_percent" if lead == ERROR else lead.spread]
+    first += f" ± {spread:.1f}" if not math.isnan(spread) else ""
+    return f"{first:>13}{f'{voxels} ({sparsity})':>14}{consistency:>11}{seconds:>8}"
 
 
-def paper_table(rows: Sequence[Row], labels: Mapping[str, str], width: int) -> str:
+def paper_table(
+    rows: Sequence[Row], labels: Mapping[str, str], width: int, lead: LeadingMeasure = ERROR
+) -> str:
     """The paper's table: a row per comparison and the average, methods side by side in each measure.
 
     As many measures stand beside each other as fit into ``width`` characters; the rest follow below.
@@ -93,11 +108,12 @@ def paper_table(rows: Sequence[Row], labels: Mapping[str, str], width: int) -> s
         comparisons.remove(AVERAGE)  # of one comparison
     by_key = {(row["comparison"], row["method"]): row for row in rows}
     first = _room(comparisons, at_least=len("Comparison")) + 1
-    title = max(len(measure.title) for measure in MEASURES) + 1
+    measures = measures_led_by(lead)
+    title = max(len(measure.title) for measure in measures) + 1
     column = max(-(-title // len(methods)), *(len(labels[method]) + 2 for method in methods))
     group = column * len(methods) + 2
     per_band = max(1, (width - first) // group)
-    bands = [MEASURES[i : i + per_band] for i in range(0, len(MEASURES), per_band)]
+    bands = [measures[i : i + per_band] for i in range(0, len(measures), per_band)]
     texts = [_band(band, comparisons, methods, by_key, labels, first, column) for band in bands]
     return "\n\n".join(texts)
 

@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.brainmaps import write_map
+from mvpa_gamp.imaging.atlas import Regions
+from mvpa_gamp.imaging.brainmaps import Display, write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.results.clusters import cluster_rows
 from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.measures import measures_of, overlap_rows
 from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.pattern_clusters import pattern_cluster_rows
 
 _MEANING = {
     "weight": "Weight of each voxel in the linear classifier; positive speaks for the first category. "
@@ -35,12 +37,19 @@ _WHITENED = {
     "pattern": "Noise was whitened for fitting; the pattern is that of the measured volumes.",
 }
 _UNITS = {"weight": "arbitrary", "weightsd": "arbitrary", "pattern": "arbitrary", "pip": "1", "selfreq": "1"}
+_SHARES = ("pip", "selfreq")
+_SELECTED = (
+    "Selected: inclusion probability above one half where the method has one, else a weight that is not zero."
+)
 _FIELDS = {"weight": "coef", "weightsd": "coef_std", "pip": "inclusion", "pattern": "pattern"}
 _PREDICTIONS = {
     "sample": "Row among the labelled volumes of the study (rest left out), from 0.",
     "volume": "Place of the volume in the BOLD series (files in the given order), from 0. With a label lag "
     "it is the volume whose values were used, not the one that carries the label in the label file. Of a "
     "mean over an event it is the first volume.",
+    "onset": "Onset of the event in seconds, as in its events.tsv.",
+    "duration": "Duration of the event in seconds, as in its events.tsv.",
+    "event_line": "Line of the event in the events.tsv of its run, the header being line 1.",
     "run": "Run of the volume, as in the label file.",
     "fold": "Fold that held the volume out, from 1.",
     "true": "Category shown.",
@@ -66,6 +75,8 @@ class Subject:
     truth: Mapping[str, NDArray] = field(default_factory=dict)  # contrast to planted voxels (N,) of a phantom
     fold_maps: bool = False  # whether maps of every fold are written
     whitened: bool = False  # whether noise was whitened before fitting
+    events: Mapping[str, NDArray] = field(default_factory=dict)  # (M,) facts on the event behind each sample
+    regions: Regions | None = None  # of an atlas, at the voxels of the mask
 
     @property
     def mask(self) -> NDArray:
@@ -90,6 +101,7 @@ class CellRecord:
     consistency: dict[str, Any] | None = None
     confusion: tuple[dict[str, Any], ...] = ()
     clusters: tuple[dict[str, Any], ...] = ()
+    pattern_clusters: tuple[dict[str, Any], ...] = ()  # where no voxel was selected
     stats: tuple[str, ...] = ()
 
 
@@ -122,7 +134,30 @@ class Cell:
         if self.subject.whitened:
             about["NoiseWhitening"] = _WHITENED[stat]
         path = self.folder.statmap(self.subject.name, self.task.name, desc, stat)
-        write_map(path, values, self.subject.mask_img, self.subject.sidecar(about))
+        display = self.display(stat, share=stat in _SHARES)
+        write_map(path, values, self.subject.mask_img, self.subject.sidecar(about), display)
+
+    def display(self, what: str, share: bool = False, intent: str = "estimate") -> Display:
+        """What the header of a map says: the phantom's word, the map, the method and the comparison."""
+        phantom = "" if self.subject.banner is None else "PHANTOM "
+        words = f"{phantom}{what} {self.method.name} {self.task.label} mvpa_gamp"
+        return Display(words, intent, share)
+
+    def write_selection(self, support: NDArray, weight: NDArray) -> None:
+        """The voxels that the refit selected as a mask, and the weights at these voxels, zero elsewhere."""
+        folder, subject = self.folder, self.subject
+        path = folder.selected_mask(subject.name, self.task.name, self.method.name)
+        about = {
+            "Description": f"Voxels selected by the refit on all samples. {_SELECTED}",
+            "Type": "ROI",
+            "Contrast": f"{self.task.positive} versus {self.task.negative}",
+            "Method": self.method.name,
+        }
+        sidecar = subject.sidecar(about)
+        write_map(path, support.astype(np.uint8), subject.mask_img, sidecar, self.display("selected"))
+        kept = np.where(support, weight, 0.0)
+        which = f"refit on all samples, zero outside of the selected voxels. {_SELECTED}"
+        self.write_map(f"{entity(self.method.name)}Selected", "weight", kept, which)
 
     def table(self, name: str) -> Any:
         """The path of one of its tables."""
@@ -143,6 +178,7 @@ def write_cell(cell: Cell, fits: FoldFits) -> CellRecord:
         consistency={**keys, **measures},
         confusion=tuple({**short, **row} for row in _confusion_rows(cell, fits)),
         clusters=tuple({**short, **row} for row in _clusters(cell, fits)),
+        pattern_clusters=tuple({**short, **row} for row in _pattern_clusters(cell, fits)),
         stats=stats,
     )
 
@@ -162,13 +198,16 @@ def _write_maps(cell: Cell, fits: FoldFits) -> tuple[str, ...]:
         cell.write_map(desc, stat, values[:, -1], "refit on all samples")
         mean = np.asarray(values[:, :n_folds].mean(axis=1, dtype=np.float64))
         cell.write_map(f"{desc}FoldMean", stat, mean, f"mean over {n_folds} folds")
-    cell.write_map(desc, "selfreq", fits.frequency, f"over {n_folds} folds")
+    cell.write_selection(fits.refit.support[:, 0], fits.refit.coef[:, 0])
+    selects = not fits.folds.support.all()  # of a method that weighs every voxel nothing is selected
+    if selects:
+        cell.write_map(desc, "selfreq", fits.frequency, f"over {n_folds} folds")
     held_out = fits.held_out if cell.subject.fold_maps and fits.held_out is not None else ()
     for k, run in enumerate(held_out):
         for stat in known.keys() - {"pattern"}:
             which = f"fold {k + 1}, run {run} held out"
             cell.write_map(f"{desc}Fold{k + 1:02d}", stat, known[stat][:, k], which)
-    return (*known, "selfreq")
+    return (*known, "selfreq") if selects else tuple(known)
 
 
 def _write_tables(cell: Cell, fits: FoldFits) -> None:
@@ -176,8 +215,9 @@ def _write_tables(cell: Cell, fits: FoldFits) -> None:
     rows = _fold_rows(cell, fits)
     write_tsv(cell.table("folds"), list(rows[0]), rows)
     path = cell.table("predictions")
-    write_tsv(path, tuple(_PREDICTIONS), _prediction_rows(cell, fits))
-    write_json(path.with_suffix(".json"), cell.subject.marked(_COLUMNS))
+    rows = _prediction_rows(cell, fits)
+    write_tsv(path, tuple(rows[0]), rows)
+    write_json(path.with_suffix(".json"), cell.subject.marked({name: _COLUMNS[name] for name in rows[0]}))
     if fits.n_folds > 1 and fits.held_out is not None:
         write_tsv(cell.table("jaccard"), *overlap_rows(fits.folds.support, fits.held_out))
 
@@ -215,6 +255,7 @@ def _prediction_rows(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
         {
             "sample": task.rows[m],
             "volume": None if subject.volumes is None else subject.volumes[task.rows[m]],
+            **{name: values[task.rows[m]] for name, values in subject.events.items()},
             "run": None if subject.runs is None else subject.runs[task.rows[m]],
             "fold": fold + 1,
             "true": names[bool(task.y[m] > 0)],
@@ -241,7 +282,22 @@ def _confusion_rows(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
 
 
 def _clusters(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
-    """Clusters that the refit's selected voxels form."""
+    """Clusters that the refit's selected voxels form; none where every voxel has a weight."""
     refit, subject = fits.refit, cell.subject
+    if refit.support.all():
+        return []
     affine = np.asarray(subject.mask_img.affine)
-    return cluster_rows(refit.support[:, 0], refit.coef[:, 0], fits.frequency, subject.mask, affine)
+    rows = cluster_rows(refit.support[:, 0], refit.coef[:, 0], fits.frequency, subject.mask, affine)
+    if subject.regions is None:
+        return rows
+    peaks = [[row[f"peak_{axis}_mm"] for axis in "xyz"] for row in rows]
+    return [{**row, "region": subject.regions.region_at(at)} for row, at in zip(rows, peaks, strict=True)]
+
+
+def _pattern_clusters(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
+    """Where the refit's pattern is strongest, if it selected no voxel."""
+    if fits.pattern is None or fits.refit.support.any():
+        return []
+    names, subject = (cell.task.positive, cell.task.negative), cell.subject
+    affine = np.asarray(subject.mask_img.affine)
+    return pattern_cluster_rows(np.asarray(fits.pattern[:, -1], float), names, subject.mask, affine)

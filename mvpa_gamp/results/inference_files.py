@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.discoveries import fdr_refusal, select_at_fdr
+from mvpa_gamp.decoding.balanced import is_unequal
+from mvpa_gamp.decoding.calibration import FdrSelection, fdr_refusal
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve
 from mvpa_gamp.decoding.permutation import PermutationTest, holm
 from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
-from mvpa_gamp.imaging.brainmaps import write_map
+from mvpa_gamp.imaging.brainmaps import coordinates, write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.results.cell_files import Cell
@@ -20,13 +20,17 @@ from mvpa_gamp.results.names import ResultsFolder
 
 _COLUMNS = (
     "contrast", "comparison", "method",
-    "permutations", "accuracy_percent", "null_mean_percent", "p_value", "p_value_holm",
-    "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels", "fdr_holds", "fdr_verdict",
-    "curve", "caution", "status",
+    "permutations", "measure", "accuracy_percent", "null_mean_percent", "p_value", "p_value_holm",
+    "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels",
+    "fdr_estimate_percent", "fdr_p_value", "fdr_selection", "fdr_holds", "fdr_verdict", "curve",
+    "caution", "status",
 )  # fmt: skip
+_VOXELS = ("x_mm", "y_mm", "z_mm", "i", "j", "k", "strength", "inclusion", "weight")
 _CURVE = (
     "n_train_runs", "accuracy", "standard_error", "splits", "predicted", "predicted_low", "predicted_high",
 )  # fmt: skip
+
+_BALANCED = "{} has unequal categories: the accuracy tested is the balanced one."
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,8 @@ class CellInference:
     """What was asked for about one cell; None what was not, or what ``trouble`` kept from being there."""
 
     permutation: PermutationTest | None = None
-    planted: PlantedCheck | None = None
+    selection: FdrSelection | None = None
+    planted: PlantedCheck | None = None  # None too where no labelling allows to select anything
     curve: LearningCurve | None = None
     farther: tuple[Extrapolation, ...] = ()
     trouble: str = ""
@@ -78,9 +83,9 @@ def _write_cell(
     if each.permutation is not None:
         row |= _write_null(cell, fits, each.permutation)
         written += ["permutations", *(["logpfwe"] if each.permutation.max_inclusion is not None else [])]
-    if each.planted is not None:
-        row |= _write_selection(cell, fits, each.planted)
-        written.append("planted")
+    if each.selection is not None:
+        row |= write_selection(cell, fits, each.selection, each.planted)
+        written += ["selection", *(["planted"] if each.planted is not None else [])]
     elif refusal := fdr_refusal(cell.method) if asked.get("fdr") else "":
         row["fdr_verdict"] = refusal
     if each.curve is not None:
@@ -105,15 +110,18 @@ def _write_null(cell: Cell, fits: FoldFits, test: PermutationTest) -> dict[str, 
     write_tsv(cell.table("permutations"), *null_rows(test))
     if test.max_inclusion is not None:
         _write_family_wise(cell, fits, test)
+    unequal = is_unequal(cell.task.y)
+    cautions = (_BALANCED.format(cell.task.label) if unequal else "", test.caution)
     return {
         "permutations": test.null.size,
+        "measure": "balanced accuracy" if unequal else "accuracy",
         "accuracy_percent": 100 * test.score,
         "null_mean_percent": 100 * float(test.null.mean()),
         "p_value": test.pvalue,
         "exchanged": test.exchange,
         "labellings": test.n_distinct,
         "fits_not_converged": test.n_failed,
-        "caution": test.caution or None,
+        "caution": " ".join(filter(None, cautions)) or None,
     }
 
 
@@ -125,27 +133,50 @@ def _write_family_wise(cell: Cell, fits: FoldFits, test: PermutationTest) -> Non
         f"voxels by the largest one in each of {test.null.size} permutations. 1.301 is p = 0.05."
     )
     path = cell.folder.statmap(cell.subject.name, cell.task.name, entity(cell.method.name), "logpfwe")
-    write_map(path, -np.log10(p), cell.subject.mask_img, _sidecar(cell, about))
+    display = cell.display("-log10 family-wise p", intent="log10 p value")
+    write_map(path, -np.log10(p), cell.subject.mask_img, _sidecar(cell, about), display)
 
 
-def _write_selection(cell: Cell, fits: FoldFits, check: PlantedCheck) -> dict[str, Any]:
-    """The voxels selected at the rate, and the check of that rate in the user's own X."""
-    assert fits.inclusion is not None
-    selected: NDArray = select_at_fdr(fits.inclusion[:, -1], check.fdr)
+def write_selection(
+    cell: Cell, fits: FoldFits, chosen: FdrSelection, check: PlantedCheck | None
+) -> dict[str, Any]:
+    """Mask and table of the voxels selected at the rate, and the check of that rate; returns its columns."""
+    verdict = chosen.verdict if check is None else check.verdict
     about = (
-        f"Voxels selected at an expected false-discovery rate of {check.fdr:g} from the inclusion "
-        f"probabilities of the refit on all runs. {check.verdict}"
+        f"Voxels selected at a false-discovery rate of {chosen.fdr:g}, calibrated by {chosen.n} permutations "
+        "of the labels, from inclusion probability times squared correlation with the labels within runs. "
+        f"{chosen.verdict}{'' if check is None else ' ' + verdict}"
     )
     path = cell.folder.fdr_mask(cell.subject.name, cell.task.name, cell.method.name)
-    write_map(path, selected, cell.subject.mask_img, {**_sidecar(cell, about), "Type": "ROI"})
-    rows = [{"nominal_rate": check.fdr, **effect._asdict()} for effect in check.effects]
-    write_tsv(cell.table("planted"), ("nominal_rate", *PlantedEffect._fields), rows)
+    display = cell.display(f"selected at FDR {chosen.fdr:g}")
+    sidecar = {**_sidecar(cell, about), "Type": "ROI"}
+    write_map(path, chosen.selected, cell.subject.mask_img, sidecar, display)
+    path = cell.folder.fdr_voxels(cell.subject.name, cell.task.name, cell.method.name)
+    write_tsv(path, _VOXELS, _voxel_rows(cell, fits, chosen))
+    if check is not None:
+        rows = [{"nominal_rate": check.fdr, **effect._asdict()} for effect in check.effects]
+        write_tsv(cell.table("planted"), ("nominal_rate", *PlantedEffect._fields), rows)
     return {
-        "fdr_percent": 100 * check.fdr,
-        "fdr_voxels": int(np.count_nonzero(selected)),
-        "fdr_holds": check.holds,
-        "fdr_verdict": check.verdict,
+        "fdr_percent": 100 * chosen.fdr,
+        "fdr_voxels": int(np.count_nonzero(chosen.selected)),
+        "fdr_estimate_percent": 100 * chosen.estimate,
+        "fdr_p_value": chosen.pvalue,
+        "fdr_selection": chosen.verdict,
+        "fdr_holds": None if check is None else check.holds,
+        "fdr_verdict": verdict,
     }
+
+
+def _voxel_rows(cell: Cell, fits: FoldFits, chosen: FdrSelection) -> list[dict[str, Any]]:
+    """The selected voxels with coordinates, the strongest first."""
+    assert fits.inclusion is not None
+    places, voxels = coordinates(cell.subject.mask_img), np.argwhere(cell.subject.mask)
+    order = np.argsort(-chosen.strength, kind="stable")
+    values = (chosen.strength, fits.inclusion[:, -1], fits.coef[:, -1])
+    return [
+        dict(zip(_VOXELS, (*places[n], *voxels[n], *(each[n] for each in values)), strict=True))
+        for n in order[chosen.selected[order]]
+    ]
 
 
 def _write_curve(cell: Cell, curve: LearningCurve, farther: Sequence[Extrapolation]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.information_files import MAPS
 from mvpa_gamp.results.names import ALL_CLASSES, CELL_TABLES, SUBJECT_TABLES
 from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.region_files import region_files
 
 MANIFEST_COLUMNS = ("path", "sha256")
 
@@ -29,13 +30,19 @@ def result_files(results: Results) -> Iterator[Path]:
             yield from (image, sidecar_path(image))
         if results.inference:
             yield folder.inference(sub)
-        yield from (folder.cell_table(sub, ALL_CLASSES, *file) for file in results.classes.get("files", ()))
+        yield from _of_classes(results, sub)
+        yield from (folder.root / place for place in results.cross.get("files", ()))
         for contrast in results.study.get("information", {}).get("contrasts", ()):
             images = [folder.information(sub, contrast, ending) for ending in MAPS]
             yield from (path for image in images for path in (image, sidecar_path(image)))
             yield folder.information(sub, contrast, "voxels.tsv")
+        if results.study.get("fold_confounds"):
+            yield folder.subject_table(sub, "foldconfounds")
+        if results.study.get("pattern_clusters"):
+            yield folder.subject_table(sub, "patternclusters")
         if results.study.get("information"):
             yield folder.subject_table(sub, "information")
+    yield from region_files(results)
     for cell in results.cells():
         overlap = results.row(*cell)["folds"] > 1  # of a single fold there is none
         tables = (name for name in CELL_TABLES if overlap or name != "jaccard")
@@ -46,13 +53,29 @@ def result_files(results: Results) -> Iterator[Path]:
         yield from _inference(results, *cell)
 
 
+def _of_classes(results: Results, subject: str) -> Iterator[Path]:
+    """Tables and maps of all classes together, of each method."""
+    folder = results.folder
+    for part in results.class_parts:
+        yield from (folder.cell_table(subject, ALL_CLASSES, *file) for file in part.get("files", ()))
+        maps = part.get("maps") or {"contrasts": (), "stats": ()}
+        desc = f"{entity(part['method'])}Class"
+        for contrast in maps["contrasts"]:
+            for image in (folder.statmap(subject, contrast, desc, stat) for stat in maps["stats"]):
+                yield from (image, sidecar_path(image))
+    if results.class_parts and "recall" in results.classes:  # folders of earlier versions have no such table
+        yield folder.subject_table(subject, "classes")
+
+
 def _inference(results: Results, subject: str, contrast: str, method: str) -> Iterator[Path]:
     """Tables and maps of a cell that go beyond the table."""
     folder = results.folder
     found = results.inferred(subject, contrast, method)
-    yield from (folder.cell_table(subject, contrast, method, name) for name in found if name != "logpfwe")
+    tables = (name for name in found if name not in ("logpfwe", "selection"))
+    yield from (folder.cell_table(subject, contrast, method, name) for name in tables)
     images = []
-    if "planted" in found:
+    if "selection" in found:
+        yield folder.fdr_voxels(subject, contrast, method)
         images.append(folder.fdr_mask(subject, contrast, method))
     if "logpfwe" in found:
         images.append(folder.statmap(subject, contrast, entity(method), "logpfwe"))
@@ -61,8 +84,11 @@ def _inference(results: Results, subject: str, contrast: str, method: str) -> It
 
 
 def _maps(results: Results, subject: str, contrast: str, method: str) -> Iterator[Path]:
-    """Every map of a cell: the refit, the mean over folds, and the folds if they were asked for."""
+    """Every map of a cell: the refit, its selection, the mean over folds, and the folds if asked for."""
     desc = entity(method)
+    if results.study.get("selected_maps"):
+        yield results.folder.selected_mask(subject, contrast, method)
+        yield results.folder.statmap(subject, contrast, f"{desc}Selected", "weight")
     stats = results.stats(subject, contrast, method)
     for stat in stats:
         yield results.folder.statmap(subject, contrast, desc, stat)

@@ -9,11 +9,12 @@ from mvpa_gamp.imaging.map_names import entity
 
 CELL_TABLES = ("folds", "predictions", "jaccard")
 SUBJECT_TABLES = ("consistency", "confusion", "clusters")
-_OWN = ("dataset_description.json", "index.html", "summary.tsv", "summary.json", "timings.tsv", "config.toml")
+_OWN = ("dataset_description.json", "index.html", "summary.tsv", "summary.json", "timings.tsv", "config.toml",
+        "cobidas_multivariate.tsv")  # fmt: skip
 _OWN_FOLDERS = ("figures", "logs", "work")
 
 
-STATS = ("weight", "weightsd", "pip", "selfreq", "pattern", "truth", "logpfwe", "corr")
+STATS = ("weight", "weightsd", "pip", "selfreq", "pattern", "truth", "logpfwe", "corr", "t")
 ALL_CLASSES = "all"  # the contrast name of tables about all classes together
 
 
@@ -39,7 +40,8 @@ class ResultsFolder:
     """The paths of a results folder; it creates nothing.
 
     Names follow BIDS derivatives and nilearn's ``contrast-``/``stat-`` form. ``desc-<method>`` is the
-    refit on all runs, ``desc-<method>FoldMean`` the mean over folds, ``desc-<method>Fold<k>`` one fold.
+    refit on all runs, ``desc-<method>Selected`` the same at its selected voxels alone,
+    ``desc-<method>FoldMean`` the mean over folds, ``desc-<method>Fold<k>`` one fold.
     A folder that is itself called ``sub-<id>``, one of a study of several subjects, holds that subject's
     files without a further folder of that name.
     """
@@ -50,6 +52,7 @@ class ResultsFolder:
     page = _file("index.html", "The one self-contained page.")
     summary = _file("summary.tsv", "The headline table, without run times: equal runs give equal bytes.")
     study = _file("summary.json", "What was done, and the headline table once more, for programs.")
+    cobidas = _file("cobidas_multivariate.tsv", "What a paper should report on multivariate modelling.")
     timings = _file("timings.tsv", "Run times, the only numbers that differ between two equal runs.")
     config = _file("config.toml", "The settings, ready for ``--config``.")
     environment = _file("logs/environment.json", "Versions of Python and packages, and the machine.")
@@ -87,13 +90,25 @@ class ResultsFolder:
         """A brain map; its sidecar has the same name with ``.json``."""
         return self._home(subject) / statmap_name(subject, contrast, desc, stat)
 
+    def selected_mask(self, subject: str, contrast: str, method: str) -> Path:
+        """The voxels that the refit on all runs selected."""
+        return self.subject_file(subject, f"contrast-{contrast}_desc-{entity(method)}Selected_mask.nii.gz")
+
     def fdr_mask(self, subject: str, contrast: str, method: str) -> Path:
-        """The voxels selected at an expected false-discovery rate."""
+        """The voxels selected at a false-discovery rate."""
         return self.subject_file(subject, f"contrast-{contrast}_desc-{entity(method)}Fdr_mask.nii.gz")
+
+    def fdr_voxels(self, subject: str, contrast: str, method: str) -> Path:
+        """The same voxels with their coordinates."""
+        return self.subject_file(subject, f"contrast-{contrast}_desc-{entity(method)}Fdr_voxels.tsv")
 
     def information(self, subject: str, contrast: str, ending: str) -> Path:
         """Which voxels carry information about a comparison's labels: maps, mask and table."""
         return self.subject_file(subject, f"contrast-{contrast}_desc-information_{ending}")
+
+    def atlas(self, subject: str) -> Path:
+        """The regions of an atlas on the grid of the data; its table has the same name with ``.tsv``."""
+        return self.subject_file(subject, "desc-regions_dseg.nii.gz")
 
     def inference(self, subject: str) -> Path:
         """P-values, selections at a false-discovery rate and learning curves, a row per cell."""
@@ -117,7 +132,7 @@ class ResultsFolder:
         return self.subject_file(subject, f"contrast-{contrast}_desc-plantedTruth_mask.nii.gz")
 
     def group_table(self, name: str) -> Path:
-        """A table over the participants of a study of several: ``summary`` or ``accuracy``."""
+        """A table over the participants of a study of several: ``summary``, ``accuracy``, ...."""
         return self.root / f"group_{name}.tsv"
 
     def group_map(self, contrast: str, desc: str, stat: str) -> Path:

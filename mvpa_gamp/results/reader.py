@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.methods import METHODS, Method
 from mvpa_gamp.results.files import number, read_json, read_tsv
+from mvpa_gamp.results.leading import LeadingMeasure, leading_of_tasks
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.tables import join_timings
+from mvpa_gamp.results.tables import join_timings, with_accuracy
 
 _FACTS = ("name", "label", "description", "reference", "short_reference", "intercept", "is_batched")
 _TEXT = ("subject", "contrast", "comparison", "method", "status")
@@ -25,13 +26,16 @@ class ResultsError(ValueError):
 class Results:
     """A results folder's tables: ``study`` is summary.json, ``rows`` the summary joined with run times.
 
-    ``texts`` are the rows of summary.tsv with every cell as written.
+    ``texts`` are the rows of summary.tsv with every cell as written. ``drawn`` are the contrasts that have
+    figures (None: all); ``linked`` says whether the page stands in this folder, so that it can link to files.
     """
 
     folder: ResultsFolder
     study: Mapping[str, Any]
     rows: list[dict[str, Any]]
     texts: list[dict[str, str]]
+    drawn: tuple[str, ...] | None = None
+    linked: bool = True
 
     @property
     def phantom(self) -> bool:
@@ -69,9 +73,23 @@ class Results:
         """Contrast, label and the two categories of each comparison."""
         return list(self.study["tasks"])
 
+    @property
+    def leading_measure(self) -> LeadingMeasure:
+        """What tables lead with: the error rate, or balanced accuracy where categories are unequal."""
+        return leading_of_tasks(self.study["tasks"])
+
     def only(self, places: Sequence[int]) -> "Results":
         """The same results of some comparisons, by their places in ``tasks``."""
         return replace(self, study={**self.study, "tasks": [self.tasks[place] for place in places]})
+
+    @property
+    def shown(self) -> "Results":
+        """The same results of the comparisons that have figures."""
+        return (
+            self
+            if self.drawn is None
+            else self.only([i for i, task in enumerate(self.tasks) if task["contrast"] in self.drawn])
+        )
 
     @property
     def subjects(self) -> list[str]:
@@ -101,6 +119,11 @@ class Results:
         rows = read_tsv(self.folder.cell_table(subject, contrast, method, "folds"))
         return [row for row in rows if row["fold"] != "refit"]
 
+    def refit(self, subject: str, contrast: str, method: str) -> dict[str, str]:
+        """The row of the fit to all runs in a cell's folds.tsv."""
+        rows = read_tsv(self.folder.cell_table(subject, contrast, method, "folds"))
+        return next(row for row in rows if row["fold"] == "refit")
+
     def jaccard(self, subject: str, contrast: str, method: str) -> NDArray:
         """The (B, B) matrix of overlaps between the folds of a cell."""
         rows = read_tsv(self.folder.cell_table(subject, contrast, method, "jaccard"))
@@ -121,6 +144,20 @@ class Results:
         return self.study.get("classes", {})
 
     @property
+    def class_parts(self) -> list[Mapping[str, Any]]:
+        """The same for each method, the leading one first."""
+        return [self.classes, *self.classes.get("others", ())] if self.classes else []
+
+    @property
+    def cross(self) -> Mapping[str, Any]:
+        """What was trained on one comparison and tested on another."""
+        return self.study.get("cross", {})
+
+    def cross_rows(self) -> list[dict[str, str]]:
+        """The rows of cross.tsv of all subjects, every cell as its text."""
+        return [row for sub in self.subjects for row in self.table(sub, "cross")] if self.cross else []
+
+    @property
     def exchanged(self) -> str:
         """How permutations moved the labels, in words."""
         kinds = {row["exchanged"] for row in self.inference_rows() if row["status"] == "ok"}
@@ -132,7 +169,7 @@ class Results:
         return self.study.get("inference", {})
 
     def inferred(self, subject: str, contrast: str, method: str) -> list[str]:
-        """What a cell has of it: permutations, logpfwe, planted, learningcurve."""
+        """What a cell has of it: permutations, logpfwe, selection, planted, learningcurve."""
         return list(self.inference.get("units", {}).get(f"sub-{subject}/{contrast}/{method}", ()))
 
     def inference_rows(self) -> list[dict[str, str]]:
@@ -175,4 +212,5 @@ def read_results(root: Path) -> Results:
         [{k: v if k in _TEXT else number(v) for k, v in row.items()} for row in rows]
         for rows in (texts, read_tsv(folder.timings))
     )
-    return Results(folder, study, join_timings(summary, timings), texts)
+    rows = [with_accuracy(row) for row in join_timings(summary, timings)]
+    return Results(folder, study, rows, texts)

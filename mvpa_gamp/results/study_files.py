@@ -18,6 +18,7 @@ from mvpa_gamp.results.clusters import CLUSTER_COLUMNS
 from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.measures import CONSISTENCY_COLUMNS
 from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.pattern_clusters import PATTERN_CLUSTER_COLUMNS
 from mvpa_gamp.results.reader import method_facts
 from mvpa_gamp.results.tables import SUMMARY_COLUMNS, TIMING_COLUMNS, average_rows, timing_averages
 
@@ -94,10 +95,15 @@ def write_tables(
     consistent = [record.consistency for record in records if record.consistency is not None]
     write_tsv(folder.subject_table(subject.name, "consistency"), CONSISTENCY_COLUMNS, consistent)
     confusion = [row for record in records for row in record.confusion]
-    confusion += extra.get("classes", {}).get("confusion", [])
+    classes = extra.get("classes", {})
+    confusion += [row for part in (classes, *classes.get("others", ())) for row in part.get("confusion", [])]
     write_tsv(folder.subject_table(subject.name, "confusion"), CONFUSION_COLUMNS, confusion)
     clusters = [row for record in records for row in record.clusters]
-    write_tsv(folder.subject_table(subject.name, "clusters"), CLUSTER_COLUMNS, clusters)
+    named = CLUSTER_COLUMNS if subject.regions is None else (*CLUSTER_COLUMNS, "region")  # of the peak
+    write_tsv(folder.subject_table(subject.name, "clusters"), named, clusters)
+    places = [row for record in records for row in record.pattern_clusters]
+    if places:
+        write_tsv(folder.subject_table(subject.name, "patternclusters"), PATTERN_CLUSTER_COLUMNS, places)
     rows = [record.summary for record in records]
     rows += average_rows(rows)
     columns = [c for c in SUMMARY_COLUMNS if subject.truth or "average_precision" not in c]
@@ -113,7 +119,9 @@ def write_tables(
         **asdict(about),
         "tasks": [_task(task) for task in tasks],
         "methods": [{**method_facts(method), "settings": repr(method)} for method in methods],
+        "selected_maps": True,  # folders of earlier versions have none
         "maps": {_name(record): list(record.stats) for record in records if record.stats},
+        **({"pattern_clusters": len(places)} if places else {}),
         **extra,
         "summary": [{c: row.get(c) for c in columns} for row in rows],
     }
@@ -127,6 +135,8 @@ def _name(record: CellRecord) -> str:
 
 
 def _task(task: Task) -> dict[str, Any]:
-    return {"contrast": task.name, "label": task.label, "positive": task.positive, "negative": task.negative,
+    members = {side.text: list(side.members) for side in task.sides}
+    return {**({"members": members} if task.members else {}),
+            "contrast": task.name, "label": task.label, "positive": task.positive, "negative": task.negative,
             "volumes": len(task.y), "positive_volumes": int((task.y > 0).sum()),
             "negative_volumes": int((task.y < 0).sum())}  # fmt: skip

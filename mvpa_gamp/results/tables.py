@@ -11,6 +11,9 @@ AVERAGE = "average"  # the contrast name of the rows that average over compariso
 SUMMARY_COLUMNS = (
     "subject", "contrast", "comparison", "method",
     "error_percent", "error_se_percent", "error_binomial_se_percent", "chance_error_percent",
+    "accuracy_percent", "accuracy_se_percent", "chance_accuracy_percent",
+    "balanced_accuracy_percent", "balanced_accuracy_se_percent", "chance_balanced_accuracy_percent",
+    "auc", "auc_se", "chance_auc",
     "voxels", "sparsity_percent",
     "consistency_percent", "chance_consistency_percent", "kuncheva",
     "nogueira", "nogueira_low", "nogueira_high",
@@ -81,6 +84,16 @@ def join_timings(summary: Iterable[Row], timings: Iterable[Row]) -> list[dict[st
     """Summary rows with their ``seconds``."""
     seconds = {tuple(row[key] for key in _KEYS): row["seconds"] for row in timings}
     return [{**row, "seconds": seconds.get(tuple(row[key] for key in _KEYS))} for row in summary]
+
+
+def with_accuracy(row: Row) -> dict[str, Any]:
+    """The row with what the error rate says as an accuracy, where its table has no such columns."""
+    told = {
+        "accuracy_percent": 100 - _number(row, "error_percent"),
+        "accuracy_se_percent": _number(row, "error_se_percent"),
+        "chance_percent": 100 - _number(row, "chance_error_percent"),
+    }
+    return {**told, **row}
 
 
 def timing_averages(rows: Sequence[Row]) -> list[dict[str, Any]]:

@@ -28,10 +28,13 @@ class PlannedCell:
 
 
 def plan_cells(
-    folder: ResultsFolder, samples: Samples, tasks: Sequence[Task], methods: Sequence[Method], whiten: bool
+    folder: ResultsFolder, samples: Samples, tasks: Sequence[Task], methods: Sequence[Method], prepared: str
 ) -> list[PlannedCell]:
-    """All cells, comparison by comparison, so that the first one's row is complete early."""
-    data = data_fingerprint(samples) + (" whitened" if whiten else "")
+    """All cells, comparison by comparison, so that the first one's row is complete early.
+
+    ``prepared`` says what folds do to X, empty for nothing.
+    """
+    data = data_fingerprint(samples) + prepared
     return [
         PlannedCell(
             task,

@@ -19,7 +19,8 @@ class Console:
         self.level = level
         self._log: Path | None = None
         self._bar: Any = None
-        self._total = self._done = 0
+        self._total = self._done = self._before = 0
+        self._things = ""
         self._last_minor = -_A_WHILE
         self._started = self._counted_from = time.monotonic()
 
@@ -45,34 +46,51 @@ class Console:
             self._write(text, sys.stderr)
         self._record(text)
 
-    def start(self, total: int) -> None:
-        """Begin to count ``total`` pieces of work; one study may follow another."""
+    def start(self, total: int, done: int = 0, things: str = "") -> None:
+        """Begin to count ``total`` pieces of work, ``done`` of them known from before.
+
+        ``things`` is what is counted where it is not fits or jobs. One study may follow another.
+        """
         self._close_bar()
-        self._total, self._done = total, 0
+        self._total, self._done, self._before, self._things = total, done, done, things
         self._counted_from = time.monotonic()
         if self.level and sys.stderr.isatty():
             from tqdm import tqdm
 
+            shape = {"bar_format": "{desc} |{bar}|{postfix}"} if things else {"unit": "fit"}
             self._bar = tqdm(
-                total=total, unit="fit", file=sys.stderr, leave=False, dynamic_ncols=True, mininterval=0
-            )
+                total=total, initial=done, file=sys.stderr, leave=False, dynamic_ncols=True, mininterval=0,
+                desc=self._counted() if things else None, **shape,
+            )  # fmt: skip
 
-    def advance(self, text: str, minor: bool = False) -> None:
-        """One more piece is done; of minor ones a plain stream gets a line now and then."""
-        self._done += 1
-        line = f"[{self._done}/{self._total}, {time.monotonic() - self._started:.0f} s] {text}"
-        if minor:
+    def advance(self, text: str, minor: bool = False, by: int = 1) -> None:
+        """So many more pieces are done; of minor ones a plain stream gets a line now and then."""
+        self._done += by
+        seconds = f"{time.monotonic() - self._started:.0f} s"
+        line = f"[{self._counted()}, {seconds}] {text}"
+        if minor and not self._things:
             line += self._left()
         self._record(line)
         if self._bar is not None:
+            if self._things:
+                self._bar.set_description_str(self._counted(), refresh=False)
             self._bar.set_postfix_str(text, refresh=False)
-            self._bar.update()
+            self._bar.update(by)
         elif self.level and (not minor or self._is_time()):
             self._write(line, sys.stderr)
 
+    def _counted(self) -> str:
+        """How far it is: "3/6", or "340 of 1,000 permutations, about 2 min left"."""
+        if not self._things:
+            return f"{self._done}/{self._total}"
+        return f"{self._done:,} of {self._total:,} {self._things}{self._left()}"
+
     def _left(self) -> str:
         """How long the rest will take if it goes on like this."""
-        minutes = (time.monotonic() - self._counted_from) / self._done * (self._total - self._done) / 60
+        since = self._done - self._before
+        if not since:
+            return ""
+        minutes = (time.monotonic() - self._counted_from) / since * (self._total - self._done) / 60
         return f", about {minutes:.0f} min left" if minutes >= 1 else ""
 
     def _is_time(self) -> bool:

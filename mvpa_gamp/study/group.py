@@ -13,11 +13,18 @@ from mvpa_gamp.decoding.group import (
     SUMMARY_COLUMNS,
     Score,
     accuracy_row,
-    group_row,
+    group_rows,
     name_of_test,
 )
+from mvpa_gamp.decoding.group_differences import DIFFERENCE_COLUMNS, difference_rows
+from mvpa_gamp.report.closing import group_closing
 from mvpa_gamp.report.group_page import build_group_page
-from mvpa_gamp.report.group_words import ACCURACY_CAPTION, group_lines, significance_caption
+from mvpa_gamp.report.group_words import (
+    ACCURACY_CAPTION,
+    TESTS_CAPTION,
+    group_lines,
+    significance_caption,
+)
 from mvpa_gamp.results.files import number, read_json, read_tsv, write_json, write_tsv
 from mvpa_gamp.results.manifest import missing_files
 from mvpa_gamp.results.names import ResultsFolder
@@ -25,7 +32,7 @@ from mvpa_gamp.results.reader import Results, ResultsError, read_results
 from mvpa_gamp.results.tables import AVERAGE
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.group_maps import write_mean_maps
+from mvpa_gamp.study.group_maps import write_group_maps
 from mvpa_gamp.study.participants import stripped
 
 
@@ -44,27 +51,27 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     for sentence in unfinished:
         console.note(sentence, level=0)
     scores = [score for person in people for score in scores_of(person)]
-    rows = [
-        group_row([s for s in scores if (s.contrast, s.method) == key], alpha)
-        for key in dict.fromkeys((s.contrast, s.method) for s in scores)
-    ]
+    rows = group_rows(scores, alpha)
     write_tsv(
         folder.group_table("accuracy"), ACCURACY_COLUMNS, [accuracy_row(score, alpha) for score in scores]
     )
     write_tsv(folder.group_table("summary"), SUMMARY_COLUMNS, rows)
-    maps, sentences = write_mean_maps(folder, people)
+    write_tsv(folder.group_table("differences"), DIFFERENCE_COLUMNS, difference_rows(scores))
+    maps, sentences = write_group_maps(folder, people, alpha)
     notes = [
         *unfinished, *_skipped(folder, people), *_mixed(people), *sentences, *_powerless(scores, alpha),
+        *_few_participants(rows, alpha),
     ]  # fmt: skip
     study = _study(people, scores, alpha, maps, notes)
     write_json(folder.group, study)
     page = build_group_page(root)
     console.result(group_lines(read_tsv(folder.group_table("summary")), study["methods"]), always=True)
-    for caption in (ACCURACY_CAPTION, significance_caption(alpha, study["test"])):
+    for caption in (ACCURACY_CAPTION, TESTS_CAPTION, significance_caption(alpha, study["test"])):
         console.note(caption)
     for note in notes[len(unfinished) :]:
         console.note(note)
-    console.note(f"Page: {page}")
+    for line in group_closing(read_tsv(folder.group_table("summary")), study["methods"], page):
+        console.note(line)
     return 1 if unfinished else 0
 
 
@@ -170,8 +177,29 @@ def _powerless(scores: Sequence[Score], alpha: float) -> list[str]:
     few = {score.subject: score for score in scores if not score.testable(alpha)}
     return [
         f"sub-{subject} cannot be significant: with {score.runs} runs the smallest p-value is "
-        f"{score.smallest_p:.3g}. It has no part in the prevalence."
+        f"{score.smallest_p:.3g}. It has no part in the prevalence; a permutation test (--permutations at "
+        "the participant level) needs fewer runs."
         for subject, score in few.items()
+    ]
+
+
+def _space(people: Sequence[Results]) -> str:
+    """The space that all participants have in common, nothing where they differ."""
+    spaces = {
+        str(person.study["data"].get("bids_space") or person.study["data"]["space"]) for person in people
+    }
+    return spaces.pop() if len(spaces) == 1 else ""
+
+
+def _few_participants(rows: Sequence[dict[str, Any]], alpha: float) -> list[str]:
+    """A sentence where there are too few participants for a sign-flip test at alpha."""
+    few = [row for row in rows if row["signflip_smallest_p"] and row["signflip_smallest_p"] > alpha]
+    if not few:
+        return []
+    n, smallest = few[0]["participants"], few[0]["signflip_smallest_p"]
+    return [
+        f"The sign-flip test of {n} participant{'s' * (n != 1)} cannot give a p-value below {smallest:.3g}: "
+        f"at a level of {alpha:g} it needs {int(np.ceil(-np.log2(alpha)))} participants."
     ]
 
 
@@ -192,6 +220,7 @@ def _study(
         "phantom": any(person.phantom for person in people),
         "subjects": [subject for person in people for subject in person.subjects],
         "alpha": alpha,
+        "space": _space(people),
         "test": name_of_test(scores),
         "methods": labels,
         "comparisons": {s.contrast: s.comparison for s in scores if s.contrast != AVERAGE},

@@ -1,4 +1,4 @@
-"""Mean maps over participants, where all of them stand on one grid in one standard space."""
+"""Maps over participants, where all of them are on one grid in one standard space: means, shares, tests."""
 
 import shutil
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
+from mvpa_gamp.decoding.group_tests import EXACT_MAPS, flip_map, smallest_flip_p
 from mvpa_gamp.imaging.brainmaps import from_image, write_image, write_map
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.map_names import entity
@@ -20,17 +21,28 @@ from mvpa_gamp.results.reader import Results
 # Spaces of a single brain: equal grids there are a coincidence, and the same voxel is not the same place.
 INDIVIDUAL = ("native", "T1w", "T2w", "func", "anat", "boldref", "fsnative")
 _AVERAGED = ("pip", "pattern")
+_SELECTED = 0.5  # of the inclusion probability, as in the table
 _MEANING = {
     "pip": "Mean over participants of the posterior probability that a voxel's weight is not zero.",
     "pattern": "Mean over participants of activation patterns (Haufe et al., 2014), each divided by its root "
     "mean square over the common voxels, so that no participant outweighs another.",
+    "selfreq": "Share of participants whose refit on all runs selects the voxel: inclusion probability above "
+    "1/2, or for methods without one a weight that is not zero.",
+    "t": "T values over participants of activation patterns (Haufe et al., 2014), each divided by its root "
+    "mean square over the common voxels.",
+    "logpfwe": "-log10 of the two-sided family-wise p-value of the t value, by flipping the signs of whole "
+    "participants' patterns (largest |t| over voxels; Nichols & Holmes, 2002), for this comparison and "
+    "method alone: not corrected over comparisons or methods.",
 }
 
 
-def write_mean_maps(
-    folder: ResultsFolder, people: Sequence[Results]
+def write_group_maps(
+    folder: ResultsFolder, people: Sequence[Results], alpha: float
 ) -> tuple[list[dict[str, str]], list[str]]:
-    """Write mean inclusion and pattern maps; returns what was written, and why nothing was, if so."""
+    """Write means, shares and tests over participants; returns what was written, and why something was not.
+
+    Sign flips of n participants reach 2^(1-n) at best: where that is above ``alpha`` there is no test.
+    """
     shutil.rmtree(folder.group_mask.parent, ignore_errors=True)  # maps of other participants
     trouble = grid_trouble(people)
     if trouble is not None:
@@ -44,7 +56,19 @@ def write_mean_maps(
     write_image(folder.group_mask, common, {**about, "Description": "Voxels analysed in all participants."})
     mean = like(common, np.mean([_background(person) for person in people], axis=0).astype(np.float32))
     write_image(folder.group_background, mean, {**about, "Description": "Mean of the mean volumes."})
-    return [_mean_map(folder, people, common, about, *one) for one in _shared_maps(people)], []
+    shared = _shared_maps(people)
+    written = [_mean_map(folder, people, common, about, *one) for one in shared if one[2] in _AVERAGED]
+    cells = dict.fromkeys((contrast, method) for contrast, method, _ in shared)
+    for contrast, method in cells:
+        has = {stat for c, m, stat in shared if (c, m) == (contrast, method)}
+        written += _share_map(
+            folder, people, common, about, contrast, method, "pip" if "pip" in has else "weight"
+        )
+    notes = _too_few(len(people), alpha)
+    for contrast, method in () if notes else cells:
+        if (contrast, method, "pattern") in shared:
+            written += _flip_maps(folder, people, common, about, contrast, method)
+    return written, notes
 
 
 def grid_trouble(people: Sequence[Results]) -> str | None:
@@ -98,7 +122,7 @@ def _shared_maps(people: Sequence[Results]) -> list[tuple[str, str, str]]:
             (contrast, method, stat): None
             for subject, contrast, method in person.cells()
             for stat in person.stats(subject, contrast, method)
-            if stat in _AVERAGED
+            if stat in (*_AVERAGED, "weight")
         }
         for person in people
     ]
@@ -110,16 +134,67 @@ def _mean_map(
     contrast: str, method: str, stat: str,
 ) -> dict[str, str]:  # fmt: skip
     """Average one map over participants (refits on all runs) and write it."""
-    total = np.zeros(int((np.asarray(common.dataobj) != 0).sum()))
-    for person in people:
-        path = person.folder.statmap(person.subjects[0], contrast, entity(method), stat)
-        values = _values(path, common)
-        if stat == "pattern":
-            values = values / (float(np.sqrt(np.mean(values**2))) or 1.0)
-        total += values
+    values = _maps(people, common, contrast, method, stat).mean(axis=0)
     path = folder.group_map(contrast, f"{entity(method)}Mean", stat)
-    write_map(path, total / len(people), common, {**about, "Description": _MEANING[stat], "Method": method})
-    return {"contrast": contrast, "method": method, "stat": stat}
+    write_map(path, values, common, {**about, "Description": _MEANING[stat], "Method": method})
+    return {"contrast": contrast, "method": method, "stat": stat, "of": "Mean"}
+
+
+def _share_map(
+    folder: ResultsFolder, people: Sequence[Results], common: Any, about: dict[str, Any],
+    contrast: str, method: str, stat: str,
+) -> list[dict[str, str]]:  # fmt: skip
+    """The share of participants that select a voxel; nothing for a method that uses all of them."""
+    values = _maps(people, common, contrast, method, stat)
+    share = (values > _SELECTED if stat == "pip" else values != 0).mean(axis=0)
+    if stat == "weight" and (share == 1).all():
+        return []
+    path = folder.group_map(contrast, f"{entity(method)}Share", "selfreq")
+    write_map(path, share, common, {**about, "Description": _MEANING["selfreq"], "Method": method})
+    return [{"contrast": contrast, "method": method, "stat": "selfreq", "of": "Share"}]
+
+
+def _flip_maps(
+    folder: ResultsFolder, people: Sequence[Results], common: Any, about: dict[str, Any],
+    contrast: str, method: str,
+) -> list[dict[str, str]]:  # fmt: skip
+    """T values of the mean pattern and their family-wise p-values by sign flips."""
+    found = flip_map(_maps(people, common, contrast, method, "pattern"))
+    facts = {
+        "Method": method,
+        "SignPatterns": found.n_patterns,
+        "AllSignPatterns": len(people) <= EXACT_MAPS,
+        "SmallestPValue": found.smallest_p,
+        "VoxelsTested": len(found.t),
+    }
+    out = []
+    for stat, values in (("t", found.t), ("logpfwe", -np.log10(found.p))):
+        path = folder.group_map(contrast, f"{entity(method)}SignFlip", stat)
+        write_map(path, values, common, {**about, "Description": _MEANING[stat], **facts})
+        out.append({"contrast": contrast, "method": method, "stat": stat, "of": "SignFlip"})
+    return out
+
+
+def _too_few(n: int, alpha: float) -> list[str]:
+    """Why sign flips of n maps cannot be significant, if so."""
+    smallest = smallest_flip_p(n, two_sided=True)
+    if smallest <= alpha:
+        return []
+    needed = int(np.ceil(1 - np.log2(alpha)))
+    return [
+        f"There is no family-wise map: flipping the signs of {n} participants' maps cannot give a p-value "
+        f"below {smallest:.3g}. It takes {needed} participants at a level of {alpha:g}."
+    ]
+
+
+def _maps(people: Sequence[Results], common: Any, contrast: str, method: str, stat: str) -> NDArray:
+    """A map of every participant (n, N); patterns divided by their root mean square."""
+    paths = [p.folder.statmap(p.subjects[0], contrast, entity(method), stat) for p in people]
+    values = np.stack([_values(path, common) for path in paths])
+    if stat != "pattern":
+        return values
+    scale = np.sqrt(np.mean(values**2, axis=1, keepdims=True))
+    return values / np.where(scale > 0, scale, 1.0)
 
 
 def _values(path: Path, common: Any) -> NDArray:

@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.discoveries import planted_check
+from mvpa_gamp.decoding.calibration import FdrSelection, calibrate
+from mvpa_gamp.decoding.discoveries import planted_check, planted_count
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve, learning_curve
-from mvpa_gamp.decoding.permutation import NullStatistics, null_statistics
+from mvpa_gamp.decoding.null import LabelVectors, NullStatistics, null_statistics, prepared_null
 from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
+from mvpa_gamp.decoding.preparation import Preparation, prepared_by_all
+from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.methods.fold_fits import Method
 
-_PLANTED = 10  # voxels with an effect in a planted check, fewer in a small mask
 _FARTHER = (1.5, 2.0, 3.0)  # times the runs at hand, for which a learning curve is extrapolated
 
 Arrays = dict[str, NDArray]
@@ -21,66 +23,123 @@ Arrays = dict[str, NDArray]
 class NullChunk(NamedTuple):
     """Some permutations of one cell."""
 
-    method: Method
-    rows: NDArray
-    labels: NDArray  # (m, k)
-    max_inclusion: bool
+    asked: LabelVectors
+
+    @property
+    def rows(self) -> NDArray:
+        """Those of the comparison."""
+        return self.asked.rows
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """Scores of the k label vectors."""
-        found = null_statistics(
-            self.method, X, self.labels, runs, max_inclusion=self.max_inclusion, connectivity=connectivity
-        )
-        inclusion = {} if found.max_inclusion is None else {"max_inclusion": found.max_inclusion}
-        return {"score": found.score, "n_failed": np.array(found.n_failed), **inclusion}
+        method, _, labels, keep, score = self.asked
+        how: dict[str, Any] = {"max_inclusion": keep, "score": score, "connectivity": connectivity}
+        return _stored(null_statistics(method, X, labels, runs, **how))
 
     def read(self, arrays: Arrays) -> NullStatistics:
         """The way back."""
         return NullStatistics(arrays["score"], arrays.get("max_inclusion"), int(arrays["n_failed"]))
 
 
+class PreparedNull(NamedTuple):
+    """Some permutations of several cells, on X as each fold prepares it: they share every fold's X."""
+
+    chunks: tuple[NullChunk, ...]
+    preparation: Preparation
+
+    @property
+    def rows(self) -> slice:
+        """All samples: those of every condition help to prepare X."""
+        return slice(None)
+
+    def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> list[Arrays]:
+        """Scores of each cell's label vectors."""
+        asked = [chunk.asked for chunk in self.chunks]
+        found = prepared_null(asked, X, runs, self.preparation, connectivity=connectivity)
+        return [_stored(each) for each in found]
+
+
+def _stored(found: NullStatistics) -> Arrays:
+    inclusion = {} if found.max_inclusion is None else {"max_inclusion": found.max_inclusion}
+    return {"score": found.score, "n_failed": np.array(found.n_failed), **inclusion}
+
+
 class Planting(NamedTuple):
-    """The planted check of one cell."""
+    """The selection of one cell at a false-discovery rate, and the planted check of that rate.
+
+    Where folds prepare X, both are of X as the refit prepares it.
+    """
 
     method: Method
-    rows: NDArray
-    y: NDArray
+    task: Task
     blocks: NDArray
     fdr: float
     seed: int
+    preparation: Preparation | None = None
+
+    @property
+    def rows(self) -> NDArray | slice:
+        """Those of the comparison, or all where X is prepared."""
+        return self.task.rows if self.preparation is None else slice(None)
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
-        """Effects (K, 9) and what they were planted with."""
-        n_planted = max(1, min(_PLANTED, X.shape[1] // 10))
+        """Strengths and selected voxels (N,); effects (K, 9) and what they were planted with."""
+        if self.preparation is not None:
+            X, runs = prepared_by_all(self.preparation, X, self.task.rows).X, runs[self.task.rows]
+        given = self.method, X, self.task.y, runs
+        calibration = calibrate(*given, seed=self.seed, blocks=self.blocks, connectivity=connectivity)
+        chosen = calibration.select(self.fdr)
+        arrays = {
+            "strength": chosen.strength,
+            "selected": chosen.selected,
+            "chosen": np.array([chosen.estimate, chosen.pvalue, chosen.n, chosen.smallest]),
+        }
+        if chosen.smallest > self.fdr:  # nothing can be selected, whatever is planted
+            return arrays
         found = planted_check(
-            self.method, X, self.y, runs, n_planted=n_planted, fdr=self.fdr, blocks=self.blocks,
-            seed=self.seed,
+            *given, n_planted=planted_count(X.shape[1]), fdr=self.fdr, blocks=self.blocks, seed=self.seed,
+            connectivity=connectivity, calibration=calibration,
         )  # fmt: skip
-        return {
+        return arrays | {
             "effects": np.array(found.effects),
             "planted": np.array([found.n_planted, found.n_repeats, found.resemblance]),
         }
 
-    def read(self, arrays: Arrays) -> PlantedCheck:
+    def read(self, arrays: Arrays) -> tuple[FdrSelection, PlantedCheck | None]:
         """The way back."""
+        estimate, pvalue, n, smallest = arrays["chosen"].tolist()
+        maps = arrays["strength"], arrays["selected"]
+        chosen = FdrSelection(
+            self.method.name, self.fdr, *maps, estimate, pvalue, int(n), smallest, self.seed
+        )
+        if "planted" not in arrays:
+            return chosen, None
         n_planted, n_repeats, resemblance = arrays["planted"].tolist()
         found = (PlantedEffect(*row) for row in arrays["effects"].tolist())
         effects = tuple(each._replace(n_repeats=int(each.n_repeats)) for each in found)
         sizes = int(n_planted), int(n_repeats), resemblance
-        return PlantedCheck(self.method.name, self.fdr, *sizes, self.seed, effects)
+        return chosen, PlantedCheck(self.method.name, self.fdr, *sizes, self.seed, effects)
 
 
 class Curve(NamedTuple):
     """The learning curve of one cell."""
 
     method: Method
-    rows: NDArray
-    y: NDArray
+    task: Task
     seed: int
+    preparation: Preparation | None = None
+
+    @property
+    def rows(self) -> NDArray | slice:
+        """Those of the comparison, or all where X is prepared."""
+        return self.task.rows if self.preparation is None else slice(None)
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """The measured and the predicted curve, and how it goes on if that may be said."""
-        found = learning_curve(self.method, X, self.y, runs, seed=self.seed, connectivity=connectivity)
+        found = learning_curve(
+            self.method, X, self.task.y, runs, seed=self.seed, connectivity=connectivity,
+            preparation=self.preparation, rows=None if self.preparation is None else self.task.rows,
+        )  # fmt: skip
         sizes = [] if found.refusal else [round(share * found.n_runs) for share in _FARTHER]
         farther = [found.extrapolate(size) for size in sizes]
         stored = {f.name: np.asarray(getattr(found, f.name)) for f in fields(found) if f.name != "model"}
@@ -95,6 +154,3 @@ class Curve(NamedTuple):
         }
         farther = tuple(Extrapolation(int(runs), *values) for runs, *values in arrays["farther"].tolist())
         return LearningCurve(**known, model=None), farther
-
-
-InferenceWork = NullChunk | Planting | Curve

@@ -51,8 +51,10 @@ def add_study(group: Any, default_pairs: str) -> None:
         "--contrasts",
         nargs="+",
         metavar="A:B",
-        help=f'comparisons such as face:house, or "all" (default: {default_pairs})',
+        help=f'comparisons such as face:house, or "all"; a side may be several conditions, a1+a2:b, or a '
+        f"pattern, 'a*:b*' (default: {default_pairs})",
     )
+    add_designs(group)
     group.add_argument(
         "--methods",
         nargs="+",
@@ -62,15 +64,61 @@ def add_study(group: Any, default_pairs: str) -> None:
     group.add_argument(
         "--whiten",
         action="store_true",
-        help="whiten the noise that voxels share, estimated on the training runs of each fold (not with "
-        "--permutations, --fdr, --learning-curve)",
+        help="whiten the noise that voxels share, estimated on training runs of each fold (not with --fdr)",
+    )
+    group.add_argument(
+        "--fold-confounds",
+        metavar="FILE",
+        help="TSV of covariates such as reaction times, a line per sample or volume, regressed out with "
+        "coefficients of each fold's training runs ({participant} in its name stands for the label)",
+    )
+    group.add_argument(
+        "--class-weight",
+        metavar="balanced",
+        help="give both categories the same total weight in training, for unequal numbers of samples "
+        "(default: every sample counts the same)",
     )
     group.add_argument("--seed", type=int, metavar="N", help="seed of everything random (default 0)")
     group.add_argument("--fold-maps", action="store_true", help="also write the maps of every fold")
+    group.add_argument(
+        "--strict",
+        action="store_true",
+        help="stop where the check before the first fit finds a leak (without it: a caution)",
+    )
+
+
+def add_designs(group: Any) -> None:
+    """Comparisons of more than two conditions at a time."""
+    together = group.add_mutually_exclusive_group()
+    together.add_argument(
+        "--multiclass",
+        dest="classes",
+        action="store_const",
+        const=("all",),
+        help="also tell all conditions apart together: accuracy, confusion, recall, maps by class",
+    )
+    together.add_argument(
+        "--classes", nargs="+", metavar="A", help="the same for these conditions (or groups: a1+a2, 'a*')"
+    )
+    group.add_argument(
+        "--cross",
+        nargs="+",
+        action="extend",
+        metavar="A:B>C:D",
+        help="train on one comparison, test on the other, on runs held out; in quotation marks: "
+        "'face:house>cat:chair' both ways, '>>' as written only",
+    )
+    group.add_argument(
+        "--cross-session",
+        nargs="+",
+        action="extend",
+        metavar="R>S",
+        help="train every comparison on some runs, test on others: '1-6>7-12', 'ses-1>>ses-2'",
+    )
 
 
 def add_inference(group: Any) -> None:
-    """What reviewers ask for; of the GAMP methods only, whose permutations are columns of one solve."""
+    """What reviewers ask for, of methods that need no nested search in every one of the many fits."""
     group.add_argument(
         "--permutations",
         type=int,
@@ -87,13 +135,35 @@ def add_inference(group: Any) -> None:
         "--fdr",
         type=float,
         metavar="RATE",
-        help="select voxels at this expected false-discovery rate, and check it with planted effects "
-        "(not gamp-sbg-lr)",
+        help="select voxels at this false-discovery rate, calibrated by permuted labels, and check it with "
+        "planted effects",
     )
     group.add_argument(
         "--learning-curve",
         action="store_true",
         help="accuracy against the number of training runs, beside what theory predicts",
+    )
+
+
+def add_regions(group: Any) -> None:
+    """Where in the brain, by the names of an atlas."""
+    group.add_argument(
+        "--atlas",
+        metavar="FILE|NAME",
+        help="regions: a labelled 3-D NIfTI in the space of the data, with its table (such as _dseg.tsv) "
+        "beside it; or harvard_oxford, juelich, aal, schaefer_2018[:N], destrieux_2009 where nilearn has "
+        "downloaded them; or phantom (default: no regions)",
+    )
+    group.add_argument(
+        "--atlas-labels",
+        metavar="FILE",
+        help="its table: columns index and name, or a number and a name per line, or a name per line",
+    )
+    group.add_argument(
+        "--by-region",
+        action="store_true",
+        help="also decode from each region alone (GAMP methods), with --permutations tested and corrected "
+        "for all regions",
     )
 
 
@@ -156,7 +226,7 @@ def ended(command: str, given: dict[str, Any], run: Callable[[dict[str, Any]], i
     try:
         return run(given)
     except StudyError as error:
-        return _failed(command, given, str(error), 2)
+        return _failed(command, {}, str(error), 2)  # what was given is wrong: the sentence is enough
     except KeyboardInterrupt:
         return _failed(command, {}, "interrupted. Go on with the same command and --resume.", 130)
     except Exception as error:  # a run must end with a sentence, whatever broke

@@ -1,7 +1,6 @@
 """The participant level: a study per participant, in its own folder; who cannot be analysed is skipped."""
 
-import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,16 +13,20 @@ from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.study_files import description
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.leakage import check_strictly
 from mvpa_gamp.study.output import Output, check_output, check_resume
-from mvpa_gamp.study.run import check_settings, rebuild_report, run_study, usage_errors
+from mvpa_gamp.study.preparing import check_preparation
+from mvpa_gamp.study.run import check_settings, rebuild_report, usage_errors
 from mvpa_gamp.study.settings import StudySettings, settings_text
+from mvpa_gamp.study.side_by_side import analyse, own_output, sees_files, side_by_side
 
 
 def run_participants(
     settings: StudySettings, labels: Sequence[str] | None, output: Output, workers: Workers, console: Console
 ) -> int:
-    """Analyse participants one after the other (None: all); returns 0, or 1 when one was skipped or failed.
+    """Analyse participants (None: all); returns 0, or 1 when one was skipped or failed.
 
+    With several workers each does a participant at a time; with one they come one after the other.
     What is wrong for every participant raises :class:`StudyError` before anything is written.
     """
     dataset = replace(output, resume=not output.overwrite)  # participants may come in several commands
@@ -36,15 +39,16 @@ def run_participants(
         if any(output.root.glob("sub-*")):  # settings that nobody could be analysed with bind nobody
             check_resume(dataset, settings)
         chosen = choose_participants(source.layout, labels)
+        check_preparation(settings, len(chosen))
         check_participants(source, chosen)
         for label in chosen:
             check_output(own_output(output, label))
+        for label in chosen if settings.strict else ():
+            check_strictly(settings.with_source(replace(source, participant_label=label)))
     write_text(output.folder.config, settings_text(settings))
     write_json(output.folder.description, description(None))
     troubles = {}
-    for label in chosen:
-        own = settings.with_source(replace(source, participant_label=label))
-        trouble = _analyse(own, label, output, workers, console)
+    for label, trouble in _each(settings, chosen, output, workers, console):
         note = output.folder.skipped(label)
         if trouble is None:
             note.unlink(missing_ok=True)
@@ -54,9 +58,21 @@ def run_participants(
     return _count(chosen, troubles, output.root, console)
 
 
-def own_output(output: Output, label: str) -> Output:
-    """The folder of one participant."""
-    return replace(output, root=output.root / f"sub-{label}")
+def _each(
+    settings: StudySettings, chosen: Sequence[str], output: Output, workers: Workers, console: Console
+) -> Iterator[tuple[str, str | None]]:
+    """Every participant with what is wrong, as they are done: side by side where that is possible."""
+    studies = {label: _own_study(settings, label) for label in chosen}
+    if len(chosen) > 1 and workers != 1 and sees_files(settings, output, workers, console):
+        yield from side_by_side(studies, output, workers, console)
+        return
+    for label, own in studies.items():
+        yield label, analyse(own, label, output, workers, console)
+
+
+def _own_study(settings: StudySettings, label: str) -> StudySettings:
+    assert isinstance(settings.source, BidsSource)
+    return settings.with_source(replace(settings.source, participant_label=label))
 
 
 def rebuild_participants(root: Path, labels: Sequence[str] | None, console: Console) -> int:
@@ -84,25 +100,6 @@ def choose_participants(layout: Layout, labels: Sequence[str] | None) -> list[st
             f"Choose among those of {layout.source}."
         )
     return stripped(labels) or known
-
-
-def _analyse(
-    settings: StudySettings, label: str, output: Output, workers: Workers, console: Console
-) -> str | None:
-    """One participant: None when all is well, else the sentence that says what is wrong."""
-    console.log_to(output.folder.log)
-    console.result(f"\nsub-{label}", always=True)
-    try:
-        code = run_study(settings, own_output(output, label), workers, console)
-    except StudyError as error:
-        trouble = str(error).removeprefix(f"sub-{label}: ")
-    except Exception as error:  # the others must not suffer
-        console.note(traceback.format_exc(), level=2)
-        trouble = f"{type(error).__name__}: {error}"
-    else:
-        return None if code == 0 else "some of its fits or files are missing, see its page."
-    console.note(f"sub-{label}: skipped. {trouble}", level=0)
-    return trouble
 
 
 def _count(chosen: Sequence[str], troubles: dict[str, str], root: Path, console: Console) -> int:

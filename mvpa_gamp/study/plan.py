@@ -1,14 +1,19 @@
 """Which comparisons and which methods a study runs; what cannot run is refused before the first fit."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mvpa_gamp.decoding.cross_tasks import Cross, check_crosses, make_crosses, session_crosses
+from mvpa_gamp.decoding.designs import Classes, design_pairs, make_classes, parse_classes
 from mvpa_gamp.decoding.folds import leave_one_run_out
-from mvpa_gamp.decoding.tasks import Task, make_tasks, parse_pairs
+from mvpa_gamp.decoding.groups import dominant, member_rows
+from mvpa_gamp.decoding.tasks import Task, make_tasks
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods import METHODS
+from mvpa_gamp.methods.class_weights import with_class_weight
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.study.errors import StudyError
 
@@ -22,23 +27,101 @@ def choose_methods(names: Sequence[str]) -> list[Method]:
     return [METHODS[name] for name in dict.fromkeys(names)]
 
 
-def choose_tasks(pairs: Sequence[str] | None, samples: Samples) -> list[Task]:
-    """The comparisons asked for, each with enough runs to leave one out."""
+def weighted_methods(methods: Sequence[Method], class_weight: str | None) -> list[Method]:
+    """The methods with --class-weight; one that cannot weigh the categories is refused by name."""
+    if class_weight not in (None, "balanced"):
+        raise StudyError(
+            f"--class-weight: expected balanced, got {class_weight!r}. Correct it, or leave it out."
+        )
     try:
-        chosen = parse_pairs(pairs, np.unique(samples.conditions), samples.dropped)
+        return [with_class_weight(method, class_weight) for method in methods]
+    except ValueError as error:
+        raise StudyError(f"--class-weight: {error}") from error
+
+
+def choose_tasks(
+    pairs: Sequence[str] | None,
+    samples: Samples,
+    classes: Sequence[str] = (),
+    cross: Sequence[str] = (),
+) -> list[Task]:
+    """The comparisons asked for, those among classes and of crosses included, each with enough runs."""
+    try:
+        chosen = design_pairs(pairs, classes, cross, np.unique(samples.conditions).tolist(), samples.dropped)
         tasks = make_tasks(samples.conditions, chosen)
     except ValueError as error:
-        raise StudyError(f"--pairs: {error}") from error
+        option = "" if str(error).startswith("--") else "--pairs: "
+        raise StudyError(f"{option}{error}") from error
     for task in tasks:
         _check_folds(task, np.asarray(samples.runs)[task.rows])
     return tasks
 
 
+def choose_classes(classes: Sequence[str], samples: Samples) -> Classes | None:
+    """The classes to be told apart together, each left in training whatever run is held out."""
+    if not classes:
+        return None
+    known = np.unique(samples.conditions).tolist()
+    found = make_classes(samples.conditions, parse_classes(classes, known, samples.dropped))
+    runs = samples.runs[found.rows]
+    for run in np.unique(runs):
+        missing = set(range(len(found.names))) - set(found.codes[runs != run].tolist())
+        if missing:
+            raise StudyError(
+                f"--classes: without run {run} nothing of {found.names[min(missing)]} is left to train on. "
+                "Each class must occur in at least two runs; leave it out, or give more runs."
+            )
+    return found
+
+
+def choose_crosses(
+    cross: Sequence[str], cross_session: Sequence[str], samples: Samples, tasks: Sequence[Task]
+) -> list[Cross]:
+    """What is trained on one comparison, or on some runs, and tested on another."""
+    runs, out = samples.runs, []
+    for option, make in (
+        ("--cross", lambda: make_crosses(samples.conditions, cross, samples.dropped)),
+        ("--cross-session", lambda: session_crosses(tasks, cross_session, runs, samples.sessions)),
+    ):
+        try:
+            found = make()
+            check_crosses(found, runs)
+        except ValueError as error:
+            raise StudyError(f"{option}: {error}") from error
+        out += found
+    return out
+
+
+def members_part(samples: Samples, tasks: Sequence[Task]) -> dict[str, Any]:
+    """The part of summary.json on sides that are groups: rows of each member, by run, and who dominates."""
+    rows = []
+    for task in (task for task in tasks if task.members):
+        for side in task.sides:
+            counted = member_rows([side], samples.conditions, samples.runs)
+            first = dominant([each.rows for each in counted])
+            rows += [
+                {
+                    "contrast": task.name,
+                    "comparison": task.label,
+                    **each._asdict(),
+                    "dominates": place == first,
+                }
+                for place, each in enumerate(counted)
+            ]
+    return {"members": rows} if rows else {}
+
+
 def planted_voxels(samples: Samples, tasks: Sequence[Task]) -> dict[str, NDArray]:
-    """For a phantom, the voxels (N,) bool whose signal differs between the categories of each task."""
+    """For a phantom, the voxels (N,) bool whose mean signal differs between the two sides of each task."""
     if samples.truth is None:
         return {}
-    return {task.name: samples.truth.for_pair(task.positive, task.negative) for task in tasks}
+    means = {}
+    for task in tasks:
+        means[task.name] = [
+            np.mean([samples.truth.response(member) for member in side.members], axis=0)
+            for side in task.sides
+        ]
+    return {name: first != second for name, (first, second) in means.items()}
 
 
 def _check_folds(task: Task, runs: np.ndarray) -> None:

@@ -1,45 +1,69 @@
 """From settings to a finished results folder: the order of things, and what happens when one fails."""
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from mvpa_gamp.decoding.information import carries_information
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.atlas import Regions
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, check_workers, run_tasks
-from mvpa_gamp.report.cautions import cautions
+from mvpa_gamp.report.cautions import cautions, leaks
+from mvpa_gamp.report.class_methods import class_lines
+from mvpa_gamp.report.closing import closing_lines
+from mvpa_gamp.report.cross import cross_lines
 from mvpa_gamp.report.inference import inference_lines
 from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.printed import pair_lines, paper_table
+from mvpa_gamp.report.regions import region_lines
 from mvpa_gamp.results.cell_files import Cell, CellRecord, Subject, failed_cell, write_cell
 from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.inference_files import CellInference, write_inference
 from mvpa_gamp.results.information_files import write_information
+from mvpa_gamp.results.leading import leading_measure
 from mvpa_gamp.results.manifest import missing_files, write_manifest
-from mvpa_gamp.results.reader import ResultsError, read_results
+from mvpa_gamp.results.reader import Results, ResultsError, read_results
 from mvpa_gamp.results.stored_fits import load_fits
 from mvpa_gamp.results.study_files import write_start, write_tables
+from mvpa_gamp.results.tables import AVERAGE
 from mvpa_gamp.study.cells import PlannedCell, is_done, plan_cells, stored
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import about_study
+from mvpa_gamp.study.designs import plan_designs
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference import (
     InferencePlan,
-    blocks_of,
     check_inference,
-    check_whitening,
     collect,
     open_jobs,
     plan_inference,
 )
+from mvpa_gamp.study.leakage import check_leakage
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
-from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels
+from mvpa_gamp.study.plan import choose_methods, choose_tasks, planted_voxels, weighted_methods
+from mvpa_gamp.study.preparing import (
+    StudyPreparation,
+    blocks_of,
+    check_preparation,
+    covariate_checks,
+    prepare_folds,
+    write_checks,
+)
+from mvpa_gamp.study.regions import (
+    check_regions,
+    collect_regions,
+    find_regions,
+    open_region_jobs,
+    plan_region_jobs,
+    region_notes,
+    write_region_files,
+)
 from mvpa_gamp.study.settings import INFERENCE, StudySettings, settings_text
-from mvpa_gamp.study.work import FitWork, WhitenedWork, Work, answered
+from mvpa_gamp.study.work import FitWork, PreparedWork, Work, answered
 
 
 def run_study(settings: StudySettings, output: Output, workers: Workers, console: Console) -> int:
@@ -54,63 +78,96 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
         check_resume(output, settings)
         console.note("Preparing the data ...")
         samples = settings.source.load()
-        tasks = choose_tasks(settings.pairs, samples)
+        tasks = choose_tasks(settings.pairs, samples, settings.classes, settings.cross)
+        regions = find_regions(settings, samples)
         subject = Subject(
             samples.subject, samples.mask_img, samples.banner, samples.runs, samples.volumes,
-            planted_voxels(samples, tasks), settings.fold_maps, settings.whiten,
+            planted_voxels(samples, tasks), settings.fold_maps, settings.whiten, samples.events,
+            regions=regions,
         )  # fmt: skip
-        check_whitening(settings, samples)
-        cells = plan_cells(output.folder, samples, tasks, methods, settings.whiten)
+        prepared = prepare_folds(settings, samples)
+        checked = check_leakage(settings, samples, tasks)
+        checks = covariate_checks(prepared, samples, tasks, settings.seed)
+        cells = plan_cells(output.folder, samples, tasks, methods, prepared.key)
         done = [output.resume and is_done(cell) for cell in cells]
-        plans = plan_inference(settings, samples, cells)
+        designs = plan_designs(
+            settings, samples, prepared, tasks, methods, cells, done, output.folder, output.resume
+        )
+        plans = plan_inference(settings, samples, cells, prepared.steps)
+        region_plans = plan_region_jobs(settings, samples, regions, cells)
         prepare(output)
         write_text(output.folder.config, settings_text(settings))
         write_start(output.folder, subject, samples.background_img)
     console.log_to(output.folder.log)
-    _say_what(console, samples, tasks, methods, sum(done))
+    _say_what(console, settings, samples, tasks, methods, sum(done), regions)
+    for sentence in (*checked.sentences, *(check.caution for check in checks if check.decodes)):
+        console.note(f"Caution: {sentence}")
+    joint = designs.replaced
+    done = [finished and _key(cell) not in joint for cell, finished in zip(cells, done, strict=True)]
     pending = [cell for cell, finished in zip(cells, done, strict=True) if not finished]
-    jobs = open_jobs(plans, output.resume)
-    work = [*_fit_work(settings, samples, pending), *(job.work for job in jobs)]
+    alone = [cell for cell in pending if _key(cell) not in joint]
+    jobs = open_jobs(plans, output.resume, prepared.steps)
+    region_jobs = open_region_jobs(region_plans, output.resume)
+    work = [*(plan.joint.work for plan in designs.joint), *_fit_work(prepared, alone)]
+    work += [*(job.work for job in jobs), *(job.work for job in region_jobs)]
+    work += [job.work for job in designs.jobs]
     shared = (samples.X, samples.runs, samples.connectivity if _any_asks(methods) else None)
     with closing(run_tasks(answered, work, shared, workers)) as answers:
-        outcomes = _outcomes(pending, answers, together=settings.whiten)
+        known = designs.store_joint(answers)
+        outcomes = _outcomes(pending, answers, known, together=prepared.steps is not None)
         records = _work_through(cells, done, outcomes, output, subject, console)
         inference = collect(plans, jobs, answers, console)
+        by_region = collect_regions(region_plans, region_jobs, answers, console)
+        troubles = designs.store_jobs(answers, console)
     extra = _write_inference(settings, output, subject, plans, inference, records)
-    extra |= _write_information(settings, samples, output, subject, tasks)
-    about = about_study(settings, samples)
+    extra |= _write_information(settings, samples, prepared, output, subject, tasks)
+    extra |= write_region_files(settings, output.folder, subject, cells, by_region, records)
+    extra |= designs.write(output.folder, subject, samples, troubles)
+    extra |= {"leakage": checked.as_json()}
+    extra |= write_checks(output.folder, subject.name, checks)
+    about = about_study(settings, samples, prepared)
     write_tables(output.folder, subject, tasks, methods, records, about, extra)
     return finish(output, console)
 
 
-def _fit_work(settings: StudySettings, samples: Samples, pending: Sequence[PlannedCell]) -> list[Work]:
-    """The fits to be made: cell by cell, or all together where every fold has its own whitened volumes."""
-    if not settings.whiten or not pending:
+def _fit_work(prepared: StudyPreparation, pending: Sequence[PlannedCell]) -> list[Work]:
+    """The fits to be made: cell by cell, or all together where every fold has an X of its own."""
+    if prepared.steps is None or not pending:
         return [FitWork(cell.method, cell.task.rows, cell.task.y) for cell in pending]
     methods = {cell.method.name: cell.method for cell in pending}
     tasks = {cell.task.name: cell.task for cell in pending}
-    return [WhitenedWork(tuple(methods.values()), tuple(tasks.values()), blocks_of(samples))]
+    return [PreparedWork(tuple(methods.values()), tuple(tasks.values()), prepared.steps)]
 
 
-def _outcomes(pending: Sequence[PlannedCell], answers: Iterator[Any], together: bool) -> Iterator[str | None]:
-    """Store the fits as they arrive; None, or why there are none."""
-    everything = next(answers) if together and pending else None
+def _key(cell: PlannedCell) -> tuple[str, str]:
+    return cell.method.name, cell.task.name
+
+
+def _outcomes(
+    pending: Sequence[PlannedCell], answers: Iterator[Any], known: Mapping[Any, str | None], together: bool
+) -> Iterator[str | None]:
+    """Store the fits as they arrive; None, or why there are none. ``known`` are those of joint solves."""
+    alone = any(_key(cell) not in known for cell in pending)
+    everything = next(answers) if together and alone else None
     for cell in pending:
-        if isinstance(everything, dict):
+        if _key(cell) in known:
+            yield known[_key(cell)]
+        elif isinstance(everything, dict):
             yield stored(cell, everything[cell.method.name, cell.task.name])
         else:
             yield stored(cell, next(answers) if everything is None else everything)
 
 
 def _write_information(
-    settings: StudySettings, samples: Samples, output: Output, subject: Subject, tasks: Sequence[Task]
-) -> dict[str, Any]:
+    settings: StudySettings, samples: Samples, prepared: StudyPreparation, output: Output, subject: Subject,
+    tasks: Sequence[Task],
+) -> dict[str, Any]:  # fmt: skip
     """Which voxels carry information about the labels, from as many permutations; needs no fit."""
     if not settings.permutations:
         return {}
-    blocks, found = blocks_of(samples), []
+    blocks, X, found = blocks_of(samples), prepared.voxels(samples.X), []
     for task in tasks:
-        given = samples.X[task.rows], task.y, samples.runs[task.rows]
+        given = X[task.rows], task.y, samples.runs[task.rows]
         n, seed = settings.permutations, settings.seed
         found.append((task, carries_information(*given, n=n, seed=seed, blocks=blocks[task.rows])))
     return {"information": write_information(output.folder, subject, found)}
@@ -146,8 +203,10 @@ def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
         raise StudyError(str(error)) from error
     if settings.seed < 0:
         raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
-    methods = choose_methods(settings.methods)
+    methods = weighted_methods(choose_methods(settings.methods), settings.class_weight)
     check_inference(settings, methods)
+    check_preparation(settings)
+    check_regions(settings, methods)
     return methods
 
 
@@ -167,8 +226,9 @@ def usage_errors() -> Iterator[None]:
 
 
 def _say_what(
-    console: Console, samples: Samples, tasks: Sequence[Task], methods: Sequence[Method], done: int
-) -> None:
+    console: Console, settings: StudySettings, samples: Samples, tasks: Sequence[Task],
+    methods: Sequence[Method], done: int, regions: Regions | None,
+) -> None:  # fmt: skip
     """The first lines of a run."""
     if samples.banner:
         console.note(f"{samples.banner}.", level=0)
@@ -177,7 +237,7 @@ def _say_what(
         f"{_count(len(tasks), 'comparison')} x {_count(len(methods), 'method')}"
         + (f", {done} of {len(tasks) * len(methods)} fits are there already" if done else "")
     )
-    for note in samples.notes:
+    for note in (*samples.notes, *region_notes(settings, regions)):
         console.note(note)
 
 
@@ -198,6 +258,7 @@ def _work_through(
     row: list[CellRecord] = []
     labels = {cell.method.name: cell.method.label for cell in cells}
     names = [cell.task.label for cell in cells]
+    lead = leading_measure((int((cell.task.y > 0).sum()), int((cell.task.y < 0).sum())) for cell in cells)
     console.start(len(cells))
     for cell, finished in zip(cells, done, strict=True):
         trouble = None if finished else next(outcomes)
@@ -208,7 +269,7 @@ def _work_through(
         console.advance(f"{cell.task.label}, {cell.method.label}: {said}")
         if len(row) == len(labels):
             rows = [{**record.summary, "seconds": record.timing["seconds"]} for record in row]
-            console.result(pair_lines(rows, labels, header=not records, names=names))
+            console.result(pair_lines(rows, labels, header=not records, names=names, lead=lead))
             records += row
             row = []
     return records
@@ -230,13 +291,30 @@ def finish(output: Output, console: Console) -> int:
     results = read_results(output.root)
     write_manifest(results)
     page = build_report(output.root)
-    console.result("\n" + paper_table(results.rows, results.labels, console.width) + "\n", always=True)
+    _print_what_is_new(results, console)
     if results.inference:
         console.result(inference_lines(results) + "\n", always=True)
-    for caution in cautions(results):
+    for lines in (region_lines(results), class_lines(results), cross_lines(results)):
+        if lines:
+            console.result(lines + "\n", always=True)
+    for caution in cautions(results)[len(leaks(results)) :]:  # leaks were told before the first fit
         console.note(f"Caution: {caution}")
-    console.note(f"Page: {page}")
-    return _verdict(output.root, console)
+    code = _verdict(output.root, console)
+    for line in closing_lines(results, page):
+        console.note(line)
+    return code
+
+
+def _print_what_is_new(results: Results, console: Console) -> None:
+    """The averages, since rows were printed as they came; a quiet run printed none and has the table."""
+    if not console.level:
+        lead = results.leading_measure
+        console.result(paper_table(results.rows, results.labels, console.width, lead) + "\n", always=True)
+    elif len(results.tasks) > 1:
+        averages = [row for row in results.rows if row["contrast"] == AVERAGE]
+        names = [task["label"] for task in results.tasks]
+        lead = results.leading_measure
+        console.result(pair_lines(averages, results.labels, header=False, names=names, lead=lead) + "\n")
 
 
 def rebuild_report(root: Path, console: Console) -> int:
@@ -268,6 +346,10 @@ def _verdict(root: Path, console: Console) -> int:
     if missing:
         console.note("Write what is missing: the same command with --resume.", level=0)
     failed += [row for row in results.inference_rows() if row["status"] != "ok"]
+    failed += [{**row, "comparison": row["cross"]} for row in results.cross_rows() if row["status"] != "ok"]
     for row in failed:
         console.note(f"{row['comparison']}, {row['method']}: {row['status']}", level=0)
-    return 1 if missing or failed else 0
+    troubles = results.study.get("regions", {}).get("troubles", {})
+    for name, trouble in troubles.items():
+        console.note(f"{name}, regions: {trouble}", level=0)
+    return 1 if missing or failed or troubles else 0

@@ -14,6 +14,10 @@ from mvpa_gamp.imaging.source import OwnFiles, Source
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.method_names import DEFAULT_METHODS
 
+# Settings that name comparisons of their own, and that a source may need to know.
+_INSTEAD_OF_PAIRS = ("classes", "cross")
+_SHARED = ("pairs", "seed", *_INSTEAD_OF_PAIRS)
+
 KINDS: tuple[type[Source], ...] = (HaxbySource, OwnFiles, BidsSource, BetasSource, PhantomSource)
 
 # The settings by which a source is named, as the command line calls them.
@@ -25,32 +29,55 @@ _NAMED_BY: dict[str, tuple[type[Source], tuple[str, ...]]] = {
 
 # What a key of config.toml is about. Where results go and how busy the machine is does not belong there.
 INFERENCE = ("permutations", "max_inclusion", "fdr", "learning_curve")
+REGIONS = ("atlas", "atlas_labels", "by_region")
 SECTIONS = {
-    "bids": ("bids_dir", "derivatives", "task", "space", "samples", "betas", "betas_glob"),
+    "bids": (
+        "bids_dir", "derivatives", "task", "session_label", "run_label", "bids_filter_file", "space",
+        "samples", "trial_model", "hrf_model", "drift_model", "betas", "betas_glob", "cv",
+    ),
     "data": ("data_dir", "fetch", "participant_label", "mask", "bold", "labels", "phantom", "phantom_shape"),
-    "processing": ("lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "detrend", "standardize"),
-    "study": ("pairs", "methods", "whiten", "seed", "fold_maps"),
+    "processing": (
+        "lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "confounds_strategy", "detrend",
+        "standardize",
+    ),
+    "study": (
+        "pairs", "classes", "cross", "cross_session", "methods", "whiten", "fold_confounds", "class_weight",
+        "seed", "fold_maps", "strict",
+    ),
     "inference": INFERENCE,
-}
+    "regions": REGIONS,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class StudySettings:
     """Everything that decides what comes out: where data come from, and what is done with them.
 
-    ``pairs`` are "a:b" texts or ("all",); None the paper's six, and of other conditions all.
+    ``pairs`` are "a:b" texts or ("all",); None the paper's six, and of other conditions all; empty no others
+    than ``classes`` (names of conditions, or ("all",)) and ``cross`` ("a:b>c:d") ask for. ``cross_session``
+    are texts such as "1-6>7-12".
+    ``fold_confounds`` is a table of covariates; "{participant}" in its name stands for the label.
     """
 
     source: Source = field(default_factory=HaxbySource)
     pairs: tuple[str, ...] | None = None
+    classes: tuple[str, ...] = ()
+    cross: tuple[str, ...] = ()
+    cross_session: tuple[str, ...] = ()
     methods: tuple[str, ...] = DEFAULT_METHODS
     whiten: bool = False
+    fold_confounds: str = ""
+    class_weight: str | None = None
     seed: int = 0
     fold_maps: bool = False
+    strict: bool = False  # findings of the leakage check are errors
     permutations: int = 0
     max_inclusion: bool = False
     fdr: float | None = None
     learning_curve: bool = False
+    atlas: str = ""
+    atlas_labels: str = ""
+    by_region: bool = False
 
     @property
     def has_inference(self) -> bool:
@@ -60,7 +87,13 @@ class StudySettings:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "StudySettings":
         """Settings from their names in config.toml; what is not named is left to defaults."""
-        own = {name: values[name] for name in (*SECTIONS["study"], *SECTIONS["inference"]) if name in values}
+        if not values.get("pairs") and any(values.get(name) for name in _INSTEAD_OF_PAIRS):
+            values = {**values, "pairs": ()}
+        known = (*SECTIONS["study"], *INFERENCE, *REGIONS)
+        own = {name: values[name] for name in known if name in values}
+        own |= {name: _absolute(own[name]) for name in ("atlas", "atlas_labels") if own.get(name)}
+        if own.get("fold_confounds"):
+            own["fold_confounds"] = str(Path(own["fold_confounds"]).expanduser().absolute())
         return cls(source=choose_source(values), **own)
 
     def values(self) -> dict[str, Any]:
@@ -78,7 +111,7 @@ class StudySettings:
                 "instead. Real data: --fetch, --data-dir or --bold (see --help)."
             )
             source = choose_source(self.values() | {"phantom": True})
-        shared = {name: getattr(self, name) for name in ("pairs", "seed") if hasattr(source, name)}
+        shared = {name: getattr(self, name) for name in _SHARED if hasattr(source, name)}
         given = {name: value for name, value in shared.items() if value is not None}
         return self.with_source(replace(source, **given).resolve())
 
@@ -87,11 +120,17 @@ class StudySettings:
         return replace(self, source=source, pairs=getattr(source, "pairs", self.pairs))
 
 
+def _absolute(text: str) -> str:
+    """A path that means the same from every folder; what is no file, such as a name, stays."""
+    path = Path(text).expanduser()
+    return str(path.absolute()) if text and path.exists() else text
+
+
 def choose_source(values: Mapping[str, Any]) -> Source:
     """The source that some settings mean; those that have no meaning for it are refused."""
     kind = _kind(values)
     known = {each.name for each in fields(kind)}
-    every = {each.name for other in KINDS for each in fields(other)} - {"pairs", "seed"}
+    every = {each.name for other in KINDS for each in fields(other)} - set(_SHARED)
     for name, value in values.items():
         if value and name in every and name not in known:
             option = "--" + name.replace("_", "-")
@@ -177,6 +216,8 @@ def _checked(path: Path, name: str, value: Any) -> Any:
     hint = {each.name: each.type for kind in kinds for each in fields(kind)}[name]
     declared = hint.__name__ if isinstance(hint, type) else str(hint)
     kind = declared.split("[")[0].split(" ")[0]
+    if kind == "tuple" and isinstance(value, str):
+        value = (value,)  # one value need not be a list
     right = isinstance(value, _TYPES[kind]) and (kind == "bool" or not isinstance(value, bool))
     if right and kind == "tuple":
         item = int if "int" in declared else str
@@ -198,16 +239,18 @@ def _load_toml(path: Path) -> dict[str, Any]:
 def differences(old: Mapping[str, Any], new: StudySettings) -> list[str]:
     """Settings of a started study that a resume would change.
 
-    Pairs and methods may only be added to (pairs not where they decide on the events read); inference touches
-    no fit and may change freely.
+    Pairs, classes, crosses and methods may only be added to (where they decide on the events read, methods
+    alone); inference, regions and other parts of runs touch no fit and may change freely, as may ``strict``.
     """
     started = StudySettings.of(old)
     was, now = replace(started, source=started.source.absolute()).values(), new.values()
-    growing = ("methods",) if hasattr(new.source, "pairs") else ("pairs", "methods")
+    growing = ("methods",) if hasattr(new.source, "pairs") else ("pairs", "classes", "cross", "methods")
     out = []
-    for name in (name for section, names in SECTIONS.items() if section != "inference" for name in names):
+    free = ("inference", "regions")
+    for name in (name for section, names in SECTIONS.items() if section not in free for name in names):
         before, after = was.get(name), now.get(name)
-        grows = name in growing and before and after and set(before) <= set(after)
-        if before != after and not grows:
+        grows = name in growing and after and set(before or ()) <= set(after)
+        grows = grows and (bool(before) or name in _INSTEAD_OF_PAIRS)
+        if before != after and not grows and name not in ("cross_session", "strict"):
             out.append(f"{name} was {before!r}, now {after!r}")
     return out

@@ -3,12 +3,12 @@
 import traceback
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.crossval import cross_validate
+from mvpa_gamp.decoding.preparation import Preparation
+from mvpa_gamp.decoding.prepared import fit_prepared
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.decoding.whitened import fit_whitened
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.threads import block_threads
 
@@ -17,7 +17,7 @@ class Work(Protocol):
     """Anything that a worker can do with rows of X; small, because it is sent to the worker."""
 
     @property
-    def rows(self) -> NDArray:
+    def rows(self) -> NDArray | slice:
         """The rows of X that it needs."""
         ...
 
@@ -38,21 +38,21 @@ class FitWork(NamedTuple):
         return cross_validate(self.method, X, self.y, runs, connectivity=connectivity)
 
 
-class WhitenedWork(NamedTuple):
-    """Every fold and the refit of some methods on some comparisons, with whitened noise."""
+class PreparedWork(NamedTuple):
+    """Every fold and the refit of some methods on some comparisons, on X as each fold prepares it."""
 
     methods: tuple[Method, ...]
     tasks: tuple[Task, ...]
-    blocks: NDArray  # (M,) of all samples of the study
+    preparation: Preparation
 
     @property
-    def rows(self) -> NDArray:
-        """All samples: blocks of every condition tell about the noise."""
-        return np.arange(len(self.blocks))
+    def rows(self) -> slice:
+        """All samples: those of every condition help to prepare X."""
+        return slice(None)
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> dict[tuple[str, str], FoldFits]:
         """The fits by names of method and comparison."""
-        return fit_whitened(self.methods, X, self.blocks, self.tasks, runs, connectivity=connectivity)
+        return fit_prepared(self.methods, X, self.preparation, self.tasks, runs, connectivity=connectivity)
 
 
 def answered(work: Work, X: NDArray, runs: NDArray, connectivity: Any) -> Any:

@@ -9,7 +9,7 @@ import pytest
 from nilearn.image import clean_img, index_img
 from nilearn.maskers import NiftiMasker
 from sklearn.base import clone
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import GroupKFold
 
 from mvpa_gamp import GAMPDecoder
@@ -20,6 +20,8 @@ from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
 from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
+from mvpa_gamp.methods.class_weights import with_class_weight
+from mvpa_gamp.results.reader import read_results
 
 SPEC = Phantom(shape=(12, 14, 10), n_runs=5, categories=("cat", "face", "house"), signal=2.5)
 
@@ -425,3 +427,35 @@ def test_eight_categories_of_a_phantom():
     assert max(map(len, decoder.stability_.to_string().splitlines())) <= 80  # a terminal cuts longer lines
     assert list(decoder.stability_) == ["voxels", "jaccard", "chance", "nogueira", "low", "high"]
     assert decoder.fold_scores_.mean() > max(0.3, linear_svm(decoder) - 0.05)  # chance is 0.125
+
+
+# --- weights of classes
+
+
+def test_class_weights_reach_the_method(scan, tmp_path):
+    images, y, runs = scan.only("face", "house")
+    some = (y == "house") | (np.arange(len(y)) % 3 == 0)  # a third of the faces
+    given = index_img(images, some), y[some], runs[some]
+    decoder = GAMPDecoder("gamp-bg-lr", mask=scan.mask, class_weight="balanced").fit(*given)
+    X, signs = decoder._data.X, np.where(y[some] == "face", 1.0, -1.0)
+    method = with_class_weight(METHODS["gamp-bg-lr"], "balanced")
+    np.testing.assert_array_equal(decoder.coef_[0], -cross_validate(method, X, signs, runs[some]).coef[:, -1])
+    faces = np.mean(signs > 0)
+    weights = {"face": 0.5 / faces, "house": 0.5 / (1 - faces)}
+    named = GAMPDecoder("gamp-bg-lr", mask=scan.mask, class_weight=weights).fit(*given)
+    np.testing.assert_allclose(named.coef_, decoder.coef_, atol=1e-3 * np.abs(decoder.coef_).max())
+    row = read_results(decoder.to_bids(tmp_path)).row("01", "faceMinusHouse", "gamp-bg-lr")
+    true, said = (decoder.cv_predictions_[name].to_numpy() for name in ("true", "predicted"))
+    fold = decoder.cv_predictions_["fold"].to_numpy()
+    expected = [balanced_accuracy_score(true[fold == k], said[fold == k]) for k in np.unique(fold)]
+    assert row["balanced_accuracy_percent"] == pytest.approx(100 * np.mean(expected), abs=1e-3)
+    assert read_results(tmp_path).leading_measure.name == "balanced accuracy"
+
+
+@pytest.mark.parametrize("wrong", ["heavy", {"face": 1.0}, {"face": 1.0, "cat": 1.0}, 2])
+def test_wrong_class_weights_are_refused(scan, wrong):
+    with pytest.raises(ValueError, match=r"class_weight: expected None, 'balanced' or, for two classes"):
+        GAMPDecoder(mask=scan.mask, class_weight=wrong).fit(*scan.only("face", "house"))
+    with pytest.raises(ValueError, match=r"class_weight: expected None, 'balanced' or, for two classes"):
+        weights = dict.fromkeys(("cat", "face", "house"), 1.0)
+        GAMPDecoder(mask=scan.mask, class_weight=weights).fit(*scan.only("cat", "face", "house"))

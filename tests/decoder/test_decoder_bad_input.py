@@ -60,7 +60,7 @@ def test_labels_groups_and_settings(volumes, mask, settings, y, groups, message)
 
 
 def test_an_empty_mask(volumes):
-    with pytest.raises(ValueError, match=r"mask: it has no voxels.*Give another mask"):
+    with pytest.raises(ValueError, match=r"mask in memory is empty: .*Give another mask"):
         GAMPDecoder(mask=image(np.zeros((5, 6, 4)))).fit(image(volumes), Y, RUNS)
 
 
@@ -143,6 +143,7 @@ def test_constant_voxels_do_no_harm(volumes, mask):
 def test_groups_too_small_to_be_cleaned_alone(volumes, mask):
     y, groups = np.tile(["face", "house"], 8), np.repeat(np.arange(8), 2)
     volumes = volumes[..., np.argsort(Y, kind="stable")][..., [0, 16, 1, 17, 2, 18, 3, 19] * 2]
+    volumes = volumes + np.random.default_rng(9).normal(0, 0.3, volumes.shape)  # no image twice
     with pytest.warns(UserWarning, match="Group '0' has 2 images, too few to be cleaned by itself"):
         decoder = GAMPDecoder(mask=mask).fit(image(volumes), y, groups)
     assert len(decoder.fold_scores_) == 8
@@ -158,23 +159,27 @@ def fine_mask():
 
 
 @pytest.mark.parametrize("form", ["image", "path"])
-def test_a_mask_on_another_grid_is_refused(volumes, mask, form, tmp_path):
+def test_a_mask_on_another_grid_is_resampled_as_nilearn_would(volumes, form, tmp_path):
     given = fine_mask()
     if form == "path":
         nibabel.save(given, tmp_path / "fine.nii.gz")
         given = tmp_path / "fine.nii.gz"
-    wanted = r"mask .* another grid: expected shape \(5, 6, 4\), got \(10, 12, 8\)\. Resample it .*nearest"
-    with pytest.raises(ValueError, match=wanted):
-        GAMPDecoder(mask=given).fit(image(volumes), Y, RUNS)
-    moved = image(np.asarray(mask.dataobj), AFFINE + np.diag([0, 0, 0.5, 0]))
-    with pytest.raises(
-        ValueError, match=r"mask in memory is on another grid: .*affines differ by up to 0\.5"
-    ):
-        GAMPDecoder(mask=moved).fit(image(volumes), Y, RUNS)
-    advised = resample_to_img(
+    with pytest.warns(UserWarning, match=r"another grid \(10 x 12 x 8 voxels of 1.5 .* 480 voxels became"):
+        decoder = GAMPDecoder(mask=given).fit(image(volumes), Y, RUNS)
+    moved = resample_to_img(
         fine_mask(), image(volumes), interpolation="nearest", force_resample=True, copy_header=True
     )
-    assert GAMPDecoder(mask=advised).fit(image(volumes), Y, RUNS).coef_img_["face"].shape == (5, 6, 4)
+    by_hand = GAMPDecoder(mask=moved).fit(image(volumes), Y, RUNS)
+    assert decoder.n_elements_ == np.count_nonzero(moved.dataobj)
+    np.testing.assert_array_equal(decoder.coef_, by_hand.coef_)
+    assert decoder.coef_img_["face"].shape == (5, 6, 4)
+    assert any("was resampled" in note for note in decoder.notes_)
+
+
+def test_a_mask_that_cannot_be_resampled(volumes, mask):
+    away = image(np.asarray(mask.dataobj), AFFINE + np.array([[0, 0, 0, 500.0], *[[0] * 4] * 3]))
+    with pytest.raises(ValueError, match=r"outside the field of view .*x 503 to 509 mm.*register it first"):
+        GAMPDecoder(mask=away).fit(image(volumes), Y, RUNS)
 
 
 def test_what_a_masker_resamples_is_nilearns_business(volumes):

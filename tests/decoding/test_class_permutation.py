@@ -9,7 +9,8 @@ from scipy.stats import kstest
 from mvpa_gamp.decoding import cross_validate, held_out_answers, leave_one_run_out, permutation_test
 from mvpa_gamp.decoding.exchange import find_exchange, permuted_labels
 from mvpa_gamp.decoding.multiclass import couple
-from mvpa_gamp.decoding.permutation import mean_accuracy, null_statistics, plan_permutations
+from mvpa_gamp.decoding.null import mean_accuracy, null_statistics
+from mvpa_gamp.decoding.permutation import plan_permutations
 from mvpa_gamp.methods import METHODS
 
 CODES = np.tile(np.repeat([0, 1, 2], 4), 3)

@@ -1,15 +1,27 @@
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from mvpa_gamp.decoding import PlantedCheck, PlantedEffect, planted_check, select_at_fdr
-from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS, fdr_refusal
+from mvpa_gamp.decoding import (
+    Calibration,
+    PlantedCheck,
+    PlantedEffect,
+    calibrate,
+    planted_check,
+    select_at_fdr,
+)
+from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS
 from mvpa_gamp.methods import METHODS
 
 GAMP = METHODS["gamp-bg-lr"]
+
+
+def too_weak(n_features):
+    """A calibration whose permuted labels say nothing: everything observed is selected."""
+    return Calibration("any", np.zeros(n_features), np.zeros((n_features, 99)), 0.01, 0)
 
 
 def study(rng, n_runs=8, rows=10, n_features=120):
@@ -92,26 +104,25 @@ def test_the_real_effect_is_gone():
     """Only planted voxels are found, although eight others tell the real classes apart."""
     X, y, runs = study(np.random.default_rng(3))
     X[:, :8] += 1.0 * y[:, None]
-    check = planted_check(GAMP, X, y, runs, n_planted=5, effects=(0.8,), n_repeats=6)
+    check = planted_check(
+        GAMP,
+        X,
+        y,
+        runs,
+        n_planted=5,
+        effects=(0.8,),
+        n_repeats=6,
+        calibration=calibrate(GAMP, X, y, runs, n=19),
+    )
     assert check.effects[0].strict_rate < 0.1 and np.isnan(check.false_alarms)
 
 
 def test_the_check_can_fail():
-    """A method that is sure of voxels whatever the data: everything it selects is false."""
-
-    class Sure:
-        name = "sure"
-        has_posterior, uses_connectivity = True, False
-
-        def fit_folds(self, X, y, train, runs):
-            fits = GAMP.fit_folds(X, y, train, runs)
-            object.__setattr__(
-                fits, "inclusion", np.tile(np.linspace(0, 1, X.shape[1])[:, None], train.shape[1])
-            )
-            return fits
-
+    """Permuted labels that say nothing, as a broken null does: whatever is seen passes."""
     X, y, runs = study(np.random.default_rng(4), n_runs=6, rows=4, n_features=60)
-    check = planted_check(Sure(), X, y, runs, n_planted=2, effects=(0.0, 0.5), n_repeats=3, n_without=5)
+    check = planted_check(
+        GAMP, X, y, runs, n_planted=2, effects=(0.0, 0.5), n_repeats=3, n_without=5, calibration=too_weak(60)
+    )
     assert not check.holds and check.contradicted and check.false_alarms == 1
     for words in ("Do not rely", "without any effect, 100.0% of", "carry information"):
         assert words in check.verdict
@@ -133,15 +144,19 @@ def test_a_neighbour_of_a_planted_voxel_is_false_only_strictly():
             object.__setattr__(fits, "inclusion", (sure | np.roll(sure, 30)).astype(float)[:, None])
             return fits
 
-    check = planted_check(Pairs(), twins, y, runs, n_planted=2, effects=(3.0,), n_repeats=4)
+    check = planted_check(
+        Pairs(), twins, y, runs, n_planted=2, effects=(3.0,), n_repeats=4, calibration=too_weak(60)
+    )
     (effect,) = check.effects
     assert effect.power == 1 and effect.false_rate == 0 and effect.strict_rate > 0.3
 
 
 def test_sizes_come_from_the_data_and_repeats_from_the_seed():
     X, y, runs = study(np.random.default_rng(6), n_features=40)
+    given = {"n_planted": 4, "n_repeats": 2, "n_without": 5, "seed": 3}
     first, again = (
-        planted_check(GAMP, X, y, runs, n_planted=4, n_repeats=2, n_without=5, seed=3) for _ in range(2)
+        planted_check(GAMP, X, y, runs, **given, calibration=calibrate(GAMP, X, y, runs, n=19, seed=3))
+        for _ in range(2)
     )
     assert first == again
     sizes = [effect.size for effect in first.effects]
@@ -217,17 +232,18 @@ def test_checks_without_an_effect_are_one_solve_of_distinct_labels():
 
     X, y, runs = study(np.random.default_rng(8), n_runs=4, rows=4, n_features=30)
     check = planted_check(Spy(), X, y, runs, n_planted=2, effects=(0.0, 1.0), n_repeats=2, n_without=50)
-    (together, *single) = Spy.seen
+    (calibrated, together, *single) = Spy.seen
+    assert calibrated.shape[1] == 8  # all labellings of four runs, opposites once
     assert len(single) == 2 and together.shape[1] == check.effects[0].n_repeats == 3  # half of 6
     assert (together.T @ y == 0).all() and len(np.unique(together, axis=1).T) == together.shape[1]
 
 
-def test_a_spatial_prior_is_refused_in_a_sentence():
-    spatial = SimpleNamespace(name="spatial", has_posterior=True, uses_connectivity=True)
-    X, y, runs = study(np.random.default_rng(9), n_runs=3, rows=3, n_features=20)
-    with pytest.raises(ValueError, match=r"62 % of checks .*carries_information"):
-        planted_check(spatial, X, y, runs)
-    assert fdr_refusal(GAMP) == ""
+def test_the_calibration_given_is_the_one_that_is_checked():
+    X, y, runs = study(np.random.default_rng(9), n_runs=6, rows=4, n_features=30)
+    calibration = calibrate(GAMP, X, y, runs, n=9)
+    blind = replace(calibration, null=np.full((30, 9), 2.0))  # permuted labels always look better
+    check = planted_check(GAMP, X, y, runs, n_planted=2, effects=(0.0, 2.0), n_repeats=2, calibration=blind)
+    assert not check.selects and check.false_alarms == 0 and "could not be checked" in check.verdict
 
 
 @pytest.mark.parametrize(
@@ -238,7 +254,7 @@ def test_a_spatial_prior_is_refused_in_a_sentence():
         ({"effects": (0.0,)}, "one of them above 0"),
         ({"fdr": 2}, "between 0 and 1"),
         ({"X": np.ones((3, 2))}, "one row per label"),
-        ({"method": METHODS["cdn"]}, r"'cdn' does not have.*gamp-bg-lr"),
+        ({"method": METHODS["cdn"]}, r"'cdn' does not have.*gamp-sbg-lr"),
     ],
 )
 def test_check_errors_say_what_to_do(change, words):

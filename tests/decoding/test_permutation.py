@@ -140,6 +140,16 @@ def test_equal_label_vectors_are_fitted_once():
     np.testing.assert_array_equal(plan.labels[:, plan.place], np.column_stack([y, drawn]))
 
 
+def test_more_permutations_keep_the_chunks_there_are():
+    _, y, runs, _ = blocks_of_noise(np.random.default_rng(2))
+    few, many = (plan_permutations(y, runs, 20, n, columns_at_once=60) for n in (40, 200))
+    np.testing.assert_array_equal(many.labels[:, : few.labels.shape[1]], few.labels)
+    np.testing.assert_array_equal(many.place[:41], few.place)
+    assert few.chunks[:-1] == many.chunks[: len(few.chunks) - 1]
+    np.testing.assert_array_equal(few.labels[:, 0], y)  # the observed vector comes first
+    assert [few.done(chunk) for chunk in few.chunks][-1] == 40
+
+
 def test_many_voxels_make_small_chunks():
     _, y, runs, _ = blocks_of_noise(np.random.default_rng(2), n_runs=12, rows=5)
     columns = {n: plan_permutations(y, runs, n, 500).chunks[0].stop * 12 for n in (577, 31_398, 10**6)}

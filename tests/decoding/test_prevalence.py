@@ -2,13 +2,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mvpa_gamp.decoding.prevalence import bayesian_prevalence, minimum_statistic, run_test, smallest_run_p
+from mvpa_gamp.decoding.prevalence import (
+    bayesian_prevalence,
+    minimum_statistic,
+    run_test,
+    runs_above_by_chance,
+    smallest_run_p,
+)
 
 
 def test_the_test_counts_runs_and_ties_count_against_the_data():
-    assert run_test([0.6] * 5) == smallest_run_p(5) == pytest.approx(3 * 2.0**-5)
-    assert run_test([0.6, 0.6, 0.6, 0.6, 0.6, 0.5]) == pytest.approx(3 * 7 / 64)
-    assert run_test([0.4] * 6) == 1.0
+    assert run_test([0.6] * 5) == smallest_run_p(5) == pytest.approx(0.0907, abs=1e-4)  # normal orthant
+    assert run_test([0.6, 0.6, 0.6, 0.6, 0.6, 0.5]) == runs_above_by_chance(6)[5] > 7 / 64
+    assert run_test([0.4] * 6) == pytest.approx(1.0)
+    # Three sums with correlations of 1/2: P(all above) = 1/8 + 3 arcsin(1/2) / (4 pi) = 1/4.
+    assert smallest_run_p(3) == pytest.approx(0.25, abs=1e-9)
+    assert smallest_run_p(6) > 0.05 > smallest_run_p(7)
 
 
 @pytest.mark.parametrize(("k", "n", "alpha"), [(0, 4, 0.05), (3, 3, 0.05), (7, 12, 0.05), (9, 20, 0.01)])

@@ -35,6 +35,13 @@ def test_named_runs_are_numbered_in_order_of_appearance(tmp_path):
     assert labels.run_names == {1: "run-b", 2: "run-a"}
 
 
+def test_runs_beyond_the_whole_numbers_of_floats_are_names(tmp_path):
+    """2**64 + 1 and 2**64 + 2 are two runs, not one and no overflow."""
+    names = [str(2**64 + k) for k in (1, 2)]
+    labels = read_labels(written(tmp_path, f"labels chunks\na {names[0]}\na {names[1]}\n"))
+    assert labels.runs.tolist() == [1, 2] and labels.run_names == {1: names[0], 2: names[1]}
+
+
 def test_labels_may_hold_anything_but_the_separator(tmp_path):
     labels = read_labels(written(tmp_path, "labels\tchunks\n../../x\t0\n<b>two words</b>\t0\n\t1\n"))
     assert labels.conditions.tolist() == ["../../x", "<b>two words</b>", UNLABELLED]
@@ -54,6 +61,9 @@ def test_no_run_column(tmp_path):
         ("labels\tchunks\nrest\t0\nface\t\n", "line 3 names no run"),
         ("onset\tduration\ttrial_type\n0\t1\tface\n", "lists events"),
         ("labels chunks\n\0\0\0\0 1\n", "is binary, expected text"),
+        ("labels\tchunks\nrest\t0\n" + "x" * 140_000 + "\t0\n", "line 3 cannot be read .*correct that line"),
+        ("labels chunks\nrest 0\nlabels chunks\nface 1\n", "line 3 is a header line once more"),
+        ("labels labels chunks\nrest rest 0\nface face 1\n", "expected one column 'labels', got 2"),
     ],
 )
 def test_unusable_text(tmp_path, text, words):

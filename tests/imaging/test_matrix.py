@@ -1,10 +1,11 @@
 """From volumes to a matrix, whatever the source: interleaved runs, single volumes, voxels that are kept."""
 
+import nibabel
 import numpy as np
 import pytest
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.matrix import ALL, FINITE, Volumes, volumes_to_matrix
+from mvpa_gamp.imaging.matrix import ALL, FINITE, Volumes, read_series, volumes_to_matrix
 from mvpa_gamp.imaging.processing import Processing, clean_run
 
 RAW = Processing(detrend=False, standardize=None)
@@ -71,3 +72,10 @@ def test_images_without_values_are_listed(stack, volumes):
         volumes_to_matrix(*stack(volumes, single=True), RAW)
     with pytest.raises(DataError, match=r"volumes 11, 12, 13, 14, 15 and 5 more \(counted from 1\) are NaN"):
         volumes_to_matrix(*stack(volumes), RAW)
+
+
+def test_a_kernel_wider_than_the_volume_is_refused():
+    image = nibabel.Nifti1Image(np.ones((4, 5, 6, 3), dtype=np.float32), np.diag([2, 2, 3, 1]))
+    mask = nibabel.Nifti1Image(np.ones((4, 5, 6), dtype=np.uint8), image.affine)
+    with pytest.raises(DataError, match="at most the size of the volume, 18 mm, got 19"):
+        read_series(Volumes([image]), mask, smoothing_fwhm=19.0)

@@ -69,3 +69,9 @@ def test_runs_that_cannot_be_cleaned(run, settings, volumes, confounds, t_r, wor
 def test_settings_without_meaning(settings):
     with pytest.raises(DataError, match=next(iter(settings))):
         Processing(**settings)
+
+
+@pytest.mark.parametrize("width", [1e-300, 1e-4, 1e7, 1e9])
+def test_a_kernel_that_no_volume_could_have_is_refused_at_once(width):
+    with pytest.raises(DataError, match=r"smoothing_fwhm: expected a width in mm, from 0\.001 to 1000, got"):
+        Processing(smoothing_fwhm=width)

@@ -59,7 +59,7 @@ def test_fields_say_what_provenance_only_prints(study):
     assert found.description == "fMRI volumes of sub-01 (bold.nii.gz)." and found.space is None
     assert replace(found, kind="block").plural == "means of events"
     assert replace(found, kind="beta").plural == "maps"
-    with pytest.raises(DataError, match="kind: expected one of volume, block, beta, got 'voxel'"):
+    with pytest.raises(DataError, match="kind: expected one of volume, block, trial, beta, got 'voxel'"):
         replace(found, kind="voxel")
 
 
@@ -204,8 +204,8 @@ def test_only_rest(study):
 
 
 def test_grids_that_do_not_fit(study, make_image):
-    other = nibabel.Nifti1Image(study.inside.astype(np.uint8), np.eye(4))
-    with pytest.raises(DataError, match="mask in memory is on another grid"):
+    other = nibabel.Nifti1Image(study.inside.astype(np.uint8), np.diag([900.0, 900.0, 900.0, 1.0]))
+    with pytest.raises(DataError, match="mask in memory is on another grid, and its voxels lie outside"):
         load_samples(study.bold, study.labels, other)
     smaller = make_image(study.volumes[:5], 2.0)
     with pytest.raises(

@@ -65,7 +65,8 @@ def test_facts_are_true(name, problem, fits):
     assert method.has_posterior == (found.inclusion is not None) == (found.coef_std is not None)
     assert method.intercept in ("free", "penalised", "none")
     assert method.intercept != "none" or not found.intercept.any()  # a penalised one may be zero as well
-    assert method.is_batched == (name.startswith("gamp-") and not name.endswith("-cv"))
+    tuned_by_search = ("gamp-l1-lr-cv", "l1-lr-cv", "onebit-cs", "cdn", "tron")
+    assert method.is_batched == (name not in tuned_by_search)
     assert method.uses_connectivity == (name == "gamp-sbg-lr")
     ring = sparse.eye_array(X.shape[1], k=1) + sparse.eye_array(X.shape[1], k=X.shape[1] - 1)
     again = method.fit_folds(X, y, train[:, :1], runs, connectivity=ring).coef
@@ -75,7 +76,7 @@ def test_facts_are_true(name, problem, fits):
 
 def test_only_an_intercept_that_is_free_follows_the_mean_of_the_features(problem):
     X, y, train, runs = problem
-    for name in ("gamp-bg-lr", "gamp-l1-lr", "tron", "l1-lr-cv"):
+    for name in ("gamp-bg-lr", "gamp-l1-lr", "tron", "l1-lr-cv", "svm", "lda"):
         plain, moved = (fit_folds(name, X + c, y, train[:, :1], runs).coef for c in (0.0, 0.5))
         close = np.abs(moved - plain).max() < 1e-2 * np.abs(plain).max()
         assert close == (METHODS[name].intercept == "free"), name

@@ -52,3 +52,30 @@ def test_a_log_says_when(tmp_path):
     console.note("two\nlines")
     stamps = [line.split(" ")[0] for line in (tmp_path / "run.log").read_text().splitlines()]
     assert len(stamps) == 2 and all(stamp.endswith("+00:00") for stamp in stamps)
+
+
+def permute(console):
+    with console:
+        console.start(1000, 200, "permutations")
+        console.advance("face vs house", minor=True, by=140)
+        console.advance("face vs house", minor=True, by=660)
+
+
+def test_permutations_are_counted_one_by_one(capsys, monkeypatch):
+    permute(Console())
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("[340 of 1,000 permutations") and lines[-1].startswith("[1,000 of 1,000 perm")
+    err = Terminal()
+    monkeypatch.setattr(sys, "stderr", err)
+    permute(Console())
+    assert "340 of 1,000 permutations" in err.getvalue()
+
+
+def test_the_time_left_counts_what_this_run_did(monkeypatch, capsys):
+    now = [100.0]
+    monkeypatch.setattr("mvpa_gamp.study.console.time.monotonic", lambda: now[0])
+    console = Console()
+    console.start(1000, 200, "permutations")
+    now[0] += 60
+    console.advance("", by=200)
+    assert "[400 of 1,000 permutations, about 3 min left, 60 s]" in capsys.readouterr().err

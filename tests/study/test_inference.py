@@ -13,7 +13,14 @@ import nibabel
 import numpy as np
 import pytest
 
-from mvpa_gamp.decoding import cross_validate, learning_curve, make_tasks, permutation_test, select_at_fdr
+from mvpa_gamp.decoding import (
+    calibrate,
+    cross_validate,
+    learning_curve,
+    make_tasks,
+    permutation,
+    permutation_test,
+)
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
@@ -22,21 +29,21 @@ from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.study import inference_jobs
 
 ROOT = Path(__file__).parents[2]
-ASKED = ("--permutations", "40", "--max-inclusion", "--fdr", "0.1", "--learning-curve")
+ASKED = ("--permutations", "40", "--max-inclusion", "--fdr", "0.2", "--learning-curve")
 METHODS_USED = ("--methods", "gamp-bg-lr", "onebit-cs")
 STEM = "sub-tiny_contrast-faceMinusHouse_desc-gampBgLr"
 
 # Ends the process with SIGKILL in the moment the second answer would be stored.
 KILLED = """
 import os, signal, sys
-from mvpa_gamp.study import inference
-write, count = inference.write_npz, []
+from mvpa_gamp.study import jobs
+write, count = jobs.write_npz, []
 def write_or_die(path, arrays):
     count.append(path)
     if len(count) == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     return write(path, arrays)
-inference.write_npz = write_or_die
+jobs.write_npz = write_or_die
 from mvpa_gamp.haxby import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -102,15 +109,23 @@ def test_the_observed_accuracy_is_that_of_the_summary(inferred):
     )
 
 
-def test_the_selection_is_made_from_the_inclusion_map_and_checked(inferred):
+def test_the_selection_is_that_of_calibrate_and_checked(inferred, pair):
+    X, y, runs, blocks = pair
+    chosen = calibrate(METHODS["gamp-bg-lr"], X, y, runs, blocks=blocks).select(0.2)
     selected = values(inferred, "Fdr_mask") > 0
-    np.testing.assert_array_equal(selected, select_at_fdr(values(inferred, "_stat-pip_statmap"), 0.1))
+    np.testing.assert_array_equal(selected, chosen.selected)
     row = row_of(inferred)
     assert row["fdr_voxels"] == str(selected.sum()) and selected.any()
+    assert number(row["fdr_p_value"]) == 1 / 8 and row["fdr_selection"] == chosen.verdict
+    assert number(row["fdr_estimate_percent"]) == pytest.approx(100 * chosen.estimate, rel=1e-4)
+    voxels = read_tsv(inferred / "sub-tiny" / f"{STEM}Fdr_voxels.tsv")
+    strengths = [number(line["strength"]) for line in voxels]
+    expected = np.sort(chosen.strength[chosen.selected])[::-1]
+    np.testing.assert_allclose(strengths, expected, rtol=1e-4)  # tables keep few digits
     assert row["fdr_holds"] in ("true", "false") and "false" in row["fdr_verdict"]
     planted = read_tsv(inferred / "sub-tiny" / f"{STEM}_planted.tsv")
     assert number(planted[0]["size"]) == 0 and len(planted) == 4
-    assert {line["nominal_rate"] for line in planted} == {"0.1"}
+    assert {line["nominal_rate"] for line in planted} == {"0.2"}
     about = json.loads((inferred / "sub-tiny" / f"{STEM}Fdr_mask.json").read_text())
     assert row["fdr_verdict"] in about["Description"]
 
@@ -131,7 +146,7 @@ def test_the_page_shows_all_of_it(inferred):
     row = row_of(inferred)
     for words in (
         'id="inference"', "Is it better than chance?", "Which voxels are needed given", "How many runs",
-        f'<data value="{row["p_value"]}">', "Not tested here: OneBitCS", "Phipson", "Newton", "stat-logpfwe",
+        f'<data value="{row["p_value"]}">', "Not tested here: OneBitCS", "Phipson", "Tusher", "stat-logpfwe",
         "Which voxels carry information",
     ):  # fmt: skip
         assert words in page, words
@@ -176,6 +191,24 @@ def test_a_finished_study_can_be_tested_afterwards(inferred, tiny, tmp_path):
     assert all(path.stat().st_mtime_ns == when for path, when in fits.items())
 
 
+def test_more_permutations_add_to_those_that_are_there(make_tiny, tmp_path, monkeypatch, capsys):
+    """15 after 7 is 15 in one go, to the bit; whole chunks are not computed again."""
+    monkeypatch.setattr(permutation, "_NUMBERS_AT_ONCE", 12_000)  # three label vectors in a chunk
+    data = make_tiny(tmp_path / "data", n_runs=6)
+    whole, grown = tmp_path / "whole", tmp_path / "grown"
+    used = ("--methods", "gamp-bg-lr", "--pairs", "face:house", "--max-inclusion")
+    assert main(data.options(whole, *used, "--permutations", "15", "--quiet")) == 0
+    assert main(data.options(grown, *used, "--permutations", "7", "--quiet")) == 0
+    before = {path.name: path.stat().st_mtime_ns for path in (grown / "work").glob("*_permutations-*.npz")}
+    capsys.readouterr()
+    assert main(["--out", str(grown), "--resume", "--permutations", "15"]) == 0
+    assert re.search(r"\[15 of 15 permutations", capsys.readouterr().err)
+    after = {path.name: path.stat().st_mtime_ns for path in (grown / "work").glob("*_permutations-*.npz")}
+    same = [name for name in before if after[name] == before[name]]
+    assert len(same) >= len(before) - 1 >= 1 and len(after) > len(before)
+    assert manifest(grown) == manifest(whole)
+
+
 def test_an_answer_that_is_damaged_is_asked_for_again(inferred, tmp_path):
     out = shutil.copytree(inferred, tmp_path / "out")
     next((out / "work").glob("*_planted.npz")).write_bytes(b"not an archive")
@@ -209,7 +242,10 @@ def test_inference_that_fails_is_told_and_the_rest_stays(tiny, tmp_path, monkeyp
             r"--fdr is for GAMP .*, got onebit-cs\. Add",
         ),
         (("--fdr", "0.1", "--methods", "gamp-l1-lr"), r"--fdr is for GAMP methods with inclusion"),
-        (("--permutations", "9", "--methods", "cdn"), r"--permutations is for GAMP methods, got cdn"),
+        (
+            ("--permutations", "9", "--methods", "cdn"),
+            r"methods without a nested search in every fit .*, got cdn",
+        ),
     ],
 )
 def test_what_cannot_be_inferred_is_refused_before_anything_is_written(given, words, tiny, tmp_path, capsys):

@@ -16,6 +16,11 @@ FULL = (
         bids_dir="d", derivatives="none", participant_label="1", task="t", space="s", samples="block",
         pairs=("a:b",), confounds=("motion6",), mask="m", lag_trs=2, **CLEANING,
     ),
+    BidsSource(
+        bids_dir="d", participant_label="1", task=("t", "u"), session_label=("1",), run_label=("2", "3"),
+        bids_filter_file="f.json", samples="trial", trial_model="lsa", hrf_model="spm", drift_model="none",
+        cv="session", confounds_strategy="simple", pairs=("a:b",),
+    ),
     BetasSource(bids_dir="d", participant_label="1", betas="b", betas_glob="*", pairs=("a:b",), lag_trs=0),
 )  # fmt: skip
 STUDY = {"seed": 7, "fold_maps": True, "pairs": ("a:b",), "permutations": 3, "fdr": 0.1}
@@ -96,7 +101,10 @@ def test_settings_survive_config_toml(source, tmp_path):
 
 
 def test_every_setting_has_its_place_in_config_toml(tmp_path):
-    more = {**STUDY, "max_inclusion": True, "learning_curve": True, "methods": ("x",)}
+    regions = {"atlas": "a", "atlas_labels": "b", "by_region": True}
+    more = {**STUDY, "max_inclusion": True, "learning_curve": True, "methods": ("x",), **regions}
+    more |= {"classes": ("all",), "cross": ("a:b>c:d",), "cross_session": ("1>2",)}
+    more |= {"class_weight": "balanced", "fold_confounds": "c.tsv"}
     found = [written(StudySettings(source, **more), tmp_path / "config.toml") for source in FULL]
     assert {name for values in found for name in values} == {n for names in SECTIONS.values() for n in names}
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.__main__ import main as app
-from mvpa_gamp.decoding import fit_whitened, fold_errors, make_tasks
+from mvpa_gamp.decoding import NoiseWhitening, fit_whitened, fold_errors, make_tasks, permutation_test
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.map_names import entity
@@ -122,7 +122,7 @@ def test_a_map_that_is_gone_is_written_again_from_the_stored_fits(whitened, tmp_
     out = shutil.copytree(whitened, tmp_path / "out")
     gone = statmap(out, "faceMinusCat", "gamp-sbg-lr", "pip")
     gone.unlink()
-    monkeypatch.setattr(work, "fit_whitened", None)  # nothing is fitted
+    monkeypatch.setattr(work, "fit_prepared", None)  # nothing is fitted
     assert main(["--out", str(out), "--resume", "--quiet"]) == 0
     assert gone.read_bytes() == statmap(whitened, "faceMinusCat", "gamp-sbg-lr", "pip").read_bytes()
     assert manifest(out) == manifest(whitened)
@@ -143,7 +143,7 @@ def test_fits_that_fail_are_told(tiny, tmp_path, monkeypatch, capsys):
     def broken(*args, **kwargs):
         raise FloatingPointError("no such luck")
 
-    monkeypatch.setattr(work, "fit_whitened", broken)
+    monkeypatch.setattr(work, "fit_prepared", broken)
     out = tmp_path / "out"
     assert main(options(tiny, out, "--whiten")) == 1
     rows = [row for row in read_tsv(out / "summary.tsv") if row["contrast"] != "average"]
@@ -165,6 +165,47 @@ def test_workers_change_nothing(whitened, tiny, tmp_path):
     assert manifest(out) == manifest(whitened)
 
 
+# --- tested
+
+
+@pytest.fixture(scope="module")
+def inferred(tiny, tmp_path_factory):
+    out = tmp_path_factory.mktemp("inferred") / "results"
+    asked = ("--permutations", "9", "--max-inclusion", "--learning-curve")
+    assert main(options(tiny, out, "--whiten", *asked)) == 0
+    return out
+
+
+def test_inference_is_about_the_whitened_fits(inferred, whitened, tiny):
+    samples = load_samples(tiny.bold, tiny.labels, tiny.mask)
+    blocks = blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)
+    rows = read_tsv(inferred / "sub-tiny" / "sub-tiny_inference.tsv")
+    summary = {(r["contrast"], r["method"]): r for r in read_tsv(whitened / "summary.tsv")}
+    assert {(r["contrast"], r["method"]) for r in rows} == {(c, m) for c in CONTRASTS for m in USED[1:]}
+    for row in rows:
+        error = number(summary[row["contrast"], row["method"]]["error_percent"])
+        assert number(row["accuracy_percent"]) == pytest.approx(100 - error, abs=1e-3)
+        assert row["status"] == "ok" and "an X of its own" in row["curve"]
+    (task,) = make_tasks(samples.conditions, [("face", "cat")])
+    test = permutation_test(
+        METHODS["gamp-bg-lr"], samples.X, task.y, samples.runs, 9, blocks=blocks[task.rows], rows=task.rows,
+        preparation=NoiseWhitening(blocks),
+    )  # fmt: skip
+    stem = "sub-tiny_contrast-faceMinusCat_desc-gampBgLr"
+    written = read_tsv(inferred / "sub-tiny" / f"{stem}_permutations.tsv")
+    np.testing.assert_allclose([number(line["accuracy"]) for line in written], test.null, atol=1e-5)
+
+
+def test_answers_that_are_gone_are_found_again(inferred, tmp_path):
+    out = shutil.copytree(inferred, tmp_path / "out")
+    gone = out / "work" / "sub-tiny_contrast-faceMinusCat_desc-gampBgLr_permutations-0001.npz"
+    gone.unlink()
+    kept = {path: path.stat().st_mtime_ns for path in (out / "work").glob("*.npz")}
+    assert main(["--out", str(out), "--resume", "--quiet"]) == 0
+    assert gone.is_file() and all(path.stat().st_mtime_ns == when for path, when in kept.items())
+    assert manifest(out) == manifest(inferred)
+
+
 # --- refused
 
 
@@ -176,23 +217,20 @@ def test_a_folder_made_without_it_is_not_resumed_with_it(plain, tmp_path, capsys
     assert manifest(out) == before
 
 
-@pytest.mark.parametrize("asked", [("--permutations", "9"), ("--fdr", "0.1"), ("--learning-curve",)])
-def test_inference_with_whitened_noise_is_refused(asked, tiny, tmp_path, capsys):
+def test_no_rate_is_calibrated_for_whitened_voxels(tiny, tmp_path, capsys):
     out = tmp_path / "out"
-    assert main(options(tiny, out, "--whiten", *asked)) == 2
+    assert main(options(tiny, out, "--whiten", "--fdr", "0.1")) == 2
+    assert "voxels of --whiten are mixtures of voxels" in capsys.readouterr().err and not out.exists()
+
+
+@pytest.mark.parametrize("asked", [("--samples", "block"), ("--samples", "betas", "--betas", "maps")])
+def test_rows_that_stand_for_blocks_have_no_noise_to_whiten(asked, bids_tree, tmp_path, capsys):
+    out = tmp_path / "out"
+    given = ("--methods", "onebit-cs", "--contrasts", "face:house", "--quiet")
+    assert app([str(bids_tree.root), str(out), "participant", *given, *asked, "--whiten"]) == 2
     said = capsys.readouterr().err.strip()
-    assert len(said.splitlines()) == 1
-    assert "--whiten cannot be tested by --permutations, --fdr or --learning-curve" in said
+    assert "--whiten needs several volumes of every block" in said and len(said.splitlines()) == 1
     assert not out.exists()
-
-
-def test_means_of_blocks_have_no_noise_to_whiten(bids_tree, tmp_path, capsys):
-    out = tmp_path / "out"
-    given = ("--participant-label", "01", "--methods", "onebit-cs", "--contrasts", "face:house", "--quiet")
-    asked = ("--samples", "block", "--whiten")
-    assert app([str(bids_tree.root), str(out), "participant", *given, *asked]) == 1  # skipped
-    assert "--whiten needs several volumes of every block" in capsys.readouterr().err
-    assert not list(out.rglob("*statmap*")) and not list(out.rglob("*_fits.npz"))
 
 
 def test_a_participant_of_a_bids_dataset_is_whitened(bids_tree, tmp_path):

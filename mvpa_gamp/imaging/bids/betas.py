@@ -1,26 +1,33 @@
-"""Given maps as samples: one 3-D image per run and condition (or trial), named by BIDS.
+"""Given maps as samples: 3-D images named by run and condition, or 4-D images with a table.
 
 FOLDER/.../sub-01_[ses-x_]task-t_run-1_[space-s_]contrast-face_[desc-d_]stat-effect_statmap.nii.gz
+FOLDER/.../sub-01_[ses-x_]task-t_[run-1_][space-s_][desc-d_]stat-effect_statmap.nii.gz with ..._statmap.tsv
+
+A table has a line per volume and the columns trial_type and, unless the name has one, run: the form in which
+single-trial estimates of GLMsingle or of nilearn's models are kept.
 """
 
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.bids.layout import MIN_RUNS, NATIVE, choose
+from mvpa_gamp.imaging.bids.layout import MIN_RUNS
+from mvpa_gamp.imaging.bids.masks import common_mask
 from mvpa_gamp.imaging.bids.names import IMAGE, BidsFile, natural, parse_name
-from mvpa_gamp.imaging.bids.source import BidsSource, common_mask, wanted_categories
+from mvpa_gamp.imaging.bids.selection import NATIVE, chosen_tasks
+from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.labels import Labels
+from mvpa_gamp.imaging.labels import UNLABELLED, Labels
 from mvpa_gamp.imaging.matrix import Volumes
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Processing
 from mvpa_gamp.imaging.samples import Samples, samples_of
-from mvpa_gamp.imaging.volumes import mean_volume, open_image
+from mvpa_gamp.imaging.volumes import mean_volume, n_volumes, open_image
 
 DEFAULT_GLOB = "*_stat-effect_statmap.nii.gz"
 LABEL = "contrast"  # the entity that names the condition
@@ -56,24 +63,33 @@ class BetasSource(BidsSource):
         return _load(self.resolve())
 
 
+class _Maps(NamedTuple):
+    """A file of maps: the condition of each of its volumes, and the run, by session and index."""
+
+    file: BidsFile
+    conditions: list[str]
+    runs: list[tuple[Any, Any]]
+
+
 def _load(source: BetasSource) -> Samples:
     """Samples of a participant whose settings are resolved."""
-    participant, files = source.participant_label, find_betas(source)
-    wanted = wanted_categories(source.pairs, [file.entities[LABEL] for file in files])
-    files = [file for file in files if file.entities[LABEL] in wanted]
-    labels = Labels(np.array([file.entities[LABEL] for file in files]), _run_numbers(files, participant))
+    participant, maps = source.participant_label, find_betas(source)
+    wanted = source.wanted([name for each in maps for name in each.conditions])
+    maps = [each for each in maps if wanted & set(each.conditions)]
+    names = [name if name in wanted else UNLABELLED for each in maps for name in each.conditions]
+    labels = Labels(np.array(names), _run_numbers([key for each in maps for key in each.runs], participant))
     steps = source.processing(drop=())
     _check_enough(labels, steps)
-    volumes = Volumes([_open_map(file.path) for file in files], "beta map")
+    volumes = Volumes([_opened(each) for each in maps], "beta map")
     samples = samples_of(volumes, source.mask or _brain_mask(source), labels, steps, participant)
-    space = files[0].entities.get("space", NATIVE)
+    space = maps[0].file.entities.get("space", NATIVE)
     background = mean_volume(volumes.images, magnitude=True)
     samples = replace(samples, kind="beta", volumes=None, space=space, background_img=background)
-    told = f"{len(files)} given maps of participant {participant} in {len(set(samples.runs))} runs."
+    told = f"{len(samples.X)} given maps of participant {participant} in {len(set(samples.runs))} runs."
     return samples.from_source("bids", told, unit=samples.plural, space=space, bold=list(volumes.names))
 
 
-def find_betas(source: BetasSource) -> list[BidsFile]:
+def find_betas(source: BetasSource) -> list[_Maps]:
     """A participant's maps by session, run and name."""
     folder, glob, participant = Path(source.betas), source.betas_glob, source.participant_label
     if not folder.is_dir():
@@ -81,44 +97,80 @@ def find_betas(source: BetasSource) -> list[BidsFile]:
     paths = [path for path in folder.rglob(f"sub-{participant}_*") if fnmatch(path.name, glob)]
     named = [parse_name(path) for path in paths]
     files = [file for file in named if file and file.extension in IMAGE and _fits(file, source)]
-    files = [file for file in files if {LABEL, "run"} <= set(file.entities)]
-    if not files:
+    maps = [each for file in files if (each := _maps(file)) is not None]
+    if not maps:
         raise DataError(
             f"--betas {folder}: expected maps sub-{participant}_..._run-<index>_..._{LABEL}-<condition>_... "
-            f"that fit --betas-glob {glob!r}, --task and --space, found none of {len(paths)} that fit. "
-            "Rename them or change the pattern."
+            f"(or 4-D maps with a table of the same name) that fit --betas-glob {glob!r}, --task and "
+            f"--space, found none of {len(paths)} that fit. Rename them or change the pattern."
         )
-    tasks = sorted({file.entities.get("task", "unnamed") for file in files})
-    choose("--task", source.task, tasks, "the maps")
-    return sorted(files, key=lambda file: (*_run_key(file), natural(file.path.name)))
+    tasks = sorted({each.file.entities.get("task", "unnamed") for each in maps})
+    chosen_tasks(source.task, tasks, "the maps")
+    return sorted(maps, key=lambda each: (min(each.runs), natural(each.file.path.name)))
+
+
+def _maps(file: BidsFile) -> _Maps | None:
+    """What a file's name or table says of its volumes; None where neither tells."""
+    session, run = natural(file.entities.get("ses", "")), file.without().get("run")
+    table = _table_beside(file.path)
+    if table.is_file():
+        return _Maps(file, *_labelled(table, session, run))
+    if run is None or LABEL not in file.entities:
+        return None
+    return _Maps(file, [file.entities[LABEL]], [(session, natural(run))])
+
+
+def _table_beside(path: Path) -> Path:
+    """The table of the same name."""
+    return path.with_name(path.name.removesuffix(".gz").removesuffix(".nii") + ".tsv")
+
+
+def _labelled(table: Path, session: Any, run: str | None) -> tuple[list[str], list[tuple[Any, Any]]]:
+    """Conditions and runs of the lines of a table."""
+    try:
+        with table.open(encoding="utf-8-sig", newline="") as stream:
+            rows = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"table {table} cannot be read ({error}). Check the file.") from error
+    needed = ["trial_type", *(["run"] if run is None else [])]
+    if missing := [name for name in needed if not rows or name not in rows[0]]:
+        raise DataError(
+            f"table {table}: expected a line per map and the columns {' and '.join(needed)}, missing is "
+            f"{' and '.join(missing)}. Add it."
+        )
+    conditions = [(row["trial_type"] or "").strip() or UNLABELLED for row in rows]
+    sessions = [natural(row["session"].strip()) if row.get("session") else session for row in rows]
+    indices = [natural((row["run"] or "").strip() if run is None else run) for row in rows]
+    return conditions, list(zip(sessions, indices, strict=True))
+
+
+def _opened(maps: _Maps) -> Any:
+    """The image, with as many volumes as are named."""
+    path, image = maps.file.path, open_image(maps.file.path, "beta map")
+    if len(image.shape) not in (3, 4) or n_volumes(image) != len(maps.conditions):
+        raise DataError(
+            f"beta map {path.name}: expected {len(maps.conditions)} volumes, as many as its "
+            f"{'table has lines' if _table_beside(path).is_file() else 'name tells (one)'}, got shape "
+            f"{image.shape}. Give a table {_table_beside(path).name} with a line per volume."
+        )
+    return image
 
 
 def _fits(file: BidsFile, source: BetasSource) -> bool:
     """Whether a map is of the task and space asked for."""
-    asked = {"task": source.task, "space": source.space}
-    return all(value is None or file.entities.get(key) == value for key, value in asked.items())
+    in_space = source.space is None or file.entities.get("space") == source.space
+    return in_space and (not source.task or file.entities.get("task") in source.task)
 
 
-def _run_key(file: BidsFile) -> tuple[Any, Any]:
-    return natural(file.entities.get("ses", "")), natural(file.without()["run"])
-
-
-def _run_numbers(files: Sequence[BidsFile], participant: str) -> NDArray:
-    """Runs 1, 2, ... across sessions."""
-    keys = list(dict.fromkeys(_run_key(file) for file in files))
+def _run_numbers(of_rows: Sequence[tuple[Any, Any]], participant: str) -> NDArray:
+    """Runs 1, 2, ... across sessions, of rows whose session and run are known."""
+    keys = sorted(set(of_rows))
     if len(keys) < MIN_RUNS:
         raise DataError(
             f"sub-{participant}: expected maps of at least {MIN_RUNS} runs, because cross-validation leaves "
             f"one run out, got {len(keys)}. Leave the participant out, or add runs."
         )
-    return np.array([keys.index(_run_key(file)) + 1 for file in files])
-
-
-def _open_map(path: Path) -> Any:
-    image = open_image(path, "beta map")
-    if len(image.shape) != 3:
-        raise DataError(f"beta map {path.name}: expected a 3-D image, got shape {image.shape}. Split it.")
-    return image
+    return np.array([keys.index(key) + 1 for key in of_rows])
 
 
 def _brain_mask(source: BetasSource) -> Any:

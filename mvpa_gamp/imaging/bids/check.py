@@ -6,14 +6,18 @@ from typing import Any
 
 import nibabel
 
-from mvpa_gamp.imaging.bids.betas import LABEL, BetasSource, find_betas
+from mvpa_gamp.imaging.bids.betas import BetasSource, find_betas
 from mvpa_gamp.imaging.bids.confounds import confound_columns
+from mvpa_gamp.imaging.bids.event_volumes import events_of
 from mvpa_gamp.imaging.bids.events import trial_types
-from mvpa_gamp.imaging.bids.layout import RunFiles, choose, repetition_time_of, spaces_of, tasks_of
-from mvpa_gamp.imaging.bids.source import BidsSource, confound_files, events_of, wanted_categories
+from mvpa_gamp.imaging.bids.layout import RunFiles, repetition_time_of, spaces_of, tasks_of
+from mvpa_gamp.imaging.bids.participant import check_confounds
+from mvpa_gamp.imaging.bids.selection import choose, chosen_tasks
+from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.processing import check_high_pass
-from mvpa_gamp.imaging.volumes import check_same_grid, open_mask
+from mvpa_gamp.imaging.volumes import open_mask
 
 # In the order in which they are checked. The settings decide on the last ones: where they fail for all who
 # come that far, the command is wrong. The others are matters of a participant's own files.
@@ -41,7 +45,7 @@ def check_participants(source: BidsSource, labels: Sequence[str]) -> None:
     checked = [_check_one(replace(source, participant_label=label), mask) for label in labels]
     found = sorted({name for participant in checked for name in participant.conditions})
     if found:
-        wanted_categories(source.pairs, found)
+        source.wanted(found)
     _check_steps(checked)
 
 
@@ -66,14 +70,14 @@ def _check_one(source: BidsSource, mask: Any) -> _Participant:
     step, names = "files", []
     try:
         if isinstance(source, BetasSource):
-            return _Participant([file.entities[LABEL] for file in find_betas(source)])
+            return _Participant([name for each in find_betas(source) for name in each.conditions])
         runs = source.runs()
         step = "events"
         names = [name for run in runs for name in trial_types(events_of(run))]
         step = "time"
         check_high_pass(source.high_pass, repetition_time_of(runs, source.t_r))
         step = "confounds"
-        confound_files(runs, confound_columns(source.confounds))
+        check_confounds(runs, confound_columns(source.confounds), source.confounds_strategy)
         step = "mask"
         _check_mask(mask, runs)
     except DataError as error:
@@ -82,14 +86,14 @@ def _check_one(source: BidsSource, mask: Any) -> _Participant:
 
 
 def _check_mask(mask: Any, runs: Sequence[RunFiles]) -> None:
-    """Refuse a mask on another grid than the first run's, as far as its header tells."""
+    """Refuse a mask that the first run's grid has no use for, as far as headers tell."""
     if mask is None:
         return
     try:
         image = nibabel.load(runs[0].bold)
     except (OSError, ValueError, EOFError, nibabel.filebasedimages.ImageFileError):
         return  # said when its turn comes
-    check_same_grid(mask, image, "mask")
+    mask_on_grid(mask, image)
 
 
 def _check_task_and_space(source: BidsSource, labels: Sequence[str]) -> None:
@@ -97,7 +101,7 @@ def _check_task_and_space(source: BidsSource, labels: Sequence[str]) -> None:
     layout, space = source.layout, source.space
     tasks = sorted({task for label in labels for task in tasks_of(layout, label)})
     if tasks:
-        choose("--task", source.task, tasks, "the dataset")
+        chosen_tasks(source.task, tasks, "the dataset")
     if layout.derivatives is None:
         return
     each = {label: spaces_of(layout, label, source.task) for label in labels}

@@ -23,6 +23,7 @@ class Event:
     onset: float
     duration: float
     trial_type: str
+    line: int = 0  # of the table, its header being line 1
 
 
 @dataclass(frozen=True)
@@ -112,4 +113,4 @@ def _event(path: Path, line: int, row: dict[str, str | None]) -> Event:
                 "Correct it."
             )
         times.append(value)
-    return Event(times[0], times[1], (row["trial_type"] or "").strip() or UNLABELLED)
+    return Event(times[0], times[1], (row["trial_type"] or "").strip() or UNLABELLED, line)

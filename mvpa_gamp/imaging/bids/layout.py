@@ -6,15 +6,24 @@ DERIVATIVES/sub-01/[ses-x/]func/..._desc-confounds_timeseries.tsv
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mvpa_gamp.imaging.bids.names import IMAGE, BidsFile, files_in, inherited, natural
+from mvpa_gamp.imaging.bids.selection import (
+    PREPROCESSED,
+    Selection,
+    choose,
+    chosen_tasks,
+    of_runs,
+    of_sessions,
+    space_of,
+    values,
+)
 from mvpa_gamp.imaging.errors import DataError
 
-NATIVE = "native"  # the space of files that name none
 MIN_RUNS = 2  # one is left out, one is needed to train on
 
 
@@ -41,6 +50,11 @@ class RunFiles:
     mask: Path | None
     confounds: Path | None
     metadata: dict[str, Any]
+
+    @property
+    def session(self) -> str:
+        """Its label, empty where the dataset has no sessions."""
+        return self.entities.get("ses", "")
 
 
 def find_layout(bids_dir: str | Path, derivatives: str | Path = "") -> Layout:
@@ -73,50 +87,47 @@ def participants(layout: Layout) -> list[str]:
 
 def tasks_of(layout: Layout, participant: str) -> list[str]:
     """The tasks for which a participant has volumes."""
-    return _values(file.entities.get("task") for file in _bold_files(layout, participant))
+    return values(file.entities.get("task") for file in bold_files(layout, participant))
 
 
-def spaces_of(layout: Layout, participant: str, task: str | None = None) -> list[str]:
-    """The spaces in which a participant's volumes (of a task) are, in fMRIPrep's form ``name[:res-x]``."""
-    files = _bold_files(layout, participant)
-    return _values(_space(file) for file in files if task in (None, file.entities.get("task")))
+def spaces_of(layout: Layout, participant: str, tasks: Sequence[str] = ()) -> list[str]:
+    """The spaces of a participant's volumes (of some tasks), in fMRIPrep's form ``name[:res-x]``."""
+    files = bold_files(layout, participant)
+    return values(space_of(file) for file in files if not tasks or file.entities.get("task") in tasks)
 
 
-def find_runs(layout: Layout, participant: str, task: str | None, space: str | None) -> list[RunFiles]:
-    """The runs of a participant by session and run; a task or space not named must be the only one."""
-    if not (layout.source / f"sub-{participant}").is_dir():
-        raise DataError(
-            f"{layout.source} has no folder sub-{participant}. Preprocess the participant, or leave it out."
-        )
-    files = _bold_files(layout, participant)
+def find_runs(layout: Layout, participant: str, wanted: Selection | None = None) -> list[RunFiles]:
+    """The runs of a participant by session, task and run; a task or space not named must be the only one."""
+    wanted, who = wanted or Selection(), f"sub-{participant}"
+    if not (layout.source / who).is_dir():
+        raise DataError(f"{layout.source} has no folder {who}. Preprocess the participant, or leave it out.")
+    files = bold_files(layout, participant, wanted.desc)
     if not files:
-        kind = "*_desc-preproc_bold.nii.gz" if layout.derivatives else "*_bold.nii.gz"
+        kind = f"*_desc-{wanted.desc}_bold.nii.gz" if layout.derivatives else "*_bold.nii.gz"
         raise DataError(
-            f"sub-{participant}: expected {kind} in {layout.source / f'sub-{participant}'}/[ses-*/]func, "
-            "found none. Check the folder."
+            f"{who}: expected {kind} in {layout.source / who}/[ses-*/]func, found none. Check the folder."
         )
-    chosen = choose("--task", task, tasks_of(layout, participant), f"sub-{participant}")
-    files = [file for file in files if file.entities.get("task") == chosen]
-    if layout.derivatives is not None or space is not None:
-        place = choose("--space", space, _values(_space(file) for file in files), f"sub-{participant}")
-        files = [file for file in files if _space(file) == place]
-    _check_runs(files, participant, chosen)
+    files = _filtered(files, wanted, who)
+    tasks = chosen_tasks(wanted.tasks, values(file.entities.get("task") for file in files), who)
+    files = [file for file in files if file.entities.get("task") in tasks]
+    files = of_runs(of_sessions(files, wanted.sessions, who), wanted.runs, who)
+    if layout.derivatives is not None or wanted.space is not None:
+        place = choose("--space", wanted.space, values(map(space_of, files)), who)
+        files = [file for file in files if space_of(file) == place]
+    _check_runs(files, participant, " and ".join(tasks))
     files.sort(key=lambda file: (natural(file.entities.get("ses", "")), natural(file.path.name)))
     return [_run_files(layout, file) for file in files]
 
 
-def choose(option: str, asked: str | None, available: Sequence[str], who: str) -> str:
-    """The one value asked for, or the only one there is; otherwise a sentence with those there are."""
-    matching = [v for v in available if asked is None or v == asked]
-    if not matching and asked is not None:
-        matching = [value for value in available if value.startswith(f"{asked}:")]
-    if len(matching) == 1:
-        return matching[0]
-    known = ", ".join(matching or available) or "none"
-    if matching:
-        came = "none was given" if asked is None else f"{asked} fits several"
-        raise DataError(f"{option}: {who} has several ({known}) and {came}. Choose one of them.")
-    raise DataError(f"{option}: expected one that {who} has ({known}), got {asked!r}. Choose among them.")
+def _filtered(files: Sequence[BidsFile], wanted: Selection, who: str) -> list[BidsFile]:
+    """The series that the filter file lets through."""
+    passed = [file for file in files if wanted.passes(file)]
+    if not passed:
+        asked = ", ".join(f"{key}: {' or '.join(map(str, v))}" for key, v in wanted.filters.items())
+        raise DataError(
+            f"--bids-filter-file: none of the {len(files)} series of {who} fits ({asked}). Change the filter."
+        )
+    return passed
 
 
 def repetition_time_of(runs: Sequence[RunFiles], given: float | None) -> float:
@@ -139,7 +150,7 @@ def repetition_time_of(runs: Sequence[RunFiles], given: float | None) -> float:
     return next(iter(times))
 
 
-def _bold_files(layout: Layout, participant: str) -> list[BidsFile]:
+def bold_files(layout: Layout, participant: str, desc: str = PREPROCESSED) -> list[BidsFile]:
     """All series of a participant: preprocessed ones of derivatives, else raw ones."""
     home = layout.source / f"sub-{participant}"
     folders = [home / "func", *sorted(path / "func" for path in home.glob("ses-*"))]
@@ -147,7 +158,7 @@ def _bold_files(layout: Layout, participant: str) -> list[BidsFile]:
     files = [file for file in files if file.entities.get("sub") == participant]
     if layout.derivatives is None:
         return files
-    return [file for file in files if file.entities.get("desc") == "preproc"]
+    return [file for file in files if file.entities.get("desc") == desc]
 
 
 def _check_runs(files: Sequence[BidsFile], participant: str, task: str) -> None:
@@ -204,14 +215,3 @@ def _read_json(path: Path) -> dict[str, Any]:
             f"sidecar {path}: expected a JSON object, got a {type(content).__name__}. Correct it."
         )
     return content
-
-
-def _space(file: BidsFile) -> str:
-    """``name[:res-x]``; files that name no space are in the run's own."""
-    name = file.entities.get("space", NATIVE)
-    return f"{name}:res-{file.entities['res']}" if "res" in file.entities else name
-
-
-def _values(found: Iterable[str | None]) -> list[str]:
-    """Distinct values in natural order."""
-    return sorted({value for value in found if value is not None}, key=natural)

@@ -15,7 +15,7 @@ def written(tmp_path, text):
 def test_events_are_read_in_order_and_nameless_ones_left_out(tmp_path):
     text = "onset\tduration\ttrial_type\textra\n10\t4\thouse\tn/a\n2\t4\tface\tn/a\n20\t1\tn/a\tx\n"
     events = read_events(written(tmp_path, text))
-    assert events == [Event(2.0, 4.0, "face"), Event(10.0, 4.0, "house")]
+    assert events == [Event(2.0, 4.0, "face", 3), Event(10.0, 4.0, "house", 2)]
     assert trial_types(events) == ["face", "house"]
 
 

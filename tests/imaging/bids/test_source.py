@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.imaging.bids.betas import BetasSource
-from mvpa_gamp.imaging.bids.source import BidsSource, default_lag, wanted_categories
+from mvpa_gamp.imaging.bids.event_volumes import wanted_categories
+from mvpa_gamp.imaging.bids.source import BidsSource, default_lag
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import UNLABELLED
 from mvpa_gamp.imaging.processing import Processing
@@ -204,3 +205,29 @@ def test_given_maps_are_samples(load, bids_tree, tmp_path, load_maps):
         load_maps("02", **choice)
     with pytest.raises(DataError, match="at least 3 maps in every run, got 2"):
         load_maps(**choice, pairs=("face:house",))
+
+
+def test_maps_of_single_trials_come_as_4d_files_with_a_table(bids_tree, tmp_path, load_maps):
+    """One file for all runs, its table naming them; lines without a condition are left out."""
+    phantom, rng = bids_tree.phantoms["01"], np.random.default_rng(3)
+    names = ["face", "house", "cat", "n/a", "face", "house"] * 2
+    values = rng.normal(size=(*phantom.shape, 12)).astype(np.float32)
+    stem = tmp_path / "sub-01_task-objectviewing_stat-effect_statmap"
+    nibabel.save(nibabel.Nifti1Image(values, phantom.affine), f"{stem}.nii.gz")
+    lines = [f"{name}\t{1 + k // 6}" for k, name in enumerate(names)]
+    table = stem.with_suffix(".tsv")
+    table.write_text("\n".join(["trial_type\trun", *lines]) + "\n")
+    samples = load_maps(standardize=False)
+    assert samples.runs.tolist() == [1] * 5 + [2] * 5 and samples.kind == "beta"
+    assert samples.conditions.tolist() == [name for name in names if name != "n/a"]
+    inside = np.asarray(samples.mask_img.dataobj) > 0
+    np.testing.assert_array_equal(samples.X[3], values[inside][:, 4])
+    table.write_text("\n".join(["trial_type\trun", *lines[:-1]]) + "\n")
+    with pytest.raises(DataError, match=r"expected 11 volumes, as many as its table has lines, got shape"):
+        load_maps(standardize=False)
+    table.write_text("trial_type\nface\n")
+    with pytest.raises(DataError, match=r"a line per map and the columns trial_type and run, missing"):
+        load_maps()
+    table.unlink()
+    with pytest.raises(DataError, match=r"\(or 4-D maps with a table of the same name\)"):
+        load_maps()

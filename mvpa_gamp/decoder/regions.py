@@ -1,0 +1,70 @@
+"""Regions of an atlas for a fitted decoder: what of its maps lies in each, how well each decodes alone."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mvpa_gamp.decoder.contrast_maps import contrast_key
+from mvpa_gamp.decoder.fit import Decoded
+from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.folds import Folds
+from mvpa_gamp.decoding.multiclass import class_pairs
+from mvpa_gamp.decoding.regions import FEWEST_VOXELS, decode_regions
+from mvpa_gamp.imaging.atlas import Regions, open_atlas
+from mvpa_gamp.results.region_rows import (
+    ACCURACY_COLUMNS,
+    REGION_COLUMNS,
+    TEST_COLUMNS,
+    add_accuracies,
+    ranked,
+    region_rows,
+)
+
+
+def region_table(
+    data: Decoded, mask_img: Any, atlas: Any, labels: Any, by_region: bool, permutations: int, seed: int
+) -> pd.DataFrame:
+    """The rows of all contrasts, one below the other, in the columns of the commands' regions.tsv."""
+    regions = atlas if isinstance(atlas, Regions) else open_atlas(atlas, labels).regions(mask_img)
+    if len(regions.of_voxel) != data.X.shape[1]:
+        raise ValueError(
+            f"atlas: its regions are of {len(regions.of_voxel)} voxels, the decoder's mask has "
+            f"{data.X.shape[1]}. Make them with mask_img_ of the decoder."
+        )
+    tables = []
+    for pair, (a, b) in enumerate(data.pairs):
+        refit = data.fits[pair].refit
+        inclusion = None if refit.inclusion is None else refit.inclusion[:, 0]
+        rows = region_rows(regions, refit.coef[:, 0], inclusion, refit.support[:, 0])
+        if by_region or permutations:
+            _decode(data, regions, pair, rows, permutations, seed)
+        tables += [{"contrast": contrast_key(a, b), **row} for row in ranked(rows)]
+    known = ("contrast", *REGION_COLUMNS, *ACCURACY_COLUMNS, *TEST_COLUMNS)
+    columns = [name for name in known if any(name in row for row in tables)]
+    return pd.DataFrame(tables, columns=columns).astype({"index": "Int64"})
+
+
+def _decode(
+    data: Decoded, regions: Regions, pair: int, rows: list[dict[str, Any]], n: int, seed: int
+) -> None:
+    """Add the accuracies of one pair of classes, on its own images and in the decoder's folds."""
+    first, second = class_pairs(len(data.classes))[pair]
+    mine = np.isin(data.codes, (first, second))
+    groups = np.zeros(len(data.codes)) if data.groups is None else data.groups
+    blocks = blocks_of_volumes(data.codes, groups, data.rows)[mine]
+    tested = np.flatnonzero(regions.sizes >= FEWEST_VOXELS).tolist()
+    if not tested:
+        raise ValueError(
+            f"atlas: none of its regions has {FEWEST_VOXELS} voxels or more in the mask, too few to decode "
+            "from. Give an atlas of larger regions."
+        )
+    folds = data.splits.folds
+    used = folds.tested[mine].any(axis=0)  # folds that hold out images of this pair
+    found = decode_regions(
+        data.method, data.X[mine], np.where(data.codes[mine] == first, 1, -1), groups[mine],
+        [regions.voxels(place) for place in tested], n, seed=seed, blocks=blocks,
+        folds=Folds(folds.train[mine][:, used], folds.tested[mine][:, used], folds.held_out[used]),
+        connectivity=data.connectivity,
+    )  # fmt: skip
+    add_accuracies(rows, found, tested)

@@ -1,0 +1,120 @@
+"""Which voxels of a fitted decoder carry information, and which are named at a false-discovery rate."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.decoder.contrast_maps import ContrastMaps
+from mvpa_gamp.decoder.fit import Decoded
+from mvpa_gamp.decoding.calibration import FdrSelection, calibrate
+from mvpa_gamp.decoding.discoveries import planted_check, planted_count
+from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.information import InformationMap, carries_information
+from mvpa_gamp.decoding.planted import PlantedCheck
+from mvpa_gamp.decoding.tasks import Task
+
+_LEVEL = 0.05  # family-wise, of the mask
+
+
+@dataclass(frozen=True, eq=False)
+class InformationImages:
+    """Voxels that carry information about the classes, by contrast, as images and as records.
+
+    ``corr_img`` is the correlation of a voxel with the two classes within groups, positive where the
+    first one of the contrast is higher; ``logpfwe_img`` -log10 of its family-wise p-value; ``mask_img`` is 1
+    where p is at most 0.05. ``records`` hold the same as arrays, with the number of permutations and a
+    ``caution``.
+    """
+
+    records: Mapping[str, InformationMap]
+    corr_img: ContrastMaps
+    logpfwe_img: ContrastMaps
+    mask_img: ContrastMaps
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionImages:
+    """Voxels selected at a false-discovery rate, by contrast, as images and as records.
+
+    ``mask_img`` is 1 at selected voxels; ``strength_img`` is what they were ranked by: inclusion probability
+    times squared correlation with the classes. ``records`` have the estimated rate, the p-value and a
+    sentence (``verdict``); ``checks`` are the planted checks, empty unless asked for.
+    """
+
+    fdr: float
+    records: Mapping[str, FdrSelection]
+    checks: Mapping[str, PlantedCheck]
+    mask_img: ContrastMaps
+    strength_img: ContrastMaps
+
+
+class FoundVoxels(NamedTuple):
+    """What was asked of a decoder about single voxels, for its folder and page."""
+
+    information: InformationImages | None = None
+    selection: SelectionImages | None = None
+
+
+def find_information(
+    data: Decoded, tasks: Mapping[str, Task], n: int, exchange: str, seed: int
+) -> InformationImages:
+    """Test every voxel of every contrast, as ``--permutations`` of the commands does."""
+    records = {
+        key: carries_information(*_given(data, task), n, seed, exchange, _blocks(data, task, exchange))
+        for key, task in tasks.items()
+    }
+    found = list(records.values())
+    return InformationImages(
+        records,
+        _maps(data, [each.correlation for each in found], signed=True),
+        _maps(data, [-np.log10(each.pvalue) for each in found]),
+        _maps(data, [each.selected(_LEVEL) for each in found]),
+    )
+
+
+def find_selection(
+    data: Decoded, tasks: Mapping[str, Task], fdr: float, exchange: str, check: bool, seed: int, n_jobs: int
+) -> SelectionImages:
+    """Select voxels of every contrast, as ``--fdr`` of the commands does."""
+    records, checks = {}, {}
+    for key, task in tasks.items():
+        given, blocks = _given(data, task), _blocks(data, task, exchange)
+        graph = {"connectivity": data.connectivity, "blocks": blocks, "seed": seed}
+        calibration = calibrate(data.method, *given, exchange=exchange, n_jobs=n_jobs, **graph)
+        records[key] = calibration.select(fdr)
+        if check and calibration.smallest <= fdr:
+            n_planted = planted_count(data.X.shape[1])
+            checks[key] = planted_check(
+                data.method, *given, n_planted=n_planted, fdr=fdr, calibration=calibration, **graph
+            )
+    found = list(records.values())
+    return SelectionImages(
+        fdr,
+        records,
+        checks,
+        _maps(data, [each.selected for each in found]),
+        _maps(data, [each.strength for each in found]),
+    )
+
+
+def _given(data: Decoded, task: Task) -> tuple[NDArray, NDArray, NDArray]:
+    """X, labels and groups of the rows of a contrast."""
+    return data.X[task.rows], task.y, _groups(data)[task.rows]
+
+
+def _groups(data: Decoded) -> NDArray:
+    return np.zeros(len(data.codes)) if data.groups is None else data.groups
+
+
+def _blocks(data: Decoded, task: Task, exchange: str) -> NDArray | None:
+    """The block of each row, seen in the whole series, as the commands do."""
+    if exchange != "block":
+        return None
+    return blocks_of_volumes(data.codes, _groups(data), data.rows)[task.rows]
+
+
+def _maps(data: Decoded, vectors: list[Any], signed: bool = False) -> ContrastMaps:
+    return ContrastMaps(np.stack(vectors, axis=1), data.pairs, data.masker.mask_img_, signed)

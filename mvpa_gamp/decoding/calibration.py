@@ -1,0 +1,252 @@
+"""Voxels at a false-discovery rate that the user's own permuted labels calibrate.
+
+Inclusion probabilities alone do not keep a rate in fMRI: volumes are correlated and neighbours lend each
+other probability. Here the same fits are made to permuted labels, as columns of one solve, and a set of
+voxels is selected only if permuted labels give sets of its size and strength rarely enough.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..methods.fold_fits import Method
+from .exchange import Exchange, find_exchange
+from .information import within_runs
+from .pairwise import solve_columns
+from .tasks import check_signs
+
+N_PERMUTATIONS = 199  # p-values down to 0.005, and a mean number of false voxels with a small error
+# The search looks at thresholds that no map exceeds in more voxels than this: larger sets are not sparse.
+_MOST_VOXELS = 2000
+_TIE = 1e-9  # of estimated rates, which are ratios of counts
+
+
+@dataclass(frozen=True, eq=False)
+class FdrSelection:
+    """Voxels selected at a false-discovery rate, and what permuted labels say about them.
+
+    ``estimate`` is the estimated rate of the selected set, NaN where it is empty. ``pvalue`` is the share of
+    labellings, the observed one among them, whose best set looks at least as good; a set is
+    selected only where it is at most ``fdr``. ``smallest`` is the smallest p-value that the labellings allow.
+    """
+
+    method: str
+    fdr: float
+    strength: NDArray  # (N,) inclusion probability times squared correlation with the labels within runs
+    selected: NDArray  # (N,) bool
+    estimate: float
+    pvalue: float
+    n: int  # labellings beside the observed one
+    smallest: float
+    seed: int
+
+    @property
+    def verdict(self) -> str:
+        """What was selected or why nothing was, in a sentence."""
+        count = int(np.count_nonzero(self.selected))
+        if self.smallest > self.fdr:
+            return (
+                f"No voxel can be named at a false-discovery rate of {self.fdr:.3g}: there are too few "
+                f"labellings ({self.n + 1}) for a rate below {self.smallest:.2g}. Give more runs or a larger "
+                "rate."
+            )
+        rare = f"permuted labels gave as good a set in {self.pvalue:.1%} of {self.n + 1} labellings"
+        if count:
+            return (
+                f"{count} voxel{'s' * (count > 1)} at an estimated false-discovery rate of "
+                f"{self.estimate:.1%} (nominal {self.fdr:.1%}); {rare}."
+            )
+        if self.pvalue > self.fdr:
+            return f"No voxel can be named at a false-discovery rate of {self.fdr:.1%}: {rare}."
+        return f"No voxel can be named: every set has an estimated false-discovery rate above {self.fdr:.1%}."
+
+
+class Judged(NamedTuple):
+    """The decision about one map of strengths."""
+
+    selected: NDArray  # (N,) bool
+    estimate: float
+    pvalue: float
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Strengths of the observed labels and of permuted ones, ready to select at any rate.
+
+    ``null`` (K, n) holds the K largest strengths of every permuted labelling, largest first.
+    """
+
+    method: str
+    strength: NDArray  # (N,) of the observed labels
+    null: NDArray
+    smallest: float
+    seed: int
+
+    def select(self, fdr: float = 0.05) -> FdrSelection:
+        """The largest set of voxels whose estimated false-discovery rate is at most ``fdr``."""
+        found = self.judge(self.strength, fdr)
+        if self.smallest > fdr:
+            found = Judged(np.zeros_like(found.selected), float("nan"), found.pvalue)
+        n = self.null.shape[1]
+        return FdrSelection(self.method, fdr, self.strength, *found, n, self.smallest, self.seed)
+
+    def judge(self, strength: NDArray, fdr: float) -> Judged:
+        """Select from a map of strengths (N,) of other labels, or of the observed ones.
+
+        A set holds the k strongest voxels of a map. Its estimated rate is V / k, with V the mean number of
+        voxels at least as strong over all labellings, this one included, so that V is never 0. The best set
+        of every labelling is found in the same way; where those of permuted labels are as good too often
+        (p above ``fdr``), nothing is selected.
+        """
+        check_rate(fdr)
+        own = largest(strength[:, None])[:, 0]
+        lowest = 0.0 if own.size == strength.size else max(own[-1], self.null[-1].max())
+        rates = self._rates(own, self._stronger(own) + _ranks(own), lowest)
+        others = np.searchsorted(own[::-1], self.null, side="left")
+        best = self._rates(self.null, self._stronger_null + own.size - others, lowest).min(axis=0)
+        pvalue = float(1 + np.count_nonzero(best <= rates.min() + _TIE)) / (1 + best.size)
+        within = np.flatnonzero(rates <= fdr)
+        if pvalue > fdr or not within.size:
+            return Judged(np.zeros(strength.size, dtype=bool), float("nan"), pvalue)
+        last = within[-1]
+        return Judged(strength >= own[last], float(rates[last]), pvalue)
+
+    def _rates(self, maps: NDArray, stronger: NDArray, lowest: float) -> NDArray:
+        """Estimated rate of the k strongest voxels of a map (K,) or maps (K, n), k = 1, ..., K.
+
+        ``stronger`` counts voxels of all labellings that are at least as strong. Thresholds that are not
+        above ``lowest`` are not judged: where maps are cut off, counts would be too small there.
+        """
+        ranks = np.arange(1, len(maps) + 1).reshape(-1, *[1] * (maps.ndim - 1))
+        rates = stronger / ranks / (1 + self.null.shape[1])
+        return np.where(maps > lowest, rates, np.inf)
+
+    @cached_property
+    def _pooled(self) -> NDArray:
+        """All strengths of permuted labels, smallest first."""
+        return np.sort(self.null, axis=None)
+
+    @cached_property
+    def _stronger_null(self) -> NDArray:
+        """How many strengths of permuted labels reach each of them, (K, n)."""
+        return self._stronger(self.null)
+
+    def _stronger(self, strengths: NDArray) -> NDArray:
+        """How many strengths of permuted labels reach each of some strengths."""
+        return self._pooled.size - np.searchsorted(self._pooled, strengths, side="left")
+
+
+def calibrate(
+    method: Method,
+    X: Any,
+    y: Any,
+    runs: Any,
+    *,
+    n: int = N_PERMUTATIONS,
+    seed: int = 0,
+    blocks: Any = None,
+    exchange: str = "block",
+    connectivity: Any = None,
+    n_jobs: int = 1,
+) -> Calibration:
+    """Fit the observed and n permuted label vectors to all rows, and keep the strengths of voxels.
+
+    X is (M, N), y (M,) in -1/+1, runs (M,). Labels are exchanged within runs in blocks, as in
+    ``permutation_test``; where at most n + 1 labellings exist, each is used once. Labels and their
+    opposites count as one: they give the same strengths. The strength of a voxel is its inclusion
+    probability times r^2, the share of its variance within runs that the labels explain: high for a voxel
+    that the decoder relies on and that carries information. Inclusion alone falls again when effects are so
+    strong that few voxels suffice, while it is as high as ever for chance effects of permuted labels.
+
+    If no voxel carries information, the chance of selecting any is at most the rate, exactly, for labellings
+    are then alike. Otherwise the rate is estimated, conservatively: permuted labels share a part of the
+    observed ones' effects. ``planted_check`` tries it out.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.decoding import calibrate
+    >>> from mvpa_gamp.methods import METHODS
+    >>> runs, y = np.repeat(np.arange(8), 10), np.tile(np.repeat([1, -1], 5), 8)
+    >>> X = np.random.default_rng(0).standard_normal((80, 30))
+    >>> X[:, 4] -= y
+    >>> found = calibrate(METHODS["gamp-bg-lr"], X, y, runs).select(fdr=0.05)
+    >>> np.flatnonzero(found.selected).tolist(), found.n, found.smallest
+    ([4], 127, 0.0078125)
+    """
+    if refusal := fdr_refusal(method):
+        raise ValueError(refusal)
+    check_signs(np.asarray(y))
+    moved = find_exchange(y, runs, exchange, blocks)
+    moved.check()
+    labels, place = _labellings(moved, n, seed)
+    strengths = voxel_strengths(method, X, labels, runs, connectivity, n_jobs)
+    smallest = max(moved.smallest_pvalue, 1 / place.size)
+    null = largest(strengths)[:, place[1:]]
+    return Calibration(method.name, strengths[:, place[0]].copy(), null, smallest, seed)
+
+
+def voxel_strengths(
+    method: Method, X: Any, labels: NDArray, runs: Any, connectivity: Any = None, n_jobs: int = 1
+) -> NDArray:
+    """Strengths (N, n) of voxels for labels (M, n): inclusion of a fit to all rows times r^2 within runs."""
+    X, runs = np.asarray(X), np.asarray(runs)
+    train = np.ones(labels.shape, dtype=bool)
+    fits = solve_columns(method, X, labels.astype(np.float64), train, runs, n_jobs, connectivity)
+    assert fits.inclusion is not None
+    correlation = within_runs(X, runs).T @ within_runs(labels.astype(X.dtype), runs)
+    return fits.inclusion * correlation**2
+
+
+def largest(strengths: NDArray) -> NDArray:
+    """The K largest strengths of every map (N, n), largest first: (K, n)."""
+    n_kept = min(_MOST_VOXELS, len(strengths))
+    if n_kept < len(strengths):
+        strengths = np.partition(strengths, len(strengths) - n_kept, axis=0)[-n_kept:]
+    return -np.sort(-strengths, axis=0)
+
+
+def fdr_refusal(method: Method) -> str:
+    """Why a method supports no false-discovery rate, or nothing.
+
+    >>> from mvpa_gamp.decoding import fdr_refusal
+    >>> from mvpa_gamp.methods import METHODS
+    >>> fdr_refusal(METHODS["gamp-sbg-lr"])
+    ''
+    """
+    if method.has_posterior:
+        return ""
+    return (
+        f"Selection at a false-discovery rate needs inclusion probabilities, which {method.name!r} does not "
+        "have. Choose a Bernoulli method such as 'gamp-sbg-lr'."
+    )
+
+
+def check_rate(fdr: float) -> None:
+    """Refuse what is no rate."""
+    if not 0 < fdr < 1:
+        raise ValueError(f"fdr must be a rate between 0 and 1, got {fdr}. 0.05 is usual.")
+
+
+def _labellings(moved: Exchange, n: int, seed: int) -> tuple[NDArray, NDArray]:
+    """Label vectors (M, U), each once, opposites as one, and the column of the observed and of each other."""
+    observed = moved.labels[moved.of_row]
+    if moved.n_distinct <= 2 * (n + 1):
+        labels = np.unique(_one_sign(np.column_stack([observed, moved.every()])), axis=1)
+        if labels.shape[1] <= n + 1:
+            at = int((labels == _one_sign(observed[:, None])).all(axis=0).argmax())
+            return labels, np.array([at, *(k for k in range(labels.shape[1]) if k != at)])
+    drawn = _one_sign(np.column_stack([observed, moved.draw(n, seed)]))
+    labels, place = np.unique(drawn, axis=1, return_inverse=True)
+    return labels, place.reshape(-1)
+
+
+def _one_sign(labels: NDArray) -> NDArray:
+    """Labels (M, n), turned round where that makes the first one positive."""
+    return labels * labels[:1]
+
+
+def _ranks(own: NDArray) -> NDArray:
+    """How many voxels of a map (K,), largest first, are at least as strong as each."""
+    return own.size - np.searchsorted(own[::-1], own, side="left")

@@ -1,0 +1,232 @@
+"""Train on one comparison and test on another, or on other runs: who is trained and tested on what."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .groups import alphanumeric
+from .tasks import Pair, Task, listed, make_tasks, parse_pair
+
+_ARROW, _ONE_WAY = ">", ">>"
+_SESSION = "ses-"
+_Half = TypeVar("_Half")
+
+
+@dataclass(frozen=True)
+class Cross:
+    """Train on one comparison, test on another; the first side of one corresponds to the first of the other.
+
+    A run that is tested is never trained on. ``train_on`` and ``test_on`` say in words which runs belong to
+    either part where they were chosen ("runs 1-6"); then both comparisons are the same.
+    """
+
+    train: Task
+    test: Task
+    train_on: str = ""
+    test_on: str = ""
+
+    @property
+    def label(self) -> str:
+        """For people, e.g. ``face vs house > cat vs chair`` or ``face vs house, runs 1-6 > runs 7-12``."""
+        if self.train_on:
+            return f"{self.train.label}, {self.train_on} > {self.test_on}"
+        return f"{self.train.label} > {self.test.label}"
+
+    @property
+    def name(self) -> str:
+        """For file names: ASCII letters and digits."""
+        if not self.train_on:
+            return f"{self.train.name}To{_capital(self.test.name)}"
+        parts = [alphanumeric(part.replace("-", "to")) for part in (self.train_on, self.test_on)]
+        return f"{self.train.name}{_capital(parts[0])}To{_capital(parts[1])}"
+
+    @property
+    def rows(self) -> NDArray:
+        """Rows of either comparison, ascending."""
+        return np.union1d(self.train.rows, self.test.rows)
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """Categories of both comparisons, unless the two are the same on other runs."""
+        if self.train_on:
+            return ()
+        trained, tested = ({n for side in t.sides for n in side.members} for t in (self.train, self.test))
+        return tuple(sorted(trained & tested))
+
+    @property
+    def caution(self) -> str:
+        """What a reader must know about the accuracy, or nothing."""
+        if not self.shared:
+            return ""
+        return (
+            f"{', '.join(self.shared)} is part of both comparisons of {self.label}: recognising it is enough "
+            "to be above (or, on opposite sides, below) chance, which shows no shared code, and there is no "
+            "permutation test."
+        )
+
+    def within(self, rows: NDArray) -> "Cross":
+        """The same with rows counted among ``rows``, ascending row numbers that hold all of its own."""
+        train, test = (replace(t, rows=np.searchsorted(rows, t.rows)) for t in (self.train, self.test))
+        return replace(self, train=train, test=test)
+
+
+def make_crosses(conditions: Any, crosses: Sequence[str], dropped: Sequence[str] = ()) -> list[Cross]:
+    """Crosses from texts: ``face:house>cat:chair`` is both directions, ``face:house>>cat:chair`` only one.
+
+    ``conditions`` (M,) are the categories of the rows; all four sides may be groups as in
+    :func:`parse_pairs`.
+
+    >>> from mvpa_gamp.decoding import make_crosses
+    >>> [cross.label for cross in make_crosses(["a", "b", "c", "d"], ["a:b>c:d", "a:c>>b:d"])]
+    ['a vs b > c vs d', 'c vs d > a vs b', 'a vs c > b vs d']
+    """
+    conditions = np.asarray(conditions)
+    known = [str(name) for name in np.unique(conditions)]
+    pairs = [pair for text in crosses for pair in parse_cross(text, known, dropped)]
+    tasks = [[make_tasks(conditions, [pair])[0] for pair in both] for both in pairs]
+    found = [Cross(train, test) for train, test in tasks]
+    for cross in found:
+        if set(cross.train.rows) == set(cross.test.rows) and len(cross.shared) == len(known_of(cross)):
+            raise ValueError(
+                f"{cross.label} trains and tests on the same comparison, which is what --pairs does. Name "
+                "two comparisons."
+            )
+    return distinct_crosses(found)
+
+
+def known_of(cross: Cross) -> set[str]:
+    """All categories of a cross."""
+    return {name for task in (cross.train, cross.test) for side in task.sides for name in side.members}
+
+
+def parse_cross(text: str, known: Sequence[str], dropped: Sequence[str] = ()) -> list[tuple[Pair, Pair]]:
+    """The comparisons trained on and tested on, one way or both ways."""
+    what = "face:house>cat:chair (train on the first comparison, test on the second, and the other way)"
+    return split_arrow(text, what, lambda part: parse_pair(part, known, dropped))
+
+
+def split_arrow(text: str, expected: str, read: Callable[[str], _Half]) -> list[tuple[_Half, _Half]]:
+    """The two halves of ``a>b``, in both directions, or of ``a>>b`` in that one; ``read`` understands each.
+
+    Names may contain > themselves: the first place where both halves can be read counts.
+    """
+    troubles = []
+    for arrow in (_ONE_WAY, _ARROW):
+        at = text.find(arrow)
+        while at >= 0:
+            try:
+                halves = read(text[:at]), read(text[at + len(arrow) :])
+                return [halves] if arrow == _ONE_WAY else [halves, halves[::-1]]
+            except ValueError as error:
+                troubles.append(error)
+            at = text.find(arrow, at + 1)
+    if troubles:
+        raise troubles[0]
+    raise ValueError(
+        f"expected {expected}, got {text!r}. Put it in quotation marks: a shell takes > for a file."
+    )
+
+
+def session_crosses(
+    tasks: Sequence[Task], texts: Sequence[str], runs: Any, sessions: Any = None
+) -> list[Cross]:
+    """Every comparison trained on some runs and tested on others: ``1-6>7-12`` both ways, ``>>`` one way.
+
+    A part lists runs, ranges of runs and sessions, separated by commas: ``1,2,5-8`` or ``ses-pre``. ``runs``
+    and, where they are known, ``sessions`` (M,) are those of the rows of the tasks.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.decoding import make_tasks, session_crosses
+    >>> tasks = make_tasks(np.tile(["a", "b"], 4), [("a", "b")])
+    >>> [cross.label for cross in session_crosses(tasks, ["1-2>>3,4"], np.repeat([1, 2, 3, 4], 2))]
+    ['a vs b, runs 1-2 > runs 3,4']
+    """
+    runs = np.asarray(runs)
+    sessions = None if sessions is None else np.asarray(sessions)
+    what = '"1-6>7-12" or "ses-1>ses-2" (train on the first runs, test on the others, and the other way)'
+    parts = [
+        pair for text in texts for pair in split_arrow(text, what, lambda t: _runs_of(t, runs, sessions))
+    ]
+    found = []
+    for (train_on, trained), (test_on, tested) in parts:
+        both = trained & tested
+        if both.any():
+            raise ValueError(
+                f"Run {runs[both][0]} is trained on and tested on in {train_on} > {test_on}. Give it to one "
+                "of the two."
+            )
+        for task in tasks:
+            found.append(Cross(_only(task, trained), _only(task, tested), train_on, test_on))
+    return distinct_crosses(found)
+
+
+def check_crosses(crosses: Sequence[Cross], runs: Any) -> None:
+    """Raise a ValueError where a fold of a cross lacks a category to train on, or nothing is left to test."""
+    runs = np.asarray(runs)
+    for cross in crosses:
+        for task, part, use in ((cross.train, cross.train_on, "train"), (cross.test, cross.test_on, "test")):
+            if len(np.unique(task.y)) < 2:
+                raise ValueError(
+                    f"{cross.label}: {part or 'the data'} hold only one of the two categories of "
+                    f"{task.label} to {use} on. Choose other runs."
+                )
+        for run in np.unique(runs[cross.test.rows]):
+            if len(np.unique(cross.train.y[runs[cross.train.rows] != run])) < 2:
+                raise ValueError(
+                    f"{cross.label}: without run {run}, which is tested, only one of the two categories of "
+                    f"{cross.train.label} is left to train on. Each must occur in another run; give more."
+                )
+
+
+def distinct_crosses(crosses: Sequence[Cross]) -> list[Cross]:
+    """The same, each of which must have a file name of its own."""
+    seen: dict[str, Cross] = {}
+    for cross in crosses:
+        other = seen.setdefault(cross.name.lower(), cross)
+        if other is not cross:
+            raise ValueError(
+                f"{cross.label} was given more than once, or shares its file name {cross.name!r} with "
+                f"{other.label}. Give each once."
+            )
+    return list(crosses)
+
+
+def _runs_of(text: str, runs: NDArray, sessions: NDArray | None) -> tuple[str, NDArray]:
+    """Some runs in words, and which rows (M,) are theirs."""
+    chosen = np.zeros(len(runs), dtype=bool)
+    items = [item.strip() for item in text.split(",")]
+    for item in items:
+        mine = _rows_of(item, runs, sessions)
+        if not mine.any():
+            known = [f"{_SESSION}{name}" for name in np.unique(sessions)] if sessions is not None else []
+            raise ValueError(
+                f"{text!r} names {item!r}, which is no run, range of runs or session of the data. Choose "
+                f"among the runs {', '.join(map(str, np.unique(runs)))} and the sessions {listed(known)}."
+            )
+        chosen |= mine
+    kind = "" if all(item.startswith(_SESSION) for item in items) else "run " if len(text) < 2 else "runs "
+    return kind + text.replace(" ", ""), chosen
+
+
+def _rows_of(item: str, runs: NDArray, sessions: NDArray | None) -> NDArray:
+    """The rows of a run, a range of runs or a session; none where it is neither."""
+    if item.startswith(_SESSION):
+        none = np.zeros(len(runs), dtype=bool)
+        return none if sessions is None else np.asarray(sessions) == item.removeprefix(_SESSION)
+    low, dash, high = item.partition("-")
+    if not low.isdecimal() or (dash and not high.isdecimal()):
+        return np.zeros(len(runs), dtype=bool)
+    return (runs >= int(low)) & (runs <= int(high if dash else low))
+
+
+def _only(task: Task, mask: NDArray) -> Task:
+    """A comparison on some rows of the study."""
+    kept = mask[task.rows]
+    return replace(task, rows=task.rows[kept], y=task.y[kept])
+
+
+def _capital(name: str) -> str:
+    return name[:1].upper() + name[1:]

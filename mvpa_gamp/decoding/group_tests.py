@@ -1,0 +1,149 @@
+"""Tests over participants: mean with its interval, sign flips, t, paired differences, Holm's correction.
+
+Participants are independent, so their values may be tested as they are; what they say is about the mean of
+the population. A mean above chance can come from a few participants: prevalence says more (prevalence.py).
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from .permutation import holm
+
+EXACT = 16  # participants up to which every sign pattern of a single value is tried: 65,536
+EXACT_MAPS = 13  # and of a map: 4,096 pairs of patterns
+DRAWS = 9_999  # random sign patterns beyond, the observed one comes on top
+_TIE = 1e-9
+_CHUNK = 64  # sign patterns of a map at a time
+
+
+@dataclass(frozen=True)
+class MeanTest:
+    """A mean over n participants: interval and two tests; NaN where there are too few participants."""
+
+    n: int
+    mean: float
+    low: float
+    high: float
+    t: float
+    t_p: float
+    flip_p: float
+    smallest_p: float  # what sign flips can reach at best
+
+
+@dataclass(frozen=True)
+class FlipMap:
+    """T values (N,) of a mean map, family-wise p-values (N,) by sign flips, and how many patterns."""
+
+    t: NDArray
+    p: NDArray
+    n_patterns: int
+    smallest_p: float
+
+
+def smallest_flip_p(n: int, two_sided: bool) -> float:
+    """The smallest p-value that sign flips of n values can give, if every pattern is tried."""
+    return min(1.0, (2 if two_sided else 1) * 0.5**n)
+
+
+def mean_test(values: Any, two_sided: bool = False, level: float = 0.95) -> MeanTest:
+    """Test whether the mean of values (n,), such as accuracy minus chance, is above 0 (or differs from it).
+
+    Under the null the sign of each participant's value is a coin: the sign-flip p-value is the share of sign
+    patterns whose mean is at least as large. All 2^n of them up to 16 participants, else 9,999 random ones
+    and the observed one. The t-test takes values as normal, the interval too.
+
+    >>> found = mean_test([0.1, 0.2, 0.05, 0.15, 0.1, 0.3])
+    >>> round(found.flip_p, 4), found.flip_p == found.smallest_p
+    (0.0156, True)
+    """
+    values = np.asarray(values, dtype=float)
+    n = values.size
+    if n == 0 or not np.isfinite(values).all():
+        raise ValueError(f"Expected finite values of at least one participant, got {values}. Check them.")
+    mean = float(values.mean())
+    if n < 2:
+        return MeanTest(
+            n, mean, math.nan, math.nan, math.nan, math.nan, math.nan, smallest_flip_p(n, two_sided)
+        )
+    error = float(values.std(ddof=1)) / math.sqrt(n)
+    half = float(stats.t.ppf((1 + level) / 2, n - 1)) * error
+    t = mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
+    tail = float(stats.t.sf(abs(t) if two_sided else t, n - 1)) * (2 if two_sided else 1)
+    flip, smallest = _flip_p(values, two_sided)
+    return MeanTest(n, mean, mean - half, mean + half, t, min(1.0, tail), flip, smallest)
+
+
+def _flip_p(values: NDArray, two_sided: bool) -> tuple[float, float]:
+    """P-value by sign flips, and the smallest one there could be."""
+    sums = sign_patterns(values.size, EXACT) @ values
+    if two_sided:
+        sums, observed = np.abs(sums), abs(float(values.sum()))
+    else:
+        observed = float(values.sum())
+    smallest = smallest_flip_p(values.size, two_sided) if values.size <= EXACT else 1 / len(sums)
+    return float(np.mean(sums >= observed - _TIE * max(1.0, abs(observed)))), smallest
+
+
+def sign_patterns(n: int, exact: int, half: bool = False) -> NDArray:
+    """Sign patterns (S, n) of -1/+1, the observed one (all +1) first; all of them up to ``exact`` values.
+
+    ``half`` leaves out patterns that are another one turned over, which a two-sided statistic cannot tell.
+    """
+    if n > exact:
+        drawn = np.random.default_rng(0).choice(np.array([-1.0, 1.0]), size=(DRAWS, n))
+        return np.vstack([np.ones(n), drawn])
+    count = 2 ** (n - 1) if half else 2**n
+    bits = (np.arange(count)[:, None] >> np.arange(n)) & 1
+    return 1.0 - 2.0 * bits
+
+
+def holm_of_known(pvalues: Sequence[float]) -> list[float]:
+    """Holm's correction over a family of tests; NaN (no test) stays NaN and is not counted.
+
+    >>> holm_of_known([0.01, float("nan"), 0.03])
+    [0.02, nan, 0.03]
+    """
+    p = np.asarray(pvalues, dtype=float)
+    known = ~np.isnan(p)
+    p[known] = holm(p[known])
+    return [float(each) for each in p]
+
+
+def flip_map(maps: NDArray) -> FlipMap:
+    """T values of the mean over participants of maps (n, N), with family-wise p-values by sign flips.
+
+    The p-value of a voxel is the share of sign patterns whose largest |t| of all voxels is at least its own:
+    the chance of any false voxel is at most the level (Nichols & Holmes, 2002). Two-sided. Since squares do
+    not change with signs, |t| grows with |sum| / sqrt(sum of squares), which is what patterns are compared
+    by. All 2^(n-1) pairs of patterns up to 13 participants.
+
+    >>> maps = np.random.default_rng(0).normal(size=(8, 50)) + 4 * (np.arange(50) < 2)
+    >>> flip_map(maps).p[:3].round(4)
+    array([0.0078, 0.0078, 1.    ])
+    """
+    maps = np.asarray(maps, dtype=float)
+    squares = np.sqrt((maps**2).sum(axis=0))
+    scaled = np.divide(maps, squares, out=np.zeros_like(maps), where=squares > 0)
+    observed = np.abs(scaled.sum(axis=0))
+    largest = np.concatenate(list(_largest(scaled)))
+    p = np.array(1.0 - np.searchsorted(np.sort(largest), observed - _TIE, side="left") / largest.size)
+    return FlipMap(_t_values(maps), p, largest.size, 1 / largest.size)
+
+
+def _largest(scaled: NDArray) -> Iterator[NDArray]:
+    """The largest statistic of all voxels, pattern by pattern."""
+    patterns = sign_patterns(len(scaled), EXACT_MAPS, half=True)
+    for start in range(0, len(patterns), _CHUNK):
+        yield np.abs(patterns[start : start + _CHUNK] @ scaled).max(axis=1)
+
+
+def _t_values(maps: NDArray) -> NDArray:
+    """T (N,); 0 where participants do not differ from zero or from each other."""
+    error = maps.std(axis=0, ddof=1) / math.sqrt(len(maps))
+    return np.divide(maps.mean(axis=0), error, out=np.zeros(maps.shape[1]), where=error > 0)

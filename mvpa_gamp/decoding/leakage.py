@@ -1,0 +1,261 @@
+"""What could make scores too good, looked for before the first fit: a sentence for each finding.
+
+Every check asks a question that labels, runs and rows can answer; what they cannot answer is not asked. How
+often each one is wrong on sound designs and data is measured in docs/leakage.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .exchange import blocks_of_volumes
+from .folds import Folds
+from .leakage_order import order_findings, run_findings
+from .leakage_rows import continued_rows, repeated_rows, selected_by_labels
+
+RESPONSE = 5.0  # s from a stimulus to the peak of the BOLD response
+_LONGEST_LAG = 10.0  # s: by then the response to the end of a stimulus has fallen below half of its peak
+_MIXED = 0.1  # share of a study's volumes that may lie in a neighbour's response unmentioned
+_SHOWN = 3  # examples in a sentence
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the checks may look at: M rows, and what is known about them.
+
+    ``places`` are positions in the series, None where rows are not in the order of a scan. ``kind`` is
+    "volume", or another word where every row is a sample by itself. ``lag`` is the shift of the labels in
+    volumes, None where it is not known. ``around`` are rows (M, S) of voxels that touch the mask from
+    outside.
+    """
+
+    X: NDArray  # (M, N)
+    conditions: NDArray  # (M,)
+    runs: NDArray  # (M,)
+    pairs: Sequence[tuple[Any, Any]]  # the comparisons
+    places: NDArray | None = None
+    kind: str = "volume"
+    folds: Folds | None = None  # None: leave one run out
+    sessions: NDArray | None = None  # (M,)
+    t_r: float | None = None
+    lag: int | None = None
+    around: NDArray | None = None
+    fingerprints: NDArray | None = None  # (M,) digests of the raw volumes
+    word: str = "run"  # what ``runs`` are called
+
+    @property
+    def blocks(self) -> NDArray:
+        """The block (M,) of each row: successive volumes of one condition and run, or single samples."""
+        if self.kind != "volume":
+            return np.arange(len(self.runs))
+        places = np.arange(len(self.runs)) if self.places is None else self.places
+        return blocks_of_volumes(self.conditions, self.runs, places)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One way in which scores may be too good: which check found it, and what to do, in a sentence."""
+
+    check: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The names of the checks that could be made, and what they found."""
+
+    checks: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = field(default=())
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of summary.json."""
+        found = [{"check": each.check, "sentence": each.sentence} for each in self.findings]
+        return {"checked": list(self.checks), "findings": found}
+
+    @property
+    def sentences(self) -> list[str]:
+        """What was found."""
+        return [each.sentence for each in self.findings]
+
+
+def find_leakage(evidence: Evidence) -> Checked:
+    """Make every check that the evidence allows; the order is that of the sentences.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> conditions, runs = np.tile(np.repeat(["face", "house"], 4), 8), np.repeat(np.arange(8), 8)
+    >>> places = np.arange(64) + 5 * runs
+    >>> given = Evidence(rng.normal(size=(64, 30)), conditions, runs, [("face", "house")], places)
+    >>> [finding.check for finding in find_leakage(given).findings]
+    ['order']
+    """
+    made = {
+        "folds": _split_over_folds(evidence),
+        "blocks": _split_blocks(evidence),
+        "repeats": _repeats(evidence),
+        "runs": run_findings(*_table(evidence), evidence.pairs, _sessions(evidence), evidence.word),
+        "order": order_findings(*_table(evidence), evidence.pairs, evidence.word)
+        if evidence.places is not None
+        else None,
+        "lag": _lag(evidence),
+        "mask": _mask(evidence),
+    }
+    able = {name: sentences for name, sentences in made.items() if sentences is not None}
+    found = [Finding(name, sentence) for name, sentences in able.items() for sentence in sentences]
+    return Checked(tuple(able), tuple(found))
+
+
+def _table(evidence: Evidence) -> tuple[NDArray, NDArray]:
+    """Condition and run of every block, in their order."""
+    first = np.unique(evidence.blocks, return_index=True)[1]
+    return evidence.conditions[first], evidence.runs[first]
+
+
+def _sessions(evidence: Evidence) -> NDArray | None:
+    """The session of every block."""
+    if evidence.sessions is None:
+        return None
+    return evidence.sessions[np.unique(evidence.blocks, return_index=True)[1]]
+
+
+def _split_over_folds(evidence: Evidence) -> list[str] | None:
+    """Blocks that a given cross-validation trains and tests on in the same fold."""
+    folds, block = evidence.folds, evidence.blocks
+    if folds is None:
+        return None
+    total = int(block.max()) + 1
+    trained, tested = (
+        np.stack([np.bincount(block, rows, total) > 0 for rows in mask.T])
+        for mask in (folds.train, folds.tested)
+    )
+    split = (trained & tested).any(axis=0)
+    if not split.any():
+        return []
+    fold = int((trained & tested).any(axis=1).argmax()) + 1
+    first = np.flatnonzero(block == np.flatnonzero(split)[0])
+    return [
+        f"{split.sum()} of {total} blocks are split over folds: fold {fold}, for example, trains on some "
+        f"images of a block of {evidence.conditions[first[0]]} in {evidence.word} "
+        f"{evidence.runs[first[0]]} and tests others of it. Images of a block are alike, so scores are too "
+        f"good: hold out whole {evidence.word}s (cv=None), or at least whole blocks."
+    ]
+
+
+def _split_blocks(evidence: Evidence) -> list[str] | None:
+    """Blocks that go on across the border of a run: the run numbers cut them in two.
+
+    Where runs are stretches of the series, both pieces must be shorter than any whole block of the study,
+    which two neighbouring runs that happen to meet in one condition are not.
+    """
+    places = evidence.places
+    if places is None or evidence.kind != "volume":
+        return None
+    conditions, runs = evidence.conditions, evidence.runs
+    joined = blocks_of_volumes(conditions, np.zeros(len(runs)), places)
+    pieces = blocks_of_volumes(conditions, runs, places)
+    if len(np.unique(runs)) <= int(np.count_nonzero(runs[1:] != runs[:-1])):  # runs are interleaved
+        return continued_rows(evidence.X, conditions, runs, places, evidence.word)
+    sizes, first = np.bincount(pieces), np.unique(pieces, return_index=True)[1]
+    parts = np.bincount(joined[first])  # pieces of every joined block
+    whole = sizes[parts[joined[first]] == 1]
+    cut = [k for k in np.flatnonzero(parts > 1) if _is_cut(sizes[joined[first] == k], whole)]
+    if not cut:
+        return []
+    row = int(np.flatnonzero(joined == cut[0])[0])
+    after, many = runs[np.flatnonzero(joined == cut[0])[-1]], len(cut) > 1
+    return [
+        f"{len(cut)} block{'s' * many} of one condition {'go' if many else 'goes'} on across the border of "
+        f"two {evidence.word}s: {conditions[row]} at the end of {evidence.word} {runs[row]} and the start of "
+        f"{after}, for example. Neighbouring volumes are then trained and tested on, and scores are too "
+        f"good: correct the {evidence.word} numbers in the labels."
+    ]
+
+
+def _is_cut(pieces: NDArray, whole: NDArray) -> bool:
+    """Whether pieces that meet at the border of runs are shorter than every whole block."""
+    return bool(pieces.max() < (whole.min() if whole.size else pieces.sum()))
+
+
+def _repeats(evidence: Evidence) -> list[str]:
+    """Volumes that stand in two runs."""
+    pairs = repeated_rows(evidence.X, evidence.runs, evidence.fingerprints)
+    if not len(pairs):
+        return []
+    places = np.arange(len(evidence.runs)) if evidence.places is None else evidence.places
+    a, b = pairs[0]
+    rows = len(np.unique(pairs))
+    return [
+        f"{rows} of {len(evidence.runs)} volumes occur in more than one {evidence.word} (equal, or "
+        f"correlated by more than 0.9999): volume {places[a] + 1} in {evidence.word} {evidence.runs[a]} and "
+        f"volume {places[b] + 1} in {evidence.word} {evidence.runs[b]}, for example (counted from 1). They "
+        "are trained on and tested: check that no file was given twice."
+    ]
+
+
+def _lag(evidence: Evidence) -> list[str] | None:
+    """Labels whose volumes hold the response to a neighbouring block of another condition.
+
+    The response to [onset, end) is taken to fill [onset + 5 s, end + 5 s). With labels shifted by the lag a
+    block is labelled in [onset + lag, end + lag); what a neighbour's interval covers of it is mixed.
+    """
+    if evidence.places is None or evidence.t_r is None or evidence.lag is None or evidence.kind != "volume":
+        return None
+    t_r, lag = evidence.t_r, evidence.lag * evidence.t_r
+    if lag > _LONGEST_LAG:
+        return [
+            f"The labels are shifted by {evidence.lag} volumes, {lag:.3g} s, but the response peaks about "
+            f"5 s after a stimulus and is gone after 10 s: give a lag of about "
+            f"{max(1, round(RESPONSE / t_r))} volumes (--lag-trs; TR {t_r:.3g} s)."
+        ]
+    early, late = _in_neighbours(evidence, (RESPONSE - lag) / t_r)
+    mixed, total = early + late, len(evidence.runs)
+    if mixed < _MIXED * total:
+        return []
+    short = early >= late
+    return [
+        f"{mixed} of {total} labelled volumes ({100 * mixed / total:.0f} %) hold the response to the "
+        f"{'previous' if short else 'next'} block, of another condition: with blocks this close and a TR of "
+        f"{t_r:.3g} s (of the header, or --t-r) a lag of {evidence.lag} volumes is too "
+        f"{'short' if short else 'long'}, unless the labels were shifted before. Give --lag-trs "
+        f"{max(1, round(RESPONSE / t_r))}, or leave a gap between blocks."
+    ]
+
+
+def _in_neighbours(evidence: Evidence, late: float) -> tuple[int, int]:
+    """Volumes at the start and at the end of blocks that lie in a neighbour's response.
+
+    ``late`` is how many volumes the labels come before the response (negative: after it).
+    """
+    assert evidence.places is not None
+    block, places = evidence.blocks, evidence.places
+    first = np.unique(block, return_index=True)[1]
+    last = np.r_[first[1:], len(block)] - 1
+    conditions, runs = evidence.conditions[first], evidence.runs[first]
+    meet = (conditions[1:] != conditions[:-1]) & (runs[1:] == runs[:-1])
+    gap = places[first[1:]] - places[last[:-1]] - 1
+    sizes = last - first + 1
+    # Tolerance: onsets are whole volumes, and half a volume of overlap is not one.
+    before = np.clip(np.floor(late - gap + 0.5), 0, sizes[1:])[meet]
+    after = np.clip(np.floor(-late - gap + 0.5), 0, sizes[:-1])[meet]
+    return int(before.sum()), int(after.sum())
+
+
+def _mask(evidence: Evidence) -> list[str] | None:
+    """A mask that the labels themselves could have drawn."""
+    if evidence.around is None:
+        return None
+    found = selected_by_labels(evidence.X, evidence.around, evidence.conditions, evidence.pairs)
+    if found is None:
+        return None
+    share, what = found
+    if not what:
+        return []
+    return [
+        f"The mask looks as if these very labels had chosen it: {what} is larger at {100 * share:.1f} % of "
+        "pairs of a voxel inside the mask and one that touches it from outside, as after a threshold. A mask "
+        "chosen on the data that are decoded makes scores too good: take one from anatomy, an atlas or other "
+        "runs (GAMP selects voxels inside each fold by itself)."
+    ]

@@ -1,0 +1,193 @@
+"""Regions of an atlas: what of a map lies in each, and how well each decodes by itself.
+
+A region is a set of voxels; numbers in, numbers out. Sums over regions are exact: values are counted in units
+of a power of two, so that regions and what lies outside them add up to the whole to the last bit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..methods.fold_fits import Method
+from .crossval import cross_validate, fold_errors
+from .folds import Folds, leave_one_run_out
+from .null import null_statistics
+from .pairwise import graph_for
+from .permutation import PermutationPlan, plan_permutations
+
+# Fewer voxels than this say more about single voxels, and about where the border runs, than about a region.
+FEWEST_VOXELS = 5
+_DIGITS = 30  # binary ones below the largest value: 8 million voxels still add up exactly in float64
+# Numbers that one array of a solve may hold, and what a row of (M, B) float64 arrays weighs against one of
+# (N, B) float32.
+_NUMBERS_AT_ONCE = 1_600_000
+_ARRAYS_OF_ROWS = 8
+_TIE = 1e-9  # a tie counts against the data, also where rounding hides it
+
+
+def exact_sums(values: Any, regions: NDArray, n_regions: int) -> NDArray:
+    """Sums (R + 2,) of values (N,) over regions, over what is in none, and over everything.
+
+    ``regions`` (N,) are places 0 .. R - 1, -1 for none. Values are rounded to 2 ** -30 of the power of two
+    above the largest one; the sums of these are exact, so the last sum is that of the others to the last bit.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.decoding import exact_sums
+    >>> exact_sums([0.1, 0.2, 0.7], np.array([0, 1, -1]), 2).round(3).tolist()
+    [0.1, 0.2, 0.7, 1.0]
+    """
+    values = np.asarray(values, dtype=np.float64)
+    largest = float(np.abs(values).max(initial=0.0))
+    unit = 2.0 ** (np.frexp(largest)[1] - _DIGITS) if largest else 1.0
+    counts = np.rint(values / unit)
+    place = np.where(regions < 0, n_regions, regions)
+    sums = np.bincount(place, counts, minlength=n_regions + 1)
+    return np.append(sums, counts.sum()) * unit
+
+
+class RegionScores(NamedTuple):
+    """How well each of R regions decodes by itself."""
+
+    accuracy: NDArray  # (R, F) of every fold
+    n_failed: NDArray  # (R,) fits that did not meet their stopping rule, those of permutations included
+    null: NDArray | None = None  # (R, U) mean accuracy of each distinct label vector of a plan
+
+
+@dataclass(frozen=True, eq=False)
+class RegionTest:
+    """Mean accuracy of R regions beside those of n permutations of the labels, which all regions share."""
+
+    accuracy: NDArray  # (R,)
+    standard_error: NDArray  # (R,) across folds
+    n_failed: NDArray  # (R,)
+    null: NDArray | None = None  # (R, n)
+    n_distinct: int = 0
+    caution: str = ""
+
+    @property
+    def pvalue(self) -> NDArray:
+        """P-value (R,) of each region by itself: (1 + #{null >= accuracy}) / (1 + n)."""
+        null = self._permuted()
+        beaten = np.count_nonzero(null >= self.accuracy[:, None] - _TIE, axis=1)
+        return (1 + beaten) / (1 + null.shape[1])
+
+    @property
+    def family_wise(self) -> NDArray:
+        """P-value (R,) corrected for all regions by step-down maxima (Westfall & Young 1993).
+
+        A region is compared with the most accurate one among itself and all less accurate regions in each
+        permutation, and no p-value is below a more accurate region's. Regions share the permuted labels, so
+        their dependence needs no model; the chance of any false claim is at most the level.
+        """
+        null = self._permuted()
+        order = np.argsort(-self.accuracy, kind="stable")
+        largest = np.maximum.accumulate(null[order][::-1], axis=0)[::-1]
+        beaten = np.count_nonzero(largest >= self.accuracy[order][:, None] - _TIE, axis=1)
+        out = np.empty(order.size)
+        out[order] = np.maximum.accumulate((1 + beaten) / (1 + null.shape[1]))
+        return out
+
+    def _permuted(self) -> NDArray:
+        """The accuracies of permutations, or a sentence."""
+        if self.null is None:
+            raise ValueError("P-values of regions need permutations. Call decode_regions with n=1000.")
+        return self.null
+
+
+def decode_regions(
+    method: Method,
+    X: Any,
+    y: Any,
+    runs: Any,
+    regions: Sequence[Any],
+    n: int = 0,
+    *,
+    seed: int = 0,
+    exchange: str = "block",
+    blocks: Any = None,
+    folds: Folds | None = None,
+    connectivity: Any = None,
+) -> RegionTest:
+    """Decode from each region alone, leaving one run out, and compare with n permutations of the labels.
+
+    X is (M, N), y (M,) in -1/+1, runs (M,); ``regions`` are R lists of voxel numbers. Labels are exchanged
+    within runs as in ``permutation_test``, the same for all regions. Without permutations there are no
+    p-values. Folds leave one run out unless given.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.decoding import decode_regions
+    >>> from mvpa_gamp.methods import METHODS
+    >>> runs, y = np.repeat(np.arange(8), 10), np.tile(np.repeat([1, -1], 5), 8)
+    >>> X = np.random.default_rng(0).standard_normal((80, 30))
+    >>> X[:, 4] += y
+    >>> found = decode_regions(METHODS["gamp-bg-lr"], X, y, runs, np.split(np.arange(30), 3), n=99)
+    >>> (found.family_wise <= 0.05).tolist()
+    [True, False, False]
+    """
+    plan = plan_regions(y, runs, n, seed=seed, exchange=exchange, blocks=blocks) if n else None
+    labels = None if plan is None else plan.labels
+    X = np.asarray(X)
+    return join_scores([region_scores(method, X, y, runs, regions, labels, connectivity, folds)], plan)
+
+
+def plan_regions(
+    y: Any, runs: Any, n: int, *, seed: int = 0, exchange: str = "block", blocks: Any = None
+) -> PermutationPlan:
+    """The label vectors that all regions share: those of the permutation test with the same seed."""
+    return plan_permutations(y, runs, 1, n, seed=seed, exchange=exchange, blocks=blocks)
+
+
+def region_scores(
+    method: Method,
+    X: NDArray,
+    y: Any,
+    runs: Any,
+    regions: Sequence[Any],
+    labels: NDArray | None = None,
+    connectivity: Any = None,
+    folds: Folds | None = None,
+) -> RegionScores:
+    """Accuracies of some regions: of every fold, and of each of the label vectors (M, U) if given."""
+    folds = leave_one_run_out(runs) if folds is None else folds
+    found = [_one_region(method, X, y, runs, voxels, labels, connectivity, folds) for voxels in regions]
+    accuracy, failed, null = zip(*found, strict=True)
+    return RegionScores(np.stack(accuracy), np.array(failed), None if labels is None else np.stack(null))
+
+
+def _one_region(
+    method: Method, X: NDArray, y: Any, runs: Any, voxels: Any, labels: NDArray | None, connectivity: Any,
+    folds: Folds,
+) -> tuple[NDArray, int, NDArray | None]:  # fmt: skip
+    """Fold accuracies (F,), fits that failed, and accuracies (U,) of label vectors."""
+    own = np.ascontiguousarray(X[:, voxels])
+    graph = connectivity[voxels][:, voxels] if graph_for(method, connectivity) else None
+    fits = cross_validate(method, own, y, runs, folds, graph)
+    accuracy, failed = 1 - fold_errors(fits, y), int(np.count_nonzero(~fits.folds.converged))
+    if labels is None:
+        return accuracy, failed, None
+    columns = chunk_columns(own.shape[1], len(own), len(folds.held_out))
+    chunks = (labels[:, at : at + columns] for at in range(0, labels.shape[1], columns))
+    parts = [null_statistics(method, own, chunk, runs, folds=folds, connectivity=graph) for chunk in chunks]
+    failed = sum(part.n_failed for part in parts)
+    return accuracy, failed, np.concatenate([part.score for part in parts])
+
+
+def chunk_columns(n_features: int, n_rows: int, n_folds: int) -> int:
+    """Label vectors per solve; by sizes alone, so that runs elsewhere do the same arithmetic."""
+    return max(1, _NUMBERS_AT_ONCE // ((n_features + _ARRAYS_OF_ROWS * n_rows) * n_folds))
+
+
+def join_scores(parts: Sequence[RegionScores], plan: PermutationPlan | None) -> RegionTest:
+    """The test of all regions from the scores of some at a time, in their order."""
+    by_fold = np.concatenate([part.accuracy for part in parts])
+    failed = np.concatenate([part.n_failed for part in parts])
+    mean = by_fold.mean(axis=1)
+    n_folds = by_fold.shape[1]
+    spread = by_fold.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.full(len(mean), np.nan)
+    if plan is None:
+        return RegionTest(mean, spread, failed)
+    null = np.concatenate([part.null for part in parts if part.null is not None])[:, plan.place]
+    return RegionTest(null[:, 0], spread, failed, null[:, 1:], plan.n_distinct, plan.caution)

@@ -1,0 +1,215 @@
+"""From the files of a participant's runs to samples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.imaging.bids.confounds import (
+    RunConfounds,
+    check_columns,
+    columns_of,
+    confound_columns,
+    run_confounds,
+    volume_notes,
+)
+from mvpa_gamp.imaging.bids.event_volumes import (
+    average_events,
+    event_notes,
+    events_of,
+    lost_conditions,
+)
+from mvpa_gamp.imaging.bids.events import Event, label_volumes, trial_types
+from mvpa_gamp.imaging.bids.layout import MIN_RUNS, RunFiles, repetition_time_of
+from mvpa_gamp.imaging.bids.masks import mask_of
+from mvpa_gamp.imaging.bids.selection import NATIVE
+from mvpa_gamp.imaging.bids.trials import RunTrials, run_trials
+from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.labels import Labels, runs_of_files
+from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.matrix import Volumes, read_series, usable_voxels
+from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, Processing, clean_run
+from mvpa_gamp.imaging.samples import Samples, load_samples
+from mvpa_gamp.imaging.volumes import open_series
+
+if TYPE_CHECKING:
+    from mvpa_gamp.imaging.bids.source import BidsSource
+
+_RAW = "The volumes are raw: not corrected for motion. Prefer fMRIPrep's (--derivatives)."
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What is known of a participant's runs before their volumes are made to samples."""
+
+    source: "BidsSource"
+    runs: list[RunFiles]
+    t_r: float
+    events: list[list[Event]]
+    wanted: set[str]
+    confounds: list[RunConfounds]
+    images: list[Any]
+
+    @property
+    def volumes(self) -> list[int]:
+        """Their numbers in each run."""
+        return [image.shape[3] for image in self.images]
+
+    @property
+    def nuisance(self) -> dict[Any, Nuisance]:
+        """By number of the run."""
+        return {number: each.nuisance for number, each in enumerate(self.confounds, start=1)}
+
+
+def load_participant(source: "BidsSource") -> Samples:
+    """Samples of a participant whose settings are resolved."""
+    read = _read(source)
+    mask, mask_notes = mask_of(read.runs, read.images, source.mask)
+    samples = (_trials if source.samples == "trial" else _labelled_volumes)(read, mask)
+    lost = lost_conditions(samples, read.wanted, source.asks_for_all)
+    raw = () if source.layout.derivatives else (_RAW,)
+    samples = replace(
+        samples,
+        notes=(*mask_notes, *raw, *volume_notes(read.confounds), *lost, *samples.notes),
+        space=read.runs[0].entities.get("space", NATIVE),
+        confound_columns=columns_of(read.confounds),
+        sessions=_sessions(read.runs, samples.runs),
+    )
+    return _told(by_session(samples, read.runs) if source.cv == "session" else samples, source, read.runs)
+
+
+def _read(source: "BidsSource") -> _Read:
+    runs = source.runs()
+    t_r = repetition_time_of(runs, source.t_r)
+    events = [events_of(run) for run in runs]
+    wanted = source.wanted([trial for each in events for trial in trial_types(each)])
+    columns = confound_columns(source.confounds)
+    check_confounds(runs, columns, source.confounds_strategy)
+    images = [open_series(run.bold) for run in runs]
+    confounds = [
+        run_confounds(run, image.shape[3], columns, source.confounds_strategy)
+        for run, image in zip(runs, images, strict=True)
+    ]
+    return _Read(source, runs, t_r, events, wanted, confounds, images)
+
+
+def _labelled_volumes(read: _Read, mask: Any) -> Samples:
+    """A sample per volume in an event, or per event."""
+    source, t_r = read.source, read.t_r
+    shown = [
+        label_volumes(each, n, t_r, start_time(run, t_r), read.wanted)
+        for run, each, n in zip(read.runs, read.events, read.volumes, strict=True)
+    ]
+    labels = Labels(np.concatenate([each.conditions for each in shown]), runs_of_files(read.volumes))
+    steps = replace(source.processing(), t_r=t_r)
+    samples = load_samples(read.images, labels, mask, steps, source.participant_label, read.nuisance)
+    samples = replace(samples, notes=(*event_notes(shown), *samples.notes))
+    return average_events(samples, shown, labels, steps.lag_trs) if source.samples == "block" else samples
+
+
+def _trials(read: _Read, mask: Any) -> Samples:
+    """A sample per event: its effect in a general linear model of the run."""
+    source, volumes = read.source, Volumes(read.images)
+    series = read_series(volumes, mask, source.smoothing_fwhm)
+    places = np.split(np.arange(sum(read.volumes)), np.cumsum(read.volumes)[:-1])
+    kept, notes = usable_voxels(series, places)
+    notes = series.notes + notes
+    found = []
+    for number, (run, place) in enumerate(zip(read.runs, places, strict=True), start=1):
+        times = start_time(run, read.t_r) + read.t_r * np.arange(len(place))
+        values = series.values[np.ix_(place, kept)]
+        events, nuisance = read.events[number - 1], read.nuisance[number]
+        found.append(run_trials(values, times, events, read.wanted, nuisance, source.model, number))
+    unseen = sum(each.unseen for each in found)
+    if unseen:
+        notes += (f"{unseen} events lie outside the volumes of their run and were left out.",)
+    return trial_samples(found, series.mask_of(kept), series.mean_img, source.standardize, notes, source)
+
+
+def trial_samples(
+    found: Sequence[RunTrials],
+    mask_img: Any,
+    mean_img: Any,
+    standardize: bool,
+    notes: Any,
+    source: "BidsSource",
+) -> Samples:
+    """The effects of all runs, each run z-scored by itself if asked for."""
+    steps = Processing(detrend=False, standardize=standardize)
+    for number, each in enumerate(found, start=1):
+        if standardize and len(each.events) < MIN_VOLUMES:
+            raise DataError(
+                f"--standardize: expected at least {MIN_VOLUMES} trials in every run, got {len(each.events)} "
+                f"in run {number}. Give --no-standardize, or leave the run out."
+            )
+    X = np.concatenate(
+        [clean_run(each.effects, steps, None, None, k) for k, each in enumerate(found, start=1)]
+    )
+    events = [event for each in found for event in each.events]
+    return Samples(
+        X=np.ascontiguousarray(X, dtype=np.float32),
+        conditions=np.array([event.trial_type for event in events]),
+        runs=np.repeat(np.arange(1, len(found) + 1), [len(each.events) for each in found]),
+        mask_img=mask_img,
+        background_img=mean_img,
+        subject=entity(source.participant_label),
+        notes=tuple(notes),
+        kind="trial",
+        events={
+            "onset": np.array([event.onset for event in events]),
+            "duration": np.array([event.duration for event in events]),
+            "event_line": np.array([event.line for event in events]),
+        },
+    )
+
+
+def by_session(samples: Samples, runs: Sequence[RunFiles]) -> Samples:
+    """The same samples, their runs joined by session: one session is held out at a time."""
+    names = list(dict.fromkeys(run.session for run in runs))
+    if len(names) < MIN_RUNS or "" in names:
+        told = ", ".join(name or "none" for name in names)
+        raise DataError(
+            f"--cv session: expected runs of at least {MIN_RUNS} sessions (ses-), got {told}. Leave it out "
+            "to hold out runs."
+        )
+    number = np.array([names.index(run.session) + 1 for run in runs])
+    return replace(samples, runs=number[samples.runs - 1], held_out="session")
+
+
+def _sessions(runs: Sequence[RunFiles], numbers: NDArray) -> NDArray | None:
+    """The session (M,) of samples with these run numbers; None where there is only one."""
+    names = np.array([run.session for run in runs])
+    return names[numbers - 1] if len(set(names.tolist())) > 1 else None
+
+
+def start_time(run: RunFiles, t_r: float) -> float:
+    """When the first volume stands for: fMRIPrep's StartTime after slice-timing correction, else 0."""
+    value = run.metadata.get("StartTime", 0.0)
+    return float(value) if isinstance(value, int | float) and 0 <= value < t_r else 0.0
+
+
+def check_confounds(runs: Sequence[RunFiles], columns: tuple[str, ...], strategy: str = "") -> None:
+    """Refuse runs without a confounds table, or without the columns asked for; no volume is read."""
+    if not columns and not strategy:
+        return
+    for run in runs:
+        if run.confounds is None:
+            run_confounds(run, 0, columns, strategy)  # says what is missing
+    check_columns([run.confounds for run in runs if run.confounds is not None], columns)
+
+
+def _told(samples: Samples, source: "BidsSource", runs: Sequence[RunFiles]) -> Samples:
+    """The samples with where they came from."""
+    made = "fMRIPrep derivatives" if source.layout.derivatives else "raw volumes"
+    what = f"{made}, {len(runs)} runs of task {runs[0].entities.get('task', 'unnamed')}"
+    return samples.from_source(
+        "bids",
+        f"Participant {samples.subject} of a BIDS dataset ({what}); samples are {samples.plural}.",
+        unit=samples.plural,
+        space=samples.space,
+        events=[str(run.events) for run in runs],
+        mask=source.mask or "the voxels that all runs' brain masks have in common",
+        confound_columns=list(samples.confound_columns),
+    )

@@ -1,0 +1,206 @@
+"""Linear discriminant analysis with Ledoit-Wolf shrinkage, also where voxels outnumber rows by far."""
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from scipy.special import expit
+
+from ..threads import block_threads
+from .class_weights import ClassWeight, check_class_weight, row_weights
+from .fold_fits import FoldFits
+from .fold_input import check_fold_input
+from .gram import feature_blocks
+from .references import LEDOIT_2004
+
+
+class _Fit(NamedTuple):
+    coef: NDArray  # (N,)
+    intercept: float
+    shrinkage: tuple[float, float]  # of the classes -1 and +1
+    has_noise: bool
+
+
+class _Class(NamedTuple):
+    """The rows of one class: their mean, and their covariance as R'R / n shrunk to a diagonal."""
+
+    rows: NDArray  # (n,) numbers
+    prior: float
+    mean: NDArray  # (N,)
+    diagonal: NDArray  # (N,) shrinkage times the mean scaled variance, times the variances
+    shrinkage: float
+
+    @property
+    def share(self) -> float:
+        """What R'R is multiplied by."""
+        return self.prior * (1 - self.shrinkage) / len(self.rows)
+
+
+@dataclass(frozen=True)
+class ShrinkageLDA:
+    """w = C^-1 (m_1 - m_0), b = log(p_1 / p_0) - w'(m_1 + m_0) / 2, with means m_k and priors p_k.
+
+    C is the mean of the classes' covariances, weighted by their priors; each is that of scaled features,
+    shrunk to a multiple of the identity with Ledoit and Wolf's weight, and scaled back, as in scikit-learn's
+    ``LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")``. So C is a diagonal D plus the scatter of
+    the rows, and where features outnumber rows it is inverted by an (M, M) system, (D + R'R)^-1 =
+    D^-1 - D^-1 R'(I + R D^-1 R')^-1 R D^-1, and never formed. Priors are the classes' shares of the training
+    rows; class weights multiply them, so "balanced" makes them equal. Nothing is selected.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.methods import ShrinkageLDA
+    >>> runs, y = np.repeat(np.arange(6), 8), np.tile(np.repeat([1, -1], 4), 6)
+    >>> X = np.random.default_rng(0).standard_normal((48, 20)) + y[:, None] * (np.arange(20) == 5)
+    >>> fits = ShrinkageLDA().fit_folds(X, y, runs[:, None] != np.unique(runs), runs)
+    >>> bool(fits.support.all()), int(np.abs(fits.coef[:, 0]).argmax())
+    (True, 5)
+    """
+
+    class_weight: ClassWeight = None
+
+    name: ClassVar[str] = "lda"
+    label: ClassVar[str] = "LDA"
+    description: ClassVar[str] = (
+        "Linear discriminant analysis with a covariance shrunk by Ledoit and Wolf's formula, within classes; "
+        "nothing was tuned, every voxel has a weight and none is selected."
+    )
+    reference: ClassVar[str] = LEDOIT_2004
+    short_reference: ClassVar[str] = "Ledoit and Wolf, 2004"
+    intercept: ClassVar[str] = "free"
+    has_posterior: ClassVar[bool] = False
+    is_batched: ClassVar[bool] = True
+    uses_connectivity: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_class_weight(self.class_weight)
+
+    def fit_folds(
+        self, X: Any, y: NDArray, train: NDArray, runs: NDArray, connectivity: Any = None
+    ) -> FoldFits:
+        """Fit one classifier per column of ``train``; see ``Method.fit_folds``. Sparse X is made dense."""
+        start = perf_counter()
+        data = check_fold_input(X, y, train, runs)
+        dense = data.X.toarray() if sparse.issparse(data.X) else data.X
+        weights = row_weights(data.Y, self.class_weight)
+        with block_threads(data.Y.shape[1], per_thread=1) as over_columns:
+            columns = zip(data.Y.T, weights.T, strict=True)
+            fits = list(over_columns(lambda column: _fit(dense, *column), columns))
+        coef = np.column_stack([fit.coef for fit in fits])
+        intercept = np.array([fit.intercept for fit in fits])
+        decision = np.zeros((len(dense), len(fits))) + intercept
+        for features in feature_blocks(dense):
+            decision += dense[:, features].astype(np.float64, copy=False) @ coef[features]
+        shrinkage = np.array([fit.shrinkage for fit in fits])
+        return FoldFits(
+            coef=coef,
+            intercept=intercept,
+            support=coef != 0,
+            status=tuple(_status(fit) for fit in fits),
+            converged=np.array([fit.has_noise for fit in fits]),
+            n_iter=np.ones(len(fits), dtype=int),
+            seconds=perf_counter() - start,
+            parameters={"shrinkage.negative": shrinkage[:, 0], "shrinkage.positive": shrinkage[:, 1]},
+            decision=decision,
+            proba=expit(decision),
+        )
+
+
+def _fit(X: NDArray, labels: NDArray, weights: NDArray) -> _Fit:
+    """One column: labels (M,) are -1, +1 or 0, weights (M,) those of its rows."""
+    classes = [
+        _class(X, np.flatnonzero(labels == sign), weights[labels == sign].sum() / weights.sum())
+        for sign in (-1, 1)
+    ]
+    first, second = classes
+    difference, diagonal = second.mean - first.mean, first.diagonal + second.diagonal
+    has_noise = bool(diagonal.any())
+    if not has_noise:
+        coef = difference  # rows of a class do not differ: there is no noise to weigh voxels by
+    elif X.shape[1] > np.count_nonzero(labels):
+        coef = _dual_solution(X, classes, diagonal, difference)
+    else:
+        coef = _primal_solution(X, classes, diagonal, difference)
+    middle = float(coef @ (first.mean + second.mean)) / 2
+    intercept = float(np.log(second.prior / first.prior)) - middle
+    return _Fit(coef, intercept, (first.shrinkage, second.shrinkage), has_noise)
+
+
+def _class(X: NDArray, rows: NDArray, prior: float) -> _Class:
+    """Moments of one class; its scaled features have unit variance, constant ones stay zero."""
+    n, n_features = len(rows), X.shape[1]
+    mean, variance = np.empty(n_features), np.empty(n_features)
+    inner = np.zeros((n, n))
+    for features in feature_blocks(X):
+        R = X[rows, features]
+        mean[features] = R.mean(axis=0, dtype=np.float64)
+        R -= mean[features].astype(X.dtype)
+        spread = np.einsum("mn,mn->n", R, R) / n
+        variance[features] = _without_rounding(spread, mean[features], n)
+        R /= np.sqrt(np.where(variance[features] > 0, variance[features], np.inf)).astype(X.dtype)
+        inner += R @ R.T
+    shrinkage, level = _ledoit_wolf(inner, n_features)
+    scale = np.where(variance > 0, variance, 1.0)
+    return _Class(rows, float(prior), mean, prior * shrinkage * level * scale, shrinkage)
+
+
+def _without_rounding(variance: NDArray, mean: NDArray, n: int) -> NDArray:
+    """Variances (N,), 0 where rounding of the mean explains them (scikit-learn's rule)."""
+    eps = np.finfo(variance.dtype).eps
+    return np.where(variance <= n * eps * variance + np.square(n * mean * eps), 0.0, variance)
+
+
+def _ledoit_wolf(inner: NDArray, n_features: int) -> tuple[float, float]:
+    """Weight of the identity and its multiple, from the Gram matrix R R' (n, n) of centred rows."""
+    n, norms = len(inner), np.diag(inner)
+    level = float(norms.sum()) / (n * n_features)
+    spread = float(np.vdot(inner, inner)) / n**2
+    distance = spread / n_features - level**2
+    noise = (float(norms @ norms) / n - spread) / (n * n_features)
+    bounded = min(noise, distance)
+    return (0.0 if bounded <= 0 or n_features == 1 else bounded / distance), level
+
+
+def _scaled_rows(X: NDArray, classes: list[_Class], features: slice) -> NDArray:
+    """The centred rows (n, ...) of both classes, scaled so that their scatter adds to the diagonal."""
+    parts = []
+    for each in classes:
+        R = X[each.rows, features]
+        R -= each.mean[features].astype(X.dtype)
+        R *= X.dtype.type(np.sqrt(each.share))
+        parts.append(R)
+    return np.concatenate(parts)
+
+
+def _dual_solution(X: NDArray, classes: list[_Class], diagonal: NDArray, difference: NDArray) -> NDArray:
+    """(D + R'R)^-1 m by an (n, n) system."""
+    n = sum(len(each.rows) for each in classes)
+    inner, right = np.eye(n), np.zeros(n)
+    for features in feature_blocks(X):
+        R = _scaled_rows(X, classes, features)
+        scaled = R / diagonal[features].astype(X.dtype)
+        inner += scaled @ R.T
+        right += scaled @ difference[features]
+    solved = linalg.solve(inner, right, assume_a="pos")
+    coef = np.empty_like(difference)
+    for features in feature_blocks(X):
+        R = _scaled_rows(X, classes, features)
+        coef[features] = (difference[features] - R.T @ solved) / diagonal[features]
+    return coef
+
+
+def _primal_solution(X: NDArray, classes: list[_Class], diagonal: NDArray, difference: NDArray) -> NDArray:
+    """The same by an (N, N) system; least squares, as features may repeat where shrinkage is tiny."""
+    R = _scaled_rows(X.astype(np.float64), classes, slice(None))
+    return np.asarray(linalg.lstsq(R.T @ R + np.diag(diagonal), difference)[0])
+
+
+def _status(fit: _Fit) -> str:
+    if fit.has_noise:
+        return "closed form, covariances shrunk by {:.2f} and {:.2f}".format(*fit.shrinkage)
+    return (
+        "failed: rows of a class do not differ, so there is no covariance; weights are the difference of the "
+        "means. Give more rows per class"
+    )

@@ -1,0 +1,197 @@
+"""Cross-decoding in a results folder: a table, predictions, nulls, maps of what was trained on some runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.decoding.cross import CrossDecoding
+from mvpa_gamp.decoding.cross_tasks import Cross
+from mvpa_gamp.decoding.permutation import PermutationTest, holm
+from mvpa_gamp.imaging.brainmaps import sidecar_path, write_map
+from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.results.cell_files import Subject
+from mvpa_gamp.results.files import write_tsv
+from mvpa_gamp.results.inference_files import null_rows
+from mvpa_gamp.results.names import ResultsFolder
+
+_COLUMNS = (
+    "cross", "contrast", "trained_on", "tested_on", "method", "runs", "volumes",
+    "accuracy_percent", "accuracy_se_percent", "balanced_accuracy_percent", "auc", "chance_percent",
+    "fits", "fits_converged", "permutations", "null_mean_percent", "p_value", "p_value_holm", "exchanged",
+    "labellings", "caution", "status",
+)  # fmt: skip
+_PREDICTIONS = (
+    "sample", "volume", "run", "true", "predicted", "trained_side", "correct", "probability_positive",
+    "decision",
+)  # fmt: skip
+_MEANING = {
+    "weight": "Weight of each voxel in the classifier trained on some runs; positive speaks for the first "
+    "category.",
+    "weightsd": "Posterior standard deviation of each weight under the model.",
+    "pip": "Posterior probability that a voxel's weight is not zero under the model.",
+    "pattern": "Activation pattern of the classifier (Haufe et al., 2014).",
+}
+
+
+@dataclass(frozen=True)
+class CrossFound:
+    """A cross by one method: what came out, its test if there is one, or why there is nothing."""
+
+    cross: Cross
+    method: Method
+    found: CrossDecoding | None
+    test: PermutationTest | None = None
+    trouble: str = ""
+
+
+def write_crosses(folder: ResultsFolder, subject: Subject, each: Sequence[CrossFound]) -> dict[str, Any]:
+    """Write cross.tsv and the files of every cross; returns the ``cross`` part of summary.json."""
+    files: list[Path] = []
+    rows = []
+    for one in each:
+        row = {**_keys(one), "status": "ok", "caution": one.cross.caution or None}
+        if one.found is None:
+            row["status"] = "failed: " + " ".join(one.trouble.split())
+        else:
+            row |= _measures(one.found)
+            files += _write_one(folder, subject, one)
+        if one.test is not None:
+            row |= _tested(one.test, one.cross.caution)
+        if one.found is not None and one.trouble:
+            row["status"] = "failed: " + " ".join(one.trouble.split())
+        rows.append(row)
+    path = folder.subject_table(subject.name, "cross")
+    write_tsv(path, _COLUMNS, _corrected(rows))
+    crosses = {one.cross.name: _about(one.cross) for one in each}
+    places = [file.relative_to(folder.root).as_posix() for file in (path, *files)]
+    return {"cross": {"crosses": list(crosses.values()), "files": places}}
+
+
+def _about(cross: Cross) -> dict[str, Any]:
+    return {
+        "name": cross.name,
+        "label": cross.label,
+        "trained_on": cross.train_on or cross.train.label,
+        "tested_on": cross.test_on or cross.test.label,
+        "contrast": cross.train.name,
+        "own_maps": bool(cross.train_on),
+        "members": [
+            {side.text: list(side.members) for side in task.sides} for task in (cross.train, cross.test)
+        ],
+        "caution": cross.caution,
+    }
+
+
+def _keys(one: CrossFound) -> dict[str, Any]:
+    cross = one.cross
+    return {
+        "cross": cross.label,
+        "contrast": cross.name,
+        "trained_on": ", ".join(filter(None, (cross.train.label, cross.train_on))),
+        "tested_on": ", ".join(filter(None, (cross.test.label, cross.test_on))),
+        "method": one.method.name,
+    }
+
+
+def _measures(found: CrossDecoding) -> dict[str, Any]:
+    by_run = found.accuracies
+    spread = by_run.std(ddof=1) / np.sqrt(by_run.size) if by_run.size > 1 else np.nan
+    return {
+        "runs": by_run.size,
+        "volumes": found.rows.size,
+        "accuracy_percent": 100 * found.accuracy,
+        "accuracy_se_percent": 100 * float(spread),
+        "balanced_accuracy_percent": 100 * found.balanced_accuracy,
+        "auc": found.auc,
+        "chance_percent": 100 * found.chance,
+        "fits": found.trained.converged.size,
+        "fits_converged": int(np.count_nonzero(found.trained.converged)),
+    }
+
+
+def _tested(test: PermutationTest, caution: str) -> dict[str, Any]:
+    return {
+        "permutations": test.null.size,
+        "null_mean_percent": 100 * float(test.null.mean()),
+        "p_value": test.pvalue,
+        "exchanged": test.exchange,
+        "labellings": test.n_distinct,
+        "caution": " ".join(filter(None, (caution, test.caution))) or None,
+    }
+
+
+def _corrected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with p-values corrected for the crosses tested with the same method."""
+    for method in {row["method"] for row in rows}:
+        tested = [row for row in rows if row["method"] == method and "p_value" in row]
+        for row, p in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
+            row["p_value_holm"] = float(p)
+    return rows
+
+
+def _write_one(folder: ResultsFolder, subject: Subject, one: CrossFound) -> list[Path]:
+    """Predictions, null and, where the training runs were chosen, maps; returns their paths."""
+    assert one.found is not None
+    name, method = one.cross.name, one.method.name
+    files = [folder.cell_table(subject.name, name, method, "crosspredictions")]
+    write_tsv(files[0], _PREDICTIONS, _prediction_rows(subject, one.found))
+    if one.test is not None:
+        files.append(folder.cell_table(subject.name, name, method, "crosspermutations"))
+        write_tsv(files[-1], *null_rows(one.test))
+    if one.cross.train_on:
+        files += _write_maps(folder, subject, one)
+    return files
+
+
+def _prediction_rows(subject: Subject, found: CrossDecoding) -> list[dict[str, Any]]:
+    """A row per tested volume; ``trained_side`` is what the classifier was trained to say for it."""
+    tested, trained = found.cross.test, found.cross.train
+    shown, learnt = ((task.negative, task.positive) for task in (tested, trained))
+    said = (found.decision > 0).astype(int)
+    true = (found.y > 0).astype(int)
+    return [
+        {
+            "sample": row,
+            "volume": None if subject.volumes is None else subject.volumes[row],
+            "run": found.run[t],
+            "true": shown[true[t]],
+            "predicted": shown[said[t]],
+            "trained_side": learnt[said[t]],
+            "correct": said[t] == true[t],
+            "probability_positive": found.proba[t],
+            "decision": found.decision[t],
+        }
+        for t, row in enumerate(found.rows)
+    ]
+
+
+def trained_maps(found: CrossDecoding) -> dict[str, NDArray]:
+    """Maps (N,) of the one classifier that was trained on some runs, by kind."""
+    fits = found.trained
+    known: Mapping[str, NDArray | None] = {
+        "weight": fits.coef, "weightsd": fits.coef_std, "pip": fits.inclusion, "pattern": fits.pattern,
+    }  # fmt: skip
+    return {stat: values[:, 0] for stat, values in known.items() if values is not None}
+
+
+def _write_maps(folder: ResultsFolder, subject: Subject, one: CrossFound) -> list[Path]:
+    assert one.found is not None
+    files = []
+    for stat, values in trained_maps(one.found).items():
+        task = one.cross.train
+        about = {
+            "Description": _MEANING[stat],
+            "Estimate": f"trained on {one.cross.train_on}",
+            "Contrast": f"{task.positive} (positive) versus {task.negative} (negative)",
+            "Method": one.method.name,
+            "MethodDescription": one.method.description,
+        }
+        path = folder.statmap(subject.name, one.cross.name, entity(one.method.name), stat)
+        write_map(path, values, subject.mask_img, subject.sidecar(about))
+        files += [path, sidecar_path(path)]
+    return files

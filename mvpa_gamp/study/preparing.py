@@ -1,0 +1,120 @@
+"""What a study fits inside its folds before a method is: covariates regressed out, then noise whitened."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.decoding.covariate_check import CovariateCheck, check_covariates
+from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.fold_confounds import FoldConfounds
+from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence, prepared_by_all
+from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.bids.source import BidsSource
+from mvpa_gamp.imaging.covariates import read_covariates
+from mvpa_gamp.imaging.samples import KINDS, Samples
+from mvpa_gamp.results.files import write_tsv
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.settings import StudySettings
+
+PARTICIPANT = "{participant}"  # in the name of the file: where a participant's label stands
+_KINDS = {"block": "block", "trial": "trial", "betas": "beta"}  # of --samples, without volumes
+
+
+@dataclass(frozen=True)
+class StudyPreparation:
+    """What is asked for; ``steps`` None: nothing."""
+
+    steps: Preparation | None = None
+    confounds: FoldConfounds | None = None
+    whiten: bool = False
+
+    @property
+    def key(self) -> str:
+        """A digest for the fingerprints of fits, empty where nothing is prepared."""
+        confounds = self.confounds
+        values = "" if confounds is None else hashlib.sha256(confounds.values.tobytes()).hexdigest()
+        return " whitened" * self.whiten + f" without {values}" * bool(values)
+
+    def voxels(self, X: NDArray) -> NDArray:
+        """X without what covariates explain in all rows, for tests of single voxels, which have no folds."""
+        return X if self.confounds is None else prepared_by_all(self.confounds, X).X
+
+
+def check_preparation(settings: StudySettings, n_participants: int = 1) -> None:
+    """Refuse what needs no data to be known wrong."""
+    kind = _KINDS.get(getattr(settings.source, "samples", ""))
+    if settings.whiten and kind:
+        raise _no_noise(KINDS[kind])
+    crossed = settings.cross or settings.cross_session
+    if crossed and settings.fold_confounds:
+        raise StudyError(
+            "--cross cannot be used with --fold-confounds: covariates would be regressed out of one "
+            "comparison by coefficients of another. Run it without, into another folder."
+        )
+    if crossed and settings.whiten and settings.permutations:
+        raise StudyError(
+            "--cross with --whiten has no permutation test. Leave out --permutations or --whiten, into "
+            "another folder."
+        )
+    several = isinstance(settings.source, BidsSource) and n_participants > 1
+    if settings.fold_confounds and several and PARTICIPANT not in settings.fold_confounds:
+        raise StudyError(
+            f"--fold-confounds: expected a file for each of {n_participants} participants, got one name, "
+            f"{settings.fold_confounds}. Write {PARTICIPANT} in it where the label stands, such as "
+            f"covariates/sub-{PARTICIPANT}.tsv."
+        )
+
+
+def _no_noise(plural: str) -> StudyError:
+    return StudyError(
+        f"--whiten needs several volumes of every block, whose spread is the noise, got {plural}. "
+        "Leave it out."
+    )
+
+
+def prepare_folds(settings: StudySettings, samples: Samples) -> StudyPreparation:
+    """The preparation of a study's samples; DataError or StudyError where it does not fit them."""
+    if settings.whiten and samples.kind != "volume":
+        raise _no_noise(samples.plural)
+    confounds = None
+    if settings.fold_confounds:
+        found = read_covariates(settings.fold_confounds.replace(PARTICIPANT, samples.subject)).of(samples)
+        confounds = FoldConfounds(found.values, found.names)
+    whitening = NoiseWhitening(blocks_of(samples)) if settings.whiten else None
+    return StudyPreparation(in_sequence([confounds, whitening]), confounds, settings.whiten)
+
+
+def blocks_of(samples: Samples) -> NDArray:
+    """The block of each sample: what is exchanged as a whole. Means of events and given maps stand alone."""
+    each = np.arange(len(samples.runs))
+    if samples.kind != "volume":
+        return each
+    volumes = each if samples.volumes is None else samples.volumes
+    return blocks_of_volumes(samples.conditions, samples.runs, volumes)
+
+
+def covariate_checks(
+    prepared: StudyPreparation, samples: Samples, tasks: Sequence[Task], seed: int
+) -> list[CovariateCheck]:
+    """Which covariates decode which comparisons by themselves."""
+    confounds = prepared.confounds
+    if confounds is None:
+        return []
+    return check_covariates(
+        confounds.values, confounds.names, tasks, samples.runs, blocks_of(samples), seed=seed
+    )
+
+
+def write_checks(folder: ResultsFolder, subject: str, checks: Sequence[CovariateCheck]) -> dict[str, Any]:
+    """The table of the checks; returns the part of summary.json about them."""
+    if not checks:
+        return {}
+    rows = [each._asdict() for each in checks]
+    write_tsv(folder.subject_table(subject, "foldconfounds"), CovariateCheck._fields, rows)
+    cautions = [each.caution for each in checks if each.caution]
+    return {"fold_confounds": {"checks": rows, "cautions": cautions}}

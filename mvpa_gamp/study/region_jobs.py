@@ -1,0 +1,46 @@
+"""What a worker does for regions in one go: some regions of one cell, with arrays as its answer."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.decoding.regions import RegionScores, region_scores
+from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.study.inference_jobs import Arrays
+
+_PRODUCTS = 2e9  # rows x voxels x fits of a job: about half a minute, which an interruption may lose
+
+
+class RegionWork(NamedTuple):
+    """Folds, and permutations if there are any, of some regions of one cell."""
+
+    method: Method
+    rows: NDArray
+    y: NDArray
+    regions: tuple[NDArray, ...]  # numbers of the voxels of each
+    labels: NDArray | None  # (m, U)
+
+    def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
+        """Accuracies of the regions."""
+        found = region_scores(self.method, X, self.y, runs, self.regions, self.labels, connectivity)
+        return {name: value for name, value in found._asdict().items() if value is not None}
+
+    def read(self, arrays: Arrays) -> RegionScores:
+        """The way back."""
+        return RegionScores(arrays["accuracy"], arrays["n_failed"], arrays.get("null"))
+
+
+def portions(sizes: Sequence[int], n_rows: int, n_fits: int) -> list[list[int]]:
+    """Regions, by their places, that make up one job each; by sizes alone, whatever the workers."""
+    out: list[list[int]] = []
+    work = np.inf
+    for place, size in enumerate(sizes):
+        each = float(n_rows) * (size + n_rows) * n_fits
+        if work + each > _PRODUCTS:
+            out.append([])
+            work = 0.0
+        out[-1].append(place)
+        work += each
+    return out

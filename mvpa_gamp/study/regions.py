@@ -1,0 +1,177 @@
+"""Regions of an atlas in a study: what is refused, the jobs of --by-region, and what is written."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mvpa_gamp.decoding.permutation import PermutationPlan
+from mvpa_gamp.decoding.regions import FEWEST_VOXELS, join_scores, plan_regions
+from mvpa_gamp.imaging.atlas import PHANTOM, Regions, open_atlas, phantom_atlas
+from mvpa_gamp.imaging.samples import Samples
+from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.results.cell_files import Cell, CellRecord, Subject
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.region_files import CellRegions, write_regions
+from mvpa_gamp.results.stored_fits import load_arrays, load_fits
+from mvpa_gamp.study.cells import PlannedCell
+from mvpa_gamp.study.console import Console
+from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.inference_jobs import Arrays
+from mvpa_gamp.study.jobs import Job, make_job, store_answers, unanswered
+from mvpa_gamp.study.preparing import blocks_of
+from mvpa_gamp.study.region_jobs import RegionWork, portions
+from mvpa_gamp.study.settings import StudySettings
+
+
+def check_regions(settings: StudySettings, methods: Sequence[Method]) -> None:
+    """Refuse what needs no data to be known wrong; opens the atlas to see whether it can be used."""
+    if not settings.atlas and (settings.atlas_labels or settings.by_region):
+        option = "--by-region" if settings.by_region else "--atlas-labels"
+        raise StudyError(f"{option} needs regions. Give --atlas FILE or NAME as well.")
+    if settings.by_region and settings.fold_confounds:
+        raise StudyError(
+            "--by-region cannot be used with --fold-confounds: regions are decoded as measured. "
+            "Run it without, into another folder."
+        )
+    if settings.by_region and settings.whiten:
+        raise StudyError(
+            "--by-region cannot be used with --whiten: a whitened voxel mixes several, also of other "
+            "regions. Run it without --whiten, into another folder."
+        )
+    if settings.by_region and not any(method.is_batched for method in methods):
+        names = ", ".join(method.name for method in methods)
+        raise StudyError(f"--by-region is for GAMP methods, got {names}. Add gamp-bg-lr to --methods.")
+    if settings.atlas and settings.atlas != PHANTOM:
+        open_atlas(settings.atlas, settings.atlas_labels)
+
+
+def find_regions(settings: StudySettings, samples: Samples) -> Regions | None:
+    """The regions at the voxels of the samples; None where no atlas was given."""
+    if not settings.atlas:
+        return None
+    if settings.atlas == PHANTOM:
+        if not samples.is_phantom or settings.atlas_labels:
+            raise StudyError(
+                "--atlas phantom is the phantom's own atlas, with names of its own. Give a file or another "
+                "name for real data, and no --atlas-labels for the phantom."
+            )
+        return phantom_atlas(samples.mask_img)
+    return open_atlas(settings.atlas, settings.atlas_labels).regions(samples.mask_img)
+
+
+def region_notes(settings: StudySettings, regions: Regions | None) -> tuple[str, ...]:
+    """What a reader must know about the regions: resampling, those outside the mask, those too small."""
+    if regions is None:
+        return ()
+    small = [name for name, size in zip(regions.names, regions.sizes, strict=True) if size < FEWEST_VOXELS]
+    if not small or not settings.by_region:
+        return regions.notes
+    return (
+        *regions.notes,
+        f"--by-region: not decoded alone, with fewer than {FEWEST_VOXELS} voxels: {', '.join(small)}.",
+    )
+
+
+@dataclass(frozen=True)
+class RegionPlan:
+    """The jobs of one cell; ``tested`` are the places of the regions that are large enough."""
+
+    cell: PlannedCell
+    permutation: PermutationPlan | None
+    tested: tuple[int, ...]
+    jobs: tuple[Job, ...]
+
+
+def plan_region_jobs(
+    settings: StudySettings, samples: Samples, regions: Regions | None, cells: Sequence[PlannedCell]
+) -> list[RegionPlan]:
+    """The jobs of every cell of a GAMP method, where --by-region asks for them."""
+    if regions is None or not settings.by_region:
+        return []
+    tested = tuple(np.flatnonzero(regions.sizes >= FEWEST_VOXELS).tolist())
+    if not tested:
+        raise StudyError(
+            f"--by-region: no region of {regions.atlas} has {FEWEST_VOXELS} voxels or more in the mask. "
+            "Give an atlas of larger regions, or a larger mask."
+        )
+    blocks = blocks_of(samples)
+    return [
+        _cell_plan(settings, samples, regions, tested, cell, blocks)
+        for cell in cells
+        if cell.method.is_batched
+    ]
+
+
+def _cell_plan(
+    settings: StudySettings, samples: Samples, regions: Regions, tested: tuple[int, ...],
+    cell: PlannedCell, blocks: Any,
+) -> RegionPlan:  # fmt: skip
+    rows, y, n = cell.task.rows, cell.task.y, settings.permutations
+    runs = samples.runs[rows]
+    plan = plan_regions(y, runs, n, seed=settings.seed, blocks=blocks[rows]) if n else None
+    labels = None if plan is None else plan.labels
+    n_fits = len(np.unique(runs)) * (1 + (0 if labels is None else labels.shape[1]))
+    jobs = []
+    groups = portions([int(regions.sizes[place]) for place in tested], len(rows), n_fits)
+    for number, group in enumerate(groups, start=1):
+        voxels = tuple(regions.voxels(tested[k]) for k in group)
+        work = RegionWork(cell.method, rows, y, voxels, labels)
+        key = [str(n), str(settings.seed), *(str(v.tolist()) for v in voxels)]
+        jobs.append(_job(cell, f"regions {number} of {len(groups)}", work, f"regions-{number:04d}", key))
+    return RegionPlan(cell, plan, tested, tuple(jobs))
+
+
+def _job(cell: PlannedCell, name: str, work: RegionWork, ending: str, key: Sequence[str]) -> Job:
+    path = cell.path.with_name(cell.path.name.replace("_fits.npz", f"_{ending}.npz"))
+    label = f"{cell.task.label}, {cell.method.label}: {name}"
+    return make_job(label, work, path, cell.fingerprint, ending, *key)
+
+
+def open_region_jobs(plans: Sequence[RegionPlan], resume: bool) -> list[Job]:
+    """The jobs that have no answer yet."""
+    return unanswered([job for plan in plans for job in plan.jobs], resume)
+
+
+def collect_regions(
+    plans: Sequence[RegionPlan], jobs: Sequence[Job], answers: Iterator[Arrays | str], console: Console
+) -> dict[tuple[str, str], CellRegions]:
+    """Store the answers to the open ``jobs`` as they come; those of each cell by contrast and method."""
+    troubles = store_answers(jobs, answers, console)
+    return {(p.cell.task.name, p.cell.method.name): _together(p, troubles) for p in plans}
+
+
+def _together(plan: RegionPlan, troubles: dict[Path, str]) -> CellRegions:
+    """The answers about a cell, read back from their files, so that a resumed run has the same."""
+    mine = [troubles[job.path] for job in plan.jobs if job.path in troubles]
+    if mine:
+        return CellRegions(trouble=mine[0])
+    parts = [job.work.read(load_arrays(job.path)) for job in plan.jobs]
+    return CellRegions(join_scores(parts, plan.permutation), plan.tested)
+
+
+def write_region_files(
+    settings: StudySettings, folder: ResultsFolder, subject: Subject, cells: Sequence[PlannedCell],
+    found: dict[tuple[str, str], CellRegions], records: Sequence[CellRecord],
+) -> dict[str, Any]:  # fmt: skip
+    """Write the tables of the cells that have fits; returns their part of summary.json, if any."""
+    if subject.regions is None:
+        return {}
+    fitted = {(r.summary["contrast"], r.summary["method"]) for r in records if r.summary["status"] == "ok"}
+    known = [
+        (
+            Cell(folder, subject, cell.task, cell.method),
+            load_fits(cell.path)[0],
+            found.get((cell.task.name, cell.method.name), CellRegions()),
+        )
+        for cell in cells
+        if (cell.task.name, cell.method.name) in fitted
+    ]
+    asked = {
+        "atlas": subject.regions.atlas,
+        "by_region": settings.by_region,
+        "permutations": settings.permutations if settings.by_region else 0,
+    }
+    return {"regions": write_regions(folder, subject, subject.regions, known, asked)}

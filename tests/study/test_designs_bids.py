@@ -1,0 +1,51 @@
+"""Groups, classes and sessions of a BIDS dataset."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mvpa_gamp.__main__ import main
+from mvpa_gamp.results.files import read_tsv
+from mvpa_gamp.study import run
+
+
+def arguments(tree, out, *more):
+    return [str(tree.root), str(out), "participant", *more]
+
+
+def test_groups_classes_and_sessions_of_a_dataset(bids_tree, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "build_report", _not_drawn)
+    asked = ("--contrasts", "c*+house:face", "--classes", "face", "house", "cat")
+    more = ("--cross-session", "ses-01>>ses-02", "--methods", "onebit-cs", "--participant-label", "02")
+    assert main(arguments(bids_tree, tmp_path / "out", *asked, *more, "--quiet")) == 0
+    home = tmp_path / "out" / "sub-02"
+    study = json.loads((home / "summary.json").read_text())
+    assert study["tasks"][0]["members"] == {"c*+house": ["cat", "house"], "face": ["face"]}
+    assert study["classes"]["names"] == ["cat", "face", "house"]
+    rows = read_tsv(home / "sub-02_cross.tsv")
+    assert rows[0]["cross"] == "c*+house vs face, ses-01 > ses-02" and len(rows) == 4
+    assert all(row["runs"] == "3" for row in rows)
+    assert (
+        main(arguments(bids_tree, tmp_path / "out", "--resume", "--participant-label", "02", "--quiet")) == 0
+    )
+
+
+def _not_drawn(root: Path) -> Path:
+    (root / "index.html").write_text("not drawn")
+    return root / "index.html"
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--contrasts", "fac*:hou*+tree"), ("--contrasts", "'tree'")),
+        (("--classes", "face", "tree"), ("--classes: ", "'tree'")),
+        (("--cross", "face:house>cat:tree"), ("--cross: ", "'tree'")),
+    ],
+)
+def test_designs_of_conditions_nobody_has_are_refused(bids_tree, tmp_path, capsys, more, words):
+    assert main(arguments(bids_tree, tmp_path / "out", *more)) == 2
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if "error: " in line]
+    assert all(word in said for word in words), said
+    assert not (tmp_path / "out").exists()
