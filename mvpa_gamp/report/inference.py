@@ -303,8 +303,13 @@ def inference_lines(results: Results) -> str:
         lines.append(f"{row['comparison']}, {results.labels[row['method']]}: {'; '.join(said)}")
     for subject in results.subjects if results.study.get("information") else ():
         lines += [
-            f"{row['comparison']}: {row['voxels']} voxels carry information about the labels (family-wise p "
+            f"{row['comparison']}: {_voxels(row['voxels'])} information about the labels (family-wise p "
             f"<= {results.study['information']['level']:g}, {row['permutations']} permutations)"
             for row in results.table(subject, "information")
         ]
     return "\n".join(lines)
+
+
+def _voxels(number: str) -> str:
+    """How many voxels carry something."""
+    return f"{number} voxel carries" if number == "1" else f"{number} voxels carry"
