@@ -106,7 +106,7 @@ class Design:
             return
         spread = np.sqrt(self._energy.mean() / self.X.shape[1])
         if not np.abs(means).max() <= _LARGE_MEAN * spread < np.inf:
-            self.center = means
+            self.center, self._sets, self._groups = means, None, row_groups(self.train)
             self._energy = self._row_energy()
 
     @property
@@ -150,7 +150,9 @@ class Design:
         part.X = self.X[:, features].astype(dtype)
         part.center = None if self.center is None else self.center[features].astype(dtype)
         part._sparse = _sparse_block(part.X, part.center)
-        part._sets = None if self._sets is None else part._column_sets()
+        if self._sets is not None:
+            part._sets = part._column_sets()
+            part._groups = None if part._sets else row_groups(part.train)
         part._energy = part._row_energy()
         return part
 
@@ -221,7 +223,7 @@ class Design:
 
     @property
     def _is_compiled(self) -> bool:
-        return self._sets is not None and self.center is None
+        return self._sets is not None
 
     @property
     def _block_width(self) -> int:
