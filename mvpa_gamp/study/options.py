@@ -207,7 +207,7 @@ def check_earlier_run(given: dict[str, Any], out: Path, option: str) -> None:
     """Refuse to resume a run that never began: a mistyped folder must not become a new study."""
     if given.get("resume") and not given.get("overwrite") and not out.exists():
         raise StudyError(
-            f"--resume: {option} {out} is not there, so there is no run to go on with. Check the name, or "
+            f"--resume: {option} {out} does not exist, so there is no run to continue. Check the name, or "
             "leave out --resume to start a new one."
         )
 
@@ -237,7 +237,7 @@ def ended(command: str, given: dict[str, Any], run: Callable[[dict[str, Any]], i
     except StudyError as error:
         return _failed(command, {}, str(error), 2)  # what was given is wrong: the sentence is enough
     except KeyboardInterrupt:
-        return _failed(command, {}, "interrupted. Go on with the same command and --resume.", 130)
+        return _failed(command, {}, "interrupted. Continue with the same command and --resume.", 130)
     except Exception as error:  # a run must end with a sentence, whatever broke
         return _failed(command, given, f"{type(error).__name__}: {error} (--verbose shows where)", 1)
 
