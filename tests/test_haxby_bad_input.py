@@ -284,5 +284,5 @@ def test_a_damaged_folder_has_no_report_but_a_way_out(finished, tmp_path, capsys
 
 
 def test_a_mistyped_folder_is_not_resumed_as_a_new_study(tmp_path, capsys):
-    refused(["--out", str(tmp_path / "resluts"), "--resume"], capsys, "is not there", "Check the name")
+    refused(["--out", str(tmp_path / "resluts"), "--resume"], capsys, "does not exist", "Check the name")
     assert not (tmp_path / "resluts").exists()

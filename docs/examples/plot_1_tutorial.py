@@ -12,7 +12,7 @@ at faces, houses, cats and other things. Everything made from it says so in its 
 # -----------
 # In a shell this is::
 #
-#     python -m mvpa_gamp.haxby --phantom --phantom-shape 20 24 16 \
+#     python -m mvpa_gamp decode --phantom --phantom-shape 20 24 16 \
 #         --pairs face:house cat:chair --methods gamp-sbg-lr l1-lr-cv --out phantom-results
 #
 # Here it is called from Python, in a temporary folder. ``--phantom-shape`` makes the phantom small; without

@@ -4,8 +4,8 @@ Neighbours and whitening, on the same rows
 
 ``gamp-bg-lr`` takes every voxel by itself. ``gamp-sbg-lr`` lets the inclusion rate of a voxel follow its
 neighbours (Meng et al., 2016, `arXiv:1601.00543 <https://arxiv.org/abs/1601.00543>`_), and ``whiten=True``
-takes the noise that voxels share into account. Here they meet on one small phantom. :doc:`/choosing` says
-when to use which.
+takes the noise that voxels share into account. Here they are compared on one small phantom.
+:doc:`/choosing` says when to use which.
 """
 
 import matplotlib.pyplot as plt
@@ -107,4 +107,4 @@ figure.suptitle("SIMULATED PHANTOM: face against house, one slice")
 #   are in another order than its graph, neighbours do harm.
 # * ``gamp-sbg-lr`` has bolder inclusion probabilities: above one half is no evidence by
 #   itself. :doc:`/inference` has tests and a false-discovery rate that hold with it.
-# * ``whiten=True`` needs several volumes of every block, and cannot be combined with a permutation test.
+# * ``whiten=True`` needs several volumes of every block, and cannot be combined with ``select(fdr)``.
