@@ -1,4 +1,7 @@
-"""python -m mvpa_gamp BIDS_DIR OUT participant|group: decode a user's own study, a BIDS App."""
+"""python -m mvpa_gamp BIDS_DIR OUT participant|group: decode a BIDS dataset, as a BIDS App.
+
+``python -m mvpa_gamp decode --bold ...`` is the other command, ``mvpa_gamp.haxby``, for files not in BIDS.
+"""
 
 import argparse
 import sys
@@ -6,33 +9,38 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mvpa_gamp import haxby
 from mvpa_gamp.study import options
 
 if TYPE_CHECKING:
     from mvpa_gamp.study.settings import StudySettings
 
 LEVELS = ("participant", "group")
+DECODE = "decode"  # the first argument that means the command for own files
 _GROUP = ("bids_dir", "out", "level", "participant_label", "alpha", "quiet", "verbose")
 
 _ABOUT = """\
-Decode pairs of conditions in every participant of a BIDS dataset with GAMP and honest baselines
-(participant level), then bring the participants together (group level).
+Decode pairs of conditions in every participant of a BIDS dataset, with GAMP and with baselines that
+are tuned on the training runs alone (participant level), then combine the participants (group level).
+
+Volumes that are not in a BIDS dataset: python -m mvpa_gamp decode --bold ... (see "decode --help").
+If the folder of your dataset is called decode, write "decode OUT participant" or "./decode".
 """
 
 _EXAMPLES = """\
 examples:
   python -m mvpa_gamp ds000105 out participant --contrasts face:house cat:chair
-      all participants; volumes of ds000105/derivatives/fmriprep if they are there, else raw ones
+      all participants; preprocessed volumes in ds000105/derivatives/fmriprep if there are any, else raw ones
   python -m mvpa_gamp ds000105 out participant --participant-label 01 02 \\
       --derivatives /data/fmriprep --space MNI152NLin2009cAsym --confounds motion24 --samples block
       two participants, one sample per event, 24 motion parameters regressed out
   python -m mvpa_gamp ds000105 out group
-      accuracies, prevalence and mean maps of the participants in out
+      accuracies, prevalence and mean maps over the participants in out
   python -m mvpa_gamp ds000105 out participant --resume
-      go on after an interruption, with the settings of out/config.toml
+      continue an interrupted run, with the settings in out/config.toml
 
-exit codes: 0 all promised files are there; 1 a participant was skipped or something failed (the others
-are complete); 2 the input cannot be run.
+exit codes: 0 all promised files were written; 1 a participant was skipped or something failed (the
+others are complete); 2 the input cannot be used.
 """
 
 
@@ -41,11 +49,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser = options.command_parser(
         "mvpa_gamp", "BIDS_DIR OUT {participant,group} [options]", _ABOUT, _EXAMPLES
     )
-    parser.add_argument("bids_dir", metavar="BIDS_DIR", help="the dataset, with events.tsv of every run")
-    parser.add_argument("out", metavar="OUT", help="results folder of all participants")
-    parser.add_argument("level", choices=LEVELS, metavar="participant|group", help="what to do")
+    parser.add_argument("bids_dir", metavar="BIDS_DIR", help="the dataset, with an events.tsv for every run")
+    parser.add_argument("out", metavar="OUT", help="results folder for all participants")
+    parser.add_argument("level", choices=LEVELS, metavar="participant|group", help="level of the analysis")
     _add_data(parser.add_argument_group("data"))
-    _add_processing(parser.add_argument_group("samples and processing (each run by itself)"))
+    _add_processing(parser.add_argument_group("samples and processing (each run separately)"))
     options.add_study(parser.add_argument_group("comparisons and methods"), "all pairs of trial types")
     options.add_inference(parser.add_argument_group("inference (GAMP methods, svm, lda)"))
     options.add_regions(parser.add_argument_group("regions"))
@@ -82,7 +90,7 @@ def _add_data(group: Any) -> None:
     group.add_argument(
         "--bids-filter-file",
         metavar="FILE",
-        help='fMRIPrep\'s JSON of entities, {"bold": {"session": "01", ...}}: only those series',
+        help='only the series that fMRIPrep\'s JSON selects, {"bold": {"session": "01", ...}}',
     )
     group.add_argument(
         "--space", metavar="NAME[:res-R]", help="space of the preprocessed volumes (default: the only one)"
@@ -90,10 +98,10 @@ def _add_data(group: Any) -> None:
     group.add_argument(
         "--derivatives",
         metavar="DIR|none",
-        help="fMRIPrep's output (default: BIDS_DIR/derivatives/fmriprep if there; none: raw volumes)",
+        help="fMRIPrep's output (default: BIDS_DIR/derivatives/fmriprep if it exists; none: raw volumes)",
     )
     group.add_argument(
-        "--mask", metavar="FILE", help="voxels to use (default: common part of the runs' brain masks)"
+        "--mask", metavar="FILE", help="voxels to use (default: voxels in the brain masks of all runs)"
     )
 
 
@@ -102,13 +110,13 @@ def _add_processing(group: Any) -> None:
     group.add_argument(
         "--samples",
         choices=("tr", "block", "trial", "betas"),
-        help="a sample is a volume, the mean over an event, the effect of an event in a model of its run, or "
-        "a given map (default: tr)",
+        help="what a sample is: a volume (tr), the mean of an event's volumes (block), an event's effect in "
+        "a model of its run (trial), or a map of your own (betas) (default: tr)",
     )
     group.add_argument(
         "--trial-model",
         choices=("lss", "lsa"),
-        help="for --samples trial: a model for each event, or one for all (default: lss)",
+        help="for --samples trial: one model per event, or one for all events (default: lss)",
     )
     group.add_argument(
         "--hrf-model", metavar="NAME", help="for --samples trial: nilearn's response model (default: glover)"
@@ -116,7 +124,7 @@ def _add_processing(group: Any) -> None:
     group.add_argument(
         "--drift-model",
         choices=("cosine", "polynomial", "none"),
-        help="for --samples trial: slow drifts (default: cosine, periods above 1 / --high-pass or 100 s)",
+        help="for --samples trial: slow drifts (default: cosine, for periods above 1 / --high-pass or 100 s)",
     )
     group.add_argument(
         "--cv", choices=("run", "session"), help="what cross-validation leaves out (default: run)"
@@ -125,24 +133,27 @@ def _add_processing(group: Any) -> None:
         "--lag-trs",
         type=int,
         metavar="N",
-        help="haemodynamic delay: an event has the volumes of [onset + N TR, onset + duration + N TR) "
-        "(default: the N nearest to 5 s, at least 1)",
+        help="haemodynamic delay: an event gets the volumes in [onset + N TR, onset + duration + N TR) "
+        "(default: the number nearest to 5 s, at least 1)",
     )
     group.add_argument(
         "--confounds",
         nargs="+",
         metavar="SET|COLUMN",
-        help="motion6, motion24, columns of fMRIPrep's confounds, wildcards allowed (motion_outlier* leaves "
-        "those volumes out), or none (default: motion6; none for raw volumes)",
+        help="motion6, motion24, columns of fMRIPrep's confounds with wildcards allowed (motion_outlier* "
+        "drops those volumes), or none (default: motion6; none for raw volumes)",
     )
     group.add_argument(
         "--confounds-strategy",
         choices=("simple", "scrubbing", "compcor", "ica_aroma"),
-        help="let nilearn choose the columns, and the volumes to leave out, in place of --confounds",
+        help="let nilearn choose the columns and the volumes to drop, instead of --confounds",
     )
     options.add_cleaning(group)
     group.add_argument(
-        "--t-r", type=float, metavar="S", help="seconds per volume (default: RepetitionTime of the sidecars)"
+        "--t-r",
+        type=float,
+        metavar="S",
+        help="seconds per volume (default: RepetitionTime in the JSON sidecars)",
     )
     group.add_argument(
         "--betas",
@@ -150,7 +161,9 @@ def _add_processing(group: Any) -> None:
         help="for --samples betas: 3-D maps sub-*_run-*_contrast-<condition>_*, or 4-D ones with a table",
     )
     group.add_argument(
-        "--betas-glob", metavar="PATTERN", help="names of those maps (default *_stat-effect_statmap.nii.gz)"
+        "--betas-glob",
+        metavar="PATTERN",
+        help="file names of those maps (default *_stat-effect_statmap.nii.gz)",
     )
 
 
@@ -167,8 +180,17 @@ def study_settings(given: dict[str, Any]) -> "StudySettings":
     return StudySettings.of({**base, "participant_label": "", **own})
 
 
+def asks_for_own_files(arguments: Sequence[str]) -> bool:
+    """Whether ``decode`` is the command, and not the BIDS_DIR of ``decode OUT participant|group``."""
+    is_dataset = len(arguments) > 2 and not arguments[1].startswith("-") and arguments[2] in LEVELS
+    return list(arguments[:1]) == [DECODE] and not is_dataset
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
+    argv = sys.argv[1:] if argv is None else argv
+    if asks_for_own_files(argv):
+        return haxby.main(argv[1:], f"mvpa_gamp {DECODE}")
     given = vars(build_parser().parse_args(argv))
     return options.ended("mvpa_gamp", given, _run)
 

@@ -1,4 +1,4 @@
-"""scikit-learn's door to the engine: GAMPClassifier."""
+"""scikit-learn's interface to the engine: GAMPClassifier."""
 
 import warnings
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
     ----------
     likelihood : "logistic", "probit", "hinge", or a likelihood of ``mvpa_gamp.gamp`` such as
         ``Robust(Logistic(), flip=0.05)`` for wrong labels.
-    prior : name in ``mvpa_gamp.gamp.priors.PRIORS`` (the start is then chosen for the data at hand), or a
+    prior : name in ``mvpa_gamp.gamp.priors.PRIORS`` (the start is then chosen from the data), or a
         prior object, whose parameters are the start.
     mode : "sum-product" (posterior means and inclusion probabilities) or "max-sum" (penalised loss; use it
         with "laplace", "gaussian" or "elastic-net").

@@ -1,4 +1,4 @@
-"""python -m mvpa_gamp.haxby: the paper's experiment, from volumes to table, maps, consistency and page."""
+"""python -m mvpa_gamp.haxby, or python -m mvpa_gamp decode: from volumes to table, maps and page."""
 
 import argparse
 import sys
@@ -12,35 +12,39 @@ if TYPE_CHECKING:
     from mvpa_gamp.study.settings import StudySettings
 
 _OUT = "haxby-results"
+_COMMAND = "mvpa_gamp.haxby"
 
 _ABOUT = """\
-Decode pairs of categories with GAMP and honest baselines. Out come the paper's table (error,
-sparsity, consistency, run time), brain maps, a consistency report and one page to show.
+Decode pairs of conditions from your own volumes, from Haxby's, or from a simulated phantom, with GAMP
+and with baselines that are tuned on the training runs alone. You get a table (error rate, sparsity,
+consistency, run time), brain maps, a consistency report and one page that shows all of it.
+"python -m mvpa_gamp decode" and "python -m mvpa_gamp.haxby" are two names of this command.
 """
 
 _EXAMPLES = """\
 examples:
-  python -m mvpa_gamp.haxby
-      the paper's six comparisons and five methods on Haxby's data if nilearn's folders
-      hold them, else on a simulated phantom of the same shape (no network needed)
-  python -m mvpa_gamp.haxby --data-dir ~/nilearn_data --participant-label 2 --mask vt
-      subject 2, ventral temporal mask
-  python -m mvpa_gamp.haxby --bold run-*_bold.nii.gz --labels labels.txt --mask mask.nii.gz \\
+  python -m {command} --bold run-*_bold.nii.gz --labels labels.txt --mask mask.nii.gz \\
       --pairs face:house --out my-results
       your own volumes; labels in nilearn's "labels chunks" form or as a TSV
-  python -m mvpa_gamp.haxby --out my-results --resume
-      go on after an interruption, with the settings of my-results/config.toml
+  python -m {command}
+      the paper's six comparisons and five methods on Haxby's data if they are in nilearn's data
+      folders, otherwise on a simulated phantom of the same shape (no network needed)
+  python -m {command} --data-dir ~/nilearn_data --participant-label 2 --mask vt
+      Haxby's subject 2, ventral temporal mask
+  python -m {command} --out my-results --resume
+      continue an interrupted run, with the settings in my-results/config.toml
 
-exit codes: 0 all promised files are there; 1 something failed on the way; 2 the input cannot be run.
+exit codes: 0 all promised files were written; 1 something failed on the way; 2 the input cannot be used.
 """
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = options.command_parser("mvpa_gamp.haxby", "[options]", _ABOUT, _EXAMPLES)
-    _add_data(parser.add_argument_group("data: Haxby's volumes, your own, or a phantom"))
+def build_parser(command: str = _COMMAND) -> argparse.ArgumentParser:
+    """The command line; ``command`` is the name by which it was called, and the one its help shows."""
+    examples = _EXAMPLES.format(command=command)
+    parser = options.command_parser(command, "[options]", _ABOUT, examples)
+    _add_data(parser.add_argument_group("data: your own volumes, Haxby's, or a phantom"))
     _add_processing(parser.add_argument_group("processing"))
-    pairs = "the paper's six; of other conditions all; rest is left out"
+    pairs = "the paper's six, or all pairs of other conditions; rest is left out"
     options.add_study(parser.add_argument_group("comparisons and methods"), pairs)
     options.add_inference(parser.add_argument_group("inference (GAMP methods, svm, lda)"))
     options.add_regions(parser.add_argument_group("regions"))
@@ -53,22 +57,26 @@ def build_parser() -> argparse.ArgumentParser:
 def _add_data(group: Any) -> None:
     """Where the data come from."""
     group.add_argument(
-        "--data-dir", metavar="DIR", help="folder with nilearn's haxby2001/ (no network is touched)"
+        "--data-dir", metavar="DIR", help="folder that holds nilearn's haxby2001/ (nothing is downloaded)"
     )
     group.add_argument(
         "--fetch", action="store_true", help="let nilearn download Haxby's data if they are missing"
     )
     group.add_argument(
-        "--participant-label", metavar="ID", help="Haxby's subject 1..6 (default 1), or a name for yours"
+        "--participant-label",
+        metavar="ID",
+        help="Haxby's subject 1..6 (default 1), or a name for your own subject",
     )
     group.add_argument(
-        "--mask", metavar="vt|brain|FILE", help="voxels to use (Haxby: default brain; own data: a file)"
+        "--mask",
+        metavar="vt|brain|FILE",
+        help="voxels to use (your own data: a file; Haxby: brain by default)",
     )
     group.add_argument(
-        "--bold", nargs="+", metavar="FILE", help="your own 4-d NIfTI volumes, in the order of the labels"
+        "--bold", nargs="+", metavar="FILE", help="your own 4-D NIfTI files, in the order of the labels"
     )
     group.add_argument(
-        "--labels", metavar="FILE", help='their labels: "labels chunks" text or a TSV, a line per volume'
+        "--labels", metavar="FILE", help='their labels: "labels chunks" text or a TSV, one line per volume'
     )
     group.add_argument(
         "--phantom", action="store_true", help="the simulated phantom (default if no data are found)"
@@ -85,7 +93,9 @@ def _add_processing(group: Any) -> None:
     group.add_argument(
         "--t-r", type=float, metavar="S", help="seconds per volume (default: from the image header)"
     )
-    group.add_argument("--confounds", nargs="+", metavar="FILE", help="TSV of confounds to regress out")
+    group.add_argument(
+        "--confounds", nargs="+", metavar="FILE", help="TSV files of confounds to regress out of each run"
+    )
 
 
 def study_settings(given: dict[str, Any]) -> "StudySettings":
@@ -108,10 +118,10 @@ def study_settings(given: dict[str, Any]) -> "StudySettings":
     return StudySettings.of({**base, **own})
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit code."""
-    given = vars(build_parser().parse_args(argv))
-    return options.ended("mvpa_gamp.haxby", given, _run)
+def main(argv: Sequence[str] | None = None, command: str = _COMMAND) -> int:
+    """Run the command under one of its two names; returns the exit code."""
+    given = vars(build_parser(command).parse_args(argv))
+    return options.ended(command, given, _run)
 
 
 def _run(given: dict[str, Any]) -> int:

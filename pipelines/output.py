@@ -19,30 +19,14 @@ from matplotlib.figure import Figure
 
 import mvpa_gamp
 from mvpa_gamp.imaging.atomic_files import write_atomic
-from mvpa_gamp.report.style import COLOURS, MARKERS, RULE, look
+from mvpa_gamp.report.style import METHOD_ORDER, RULE, colour_of, look, marker_of
 from mvpa_gamp.results.files import write_json, write_text
 
 from .command import Options
 
 _DPI = 180
-# One colour and one marker per method, the same in every figure; a new name goes to the end.
-METHOD_ORDER = (
-    "gamp-bg-lr",
-    "l1-lr-cv",
-    "onebit-cs",
-    "gamp-bg-hl",
-    "gamp-bg-pr",
-    "gamp-bl-lr",
-    "gamp-l1-lr",
-    "cdn",
-    "tron",
-    "gamp-sbg-lr",
-    "gamp-l1-lr-cv",
-    "svm",
-    "lda",
-)
-COLOUR_OF = dict(zip(METHOD_ORDER, COLOURS, strict=True))
-MARKER_OF = dict(zip(METHOD_ORDER, MARKERS, strict=True))
+COLOUR_OF = {name: colour_of(name) for name in METHOD_ORDER}
+MARKER_OF = {name: marker_of(name) for name in METHOD_ORDER}
 
 _RC: dict[Any, Any] = {
     "text.parse_math": True,

@@ -100,7 +100,7 @@ def test_shapes_and_meaning_of_the_attributes(data, fitted):
     assert fitted.coef_[0, 0] > 5 * fitted.coef_std_[0, 0] > 0
     assert fitted.coef_[0, 1] < -5 * fitted.coef_std_[0, 1] < 0
     assert fitted.converged_ is True
-    assert fitted.status_.startswith("Kept the iterate with the best leave-one-out score")
+    assert fitted.status_.startswith("Ended well: the leave-one-out score")
     assert isinstance(fitted.n_iter_, int) and fitted.n_iter_ > 1
     assert isinstance(fitted.loo_score_, float) and np.log(0.5) < fitted.loo_score_ < 0
     learnt = fitted.hyperparameters_

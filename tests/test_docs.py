@@ -86,20 +86,30 @@ def commands() -> list[tuple[str, str, list[str]]]:
     return out
 
 
+def is_decode(module: str, arguments: list[str]) -> bool:
+    """Whether a command is ``mvpa_gamp decode``, the second name of ``mvpa_gamp.haxby``."""
+    return module == "mvpa_gamp" and bids_command.asks_for_own_files(arguments)
+
+
 def test_pages_show_commands():
     shown = commands()
-    assert {module for _, module, _ in shown} == set(PARSERS)
+    assert "mvpa_gamp" in {module for _, module, _ in shown} <= set(PARSERS)
     assert len(shown) > 10 and any("--phantom" in arguments for _, _, arguments in shown)
+    assert "own_data.md" in {page for page, *command in shown if is_decode(*command)}
 
 
 @pytest.mark.parametrize(("page", "module", "arguments"), commands(), ids=lambda part: str(part)[:60])
 def test_commands_are_understood(page, module, arguments):
+    if is_decode(module, arguments):
+        module, arguments = "mvpa_gamp.haxby", arguments[1:]
     PARSERS[module]().parse_args(arguments)
 
 
 def phantom_commands() -> list[Any]:
     """Each command on the phantom once; permutations and learning curves take their time."""
-    shown = {tuple(arguments): arguments for _, _, arguments in commands() if "--phantom" in arguments}
+    commands_shown = [arguments for _, _, arguments in commands() if "--phantom" in arguments]
+    own = [arguments[arguments[0] == bids_command.DECODE :] for arguments in commands_shown]
+    shown = {tuple(arguments): arguments for arguments in own}
     slow = {"--permutations", "--learning-curve"}
     return [pytest.param(a, marks=[pytest.mark.slow] if slow & set(a) else []) for a in shown.values()]
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -54,7 +55,7 @@ def test_the_folder_has_the_promised_layout(finished):
     names = {path.name for path in finished.iterdir()}
     assert names == {
         "dataset_description.json", "index.html", "summary.tsv", "summary.json", "timings.tsv", "config.toml",
-        "sub-tiny", "figures", "logs", "work",
+        "cobidas_multivariate.tsv", "sub-tiny", "figures", "logs", "work",
     }  # fmt: skip
     for table in ("consistency", "confusion", "clusters"):
         assert (finished / "sub-tiny" / f"sub-tiny_{table}.tsv").is_file()
@@ -69,7 +70,8 @@ def test_the_folder_has_the_promised_layout(finished):
 def test_maps_have_the_grid_of_the_mask_and_are_zero_outside(finished, tiny):
     mask = nibabel.load(tiny.mask)
     maps = sorted((finished / "sub-tiny").glob("*_statmap.nii.gz"))
-    assert len(maps) == 3 * 2 * (3 + 2 + 4)  # comparisons x methods x (refit, mean over folds, 4 folds)
+    # comparisons x methods x (refit, its selected voxels, mean over folds, 4 folds)
+    assert len(maps) == 3 * 2 * (3 + 1 + 2 + 4)
     for path in maps:
         image = nibabel.load(path)
         assert image.shape == mask.shape
@@ -204,13 +206,55 @@ def test_reports_only_rebuilds_the_page_from_the_folder(finished, tmp_path):
     assert (copy / "index.html").read_bytes() == before
 
 
-def test_the_table_is_printed_row_by_row_and_with_averages(tiny, tmp_path, capsys):
-    assert main(tiny.options(tmp_path / "out", "--pairs", "face:house", "face:cat")) == 0
+def test_each_result_is_printed_once_then_three_lines_say_what_it_comes_to(tiny, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(tiny.options(out, "--pairs", "face:house", "face:cat")) == 0
     said = capsys.readouterr()
-    assert "face vs house" in said.out
-    assert "average" in said.out
-    assert said.out.index("face vs house") < said.out.index("Error rate (%)")
+    assert said.out.count("face vs house") == said.out.count("face vs cat") == said.out.count("average") == 1
+    assert "Accuracy %" in said.out and "rror" not in said.out
     assert "[1/2" in said.err  # plain lines where stderr is no terminal
+    best, page, then = said.err.splitlines()[-3:]
+    assert re.fullmatch(
+        r"Best: OneBitCS, \d+\.\d % correct on average over 2 comparisons \(chance 50 %\)", best
+    )
+    assert page == f"Page: {out / 'index.html'}"
+    assert then.startswith("Next: ") and "--methods onebit-cs gamp-sbg-lr --resume" in then
+
+
+def test_a_quiet_run_prints_the_table_once(tiny, tmp_path, capsys):
+    assert main(tiny.options(tmp_path / "out", "--pairs", "face:house", "--quiet")) == 0
+    said = capsys.readouterr()
+    assert said.out.count("face vs house") == said.out.count("Accuracy (%)") == 1
+    assert said.err == ""
+
+
+def test_selected_voxels_are_a_mask_and_a_thresholded_map_with_headers_for_viewers(finished, phantom_results):
+    for root, name in ((finished, "sub-tiny"), (phantom_results, "sub-phantom")):
+        masks = sorted((root / name).glob("*Selected_mask.nii.gz"))
+        assert len(masks) == sum(row["contrast"] != "average" for row in read_tsv(root / "summary.tsv"))
+        listed = (root / "logs" / "manifest.tsv").read_text()
+        for path in masks:
+            stem = path.name.removesuffix("Selected_mask.nii.gz")
+            mask = nibabel.load(path)
+            whole, kept = (
+                nibabel.load(root / name / f"{stem}{which}_stat-weight_statmap.nii.gz")
+                for which in ("", "Selected")
+            )
+            inside = np.asarray(mask.dataobj) > 0
+            np.testing.assert_array_equal(
+                np.asarray(kept.dataobj), np.where(inside, np.asarray(whole.dataobj), 0)
+            )
+            folds = read_tsv(root / name / f"{stem}_folds.tsv")
+            assert inside.sum() == int(folds[-1]["voxels"])
+            assert (mask.header["intent_code"], kept.header["intent_code"]) == (1002, 1001)
+            assert (mask.header["cal_min"], mask.header["cal_max"]) == (0, 1)
+            top = np.abs(np.asarray(kept.dataobj)).max()
+            assert kept.header["cal_max"] == pytest.approx(top) and kept.header["cal_min"] in (-top, 0)
+            told = bytes(kept.header["descrip"]).decode()
+            assert "weight" in told and ("PHANTOM" in told) == (name == "sub-phantom")
+            assert path.name in listed and kept.get_filename().rpartition("/")[2] in listed
+            about = json.loads(path.with_name(f"{stem}Selected_mask.json").read_text())
+            assert about["Type"] == "ROI" and about["Method"]
 
 
 def test_a_resume_needs_no_other_option(tiny, tmp_path):

@@ -16,7 +16,7 @@ import numpy as np
 from mvpa_gamp.methods import METHODS
 X = np.random.default_rng(0).standard_normal((20, 70_000)).astype(np.float32)
 y = np.tile([1.0, -1.0], 10)
-METHODS["gamp-bg-lr"].fit_folds(X, y, np.ones((20, 2), dtype=bool), np.arange(20) // 5)
+METHODS["gamp-bg-lr"].fit_folds(X, y, np.ones((20, 4), dtype=bool), np.arange(20) // 5)
 """
 
 

@@ -29,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 TOOLS = ("ruff check", "ruff format", "mypy", "lint-imports")
-TEXT = {".py", ".md", ".toml", ".cff", ".css", ".html", ".txt", ".tsv", ".json", ".yml", ".yaml", ".sh"}
+TEXT = {".py", ".md", ".toml", ".cff", ".css", ".js", ".html", ".txt", ".tsv", ".json", ".yml", ".yaml"}
+TEXT.add(".sh")
 PLAIN = {"LICENSE", "MANIFEST.in", ".gitignore", "run"}  # text files without a suffix
 FOLDERS = ("mvpa_gamp", "tests", "docs", "pipelines", "figures", ".ci", ".github")
 GENERATED = {"__pycache__", "_build", "gallery"}

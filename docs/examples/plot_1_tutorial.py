@@ -12,7 +12,7 @@ at faces, houses, cats and other things. Everything made from it says so in its 
 # -----------
 # In a shell this is::
 #
-#     python -m mvpa_gamp.haxby --phantom --phantom-shape 20 24 16 \
+#     python -m mvpa_gamp decode --phantom --phantom-shape 20 24 16 \
 #         --pairs face:house cat:chair --methods gamp-sbg-lr l1-lr-cv --out phantom-results
 #
 # Here it is called from Python, in a temporary folder. ``--phantom-shape`` makes the phantom small; without
@@ -34,21 +34,22 @@ methods = "--methods gamp-sbg-lr l1-lr-cv"
 exit_code = main([*options.split(), *methods.split(), "--out", str(folder)])
 
 # %%
-# Read the table from left to right. *Error* is measured on runs that were left out, one at a time. *Voxels*
-# are those that a fold selected, on average. *Consistency* says how alike the folds' selections are
-# (:doc:`what the number means </consistency>`).
+# Read the table from left to right. *Accuracy* is measured on runs that were left out, one at a time.
+# *Voxels* are those that a fold selected, on average. *Shared* says how much of their selections two folds
+# have in common (:doc:`what the number means </consistency>`).
 #
 # What was written
 # ----------------
 # One folder. The page is ``phantom-results/index.html``: open it in a browser, it is a single file and
-# needs no network.
+# needs no network. It starts with the answers; viewer, methods text and files are one click away.
 
 for path in sorted(folder.iterdir()):
     print(path.name + "/" * path.is_dir())
 
 # %%
 # The subject's folder holds the maps as NIfTI files with the grid of the mask, for any viewer. ``pip`` is
-# the probability that a voxel's weight is not zero (:doc:`what each map means </maps>`).
+# the probability that a voxel's weight is not zero, ``Selected`` what the method chose (:doc:`what each map
+# means </maps>`).
 
 for path in sorted(folder.glob("sub-phantom/*face*gampSbgLr_*")):
     print(path.name)

@@ -14,6 +14,7 @@ from sklearn.metrics import average_precision_score
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.imaging.brainmaps import to_image
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
+from mvpa_gamp.report.style import SHARES, WEIGHTS
 
 phantom = Phantom(shape=(20, 24, 16), categories=("face", "house"))
 bold, mask, _, truth = phantom_images(phantom)
@@ -47,7 +48,7 @@ for ax, (name, image) in zip(axes.flat, images.items(), strict=True):
     shown = ax.imshow(
         values,
         origin="lower",
-        cmap="RdBu_r" if signed else "viridis",
+        cmap=WEIGHTS if signed else SHARES,
         vmin=-largest if signed else 0,
         vmax=largest,
     )

@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 from mvpa_gamp.decoding import cross_validate, fold_errors, make_tasks
 from mvpa_gamp.imaging.phantom import Phantom, phantom_samples
 from mvpa_gamp.methods import METHODS
+from mvpa_gamp.report.style import OVERLAP
 from mvpa_gamp.results.measures import consistency
 from mvpa_gamp.stability import jaccard_matrix
 
@@ -34,11 +35,11 @@ for name, result in done.items():
     print(f"{name:12s} {error:6.1%} {voxels:7.1f} {alike:10.0f} % {chance:6.1f} %")
 
 # %%
-# Every pair of folds. A bright row is a fold that agrees with the others; a dark one points at its run.
+# Every pair of folds. A dark row is a fold that agrees with the others; a pale one points at its run.
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
 for ax, (name, result) in zip(axes, done.items(), strict=True):
-    shown = ax.imshow(jaccard_matrix(result.folds.support), vmin=0, vmax=1, cmap="viridis")
+    shown = ax.imshow(jaccard_matrix(result.folds.support), vmin=0, vmax=1, cmap=OVERLAP)
     ax.set(title=METHODS[name].label, xlabel="held-out run")
 axes[0].set_ylabel("held-out run")
 figure.colorbar(shown, ax=axes, label="Jaccard index", shrink=0.8)

@@ -21,6 +21,7 @@ from mvpa_gamp.decoding import (
 )
 from mvpa_gamp.imaging.phantom import Phantom, phantom_samples
 from mvpa_gamp.methods import METHODS
+from mvpa_gamp.report.style import colour_of
 
 samples = phantom_samples(Phantom(shape=(14, 18, 12), n_runs=10), cache=False)
 (task,) = make_tasks(samples.conditions, [("cat", "chair")])
@@ -37,7 +38,7 @@ print(f"accuracy {test.score:.2f}, p = {test.pvalue:.3f}, {test.n_distinct} labe
 
 figure, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
 ax.hist(test.null, bins=np.arange(0.2, 1.02, 0.04), color="0.7", edgecolor="white")
-ax.axvline(test.score, color="C3", label=f"observed, p = {test.pvalue:.3f}")
+ax.axvline(test.score, color=colour_of(method.name), label=f"observed, p = {test.pvalue:.3f}")
 ax.set(xlabel="accuracy", ylabel="permutations")
 ax.set_title("SIMULATED PHANTOM: cat against chair")
 ax.legend(frameon=False, loc="upper left")

@@ -4,8 +4,8 @@ Neighbours and whitening, on the same rows
 
 ``gamp-bg-lr`` takes every voxel by itself. ``gamp-sbg-lr`` lets the inclusion rate of a voxel follow its
 neighbours (Meng et al., 2016, `arXiv:1601.00543 <https://arxiv.org/abs/1601.00543>`_), and ``whiten=True``
-takes the noise that voxels share into account. Here they meet on one small phantom. :doc:`/choosing` says
-when to use which.
+takes the noise that voxels share into account. Here they are compared on one small phantom.
+:doc:`/choosing` says when to use which.
 """
 
 import matplotlib.pyplot as plt
@@ -15,6 +15,7 @@ from sklearn.metrics import average_precision_score
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.imaging.brainmaps import to_image
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
+from mvpa_gamp.report.style import SHARES
 
 phantom = Phantom(shape=(20, 24, 16), n_runs=8, categories=("cat", "chair", "face", "house"))
 bold, mask, _, truth = phantom_images(phantom)
@@ -93,7 +94,7 @@ height = np.asarray(planted.dataobj).sum(axis=(0, 1)).argmax()
 figure, axes = plt.subplots(1, 5, figsize=(13, 3.4), layout="constrained")
 for ax, (name, image) in zip(axes, images.items(), strict=True):
     values = np.where(inside, np.asarray(image.dataobj), np.nan)[:, :, height][box].T
-    shown = ax.imshow(values, origin="lower", cmap="viridis", vmin=0, vmax=1)
+    shown = ax.imshow(values, origin="lower", cmap=SHARES, vmin=0, vmax=1)
     ax.set_title(name, fontsize="medium")
     ax.axis("off")
 figure.colorbar(shown, ax=axes, shrink=0.8, label="inclusion probability")
@@ -106,4 +107,4 @@ figure.suptitle("SIMULATED PHANTOM: face against house, one slice")
 #   are in another order than its graph, neighbours do harm.
 # * ``gamp-sbg-lr`` has bolder inclusion probabilities: above one half is no evidence by
 #   itself. :doc:`/inference` has tests and a false-discovery rate that hold with it.
-# * ``whiten=True`` needs several volumes of every block, and cannot be combined with a permutation test.
+# * ``whiten=True`` needs several volumes of every block, and cannot be combined with ``select(fdr)``.

@@ -91,10 +91,6 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         and group) of each fold's training images alone, with Ledoit-Wolf shrinkage. Weights are mapped back
         to voxels; inclusion and selection are those of whitened voxels. Not for single maps per block.
 
-    class_weight : None, "balanced" or dict, default=None
-        Weights of the classes in the likelihood: "balanced" gives both classes of a pair the same total
-        weight in every fold's training images. A dict of weights by class is for two classes.
-
     low_pass : :obj:`float` or None, default=None
         Low-pass filter in Hz, each group by itself when groups are given.
 
@@ -125,6 +121,10 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
     random_state : :obj:`int`, RandomState or None, default=0
         Of ``permutation_test``, None for other permutations each time; fits are deterministic.
+
+    class_weight : None, "balanced" or dict, default=None
+        Weights of the classes in the likelihood: "balanced" gives both classes of a pair the same total
+        weight in every fold's training images. A dict of weights by class is for two classes.
 
     Attributes
     ----------

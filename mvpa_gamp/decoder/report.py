@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
@@ -61,8 +62,9 @@ def decoder_report(
     """Write the decoder's folder to a temporary place and make its page, with figures of some contrasts."""
     with TemporaryDirectory(prefix="mvpa_gamp-") as place:
         results = read_results(write_folder(decoder, Path(place), subject, permutation, voxels))
-        shown = results.only(drawn)
-        draw_figures(shown)
+        contrasts = tuple(results.tasks[place]["contrast"] for place in drawn)
+        results = replace(results, drawn=contrasts, linked=False)
+        draw_figures(results)
         name = title or f"mvpa_gamp: {', '.join(map(str, decoder.classes_[:8]))}"
-        page = render(results, shown, name)
+        page = render(results, name)
     return DecoderReport(Template("$page"), "", {"page": page})

@@ -49,7 +49,14 @@ def parse_classes(classes: Sequence[str], known: Sequence[str], dropped: Sequenc
 
 
 def make_classes(conditions: NDArray, names: Sequence[str]) -> Classes:
-    """The rows and pairs of classes from :func:`parse_classes`; conditions (M,) are those of the study."""
+    """The rows and pairs of classes from :func:`parse_classes`; conditions (M,) are those of the study.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.decoding import make_classes
+    >>> found = make_classes(np.array(["cat", "face", "rest", "face"]), ["cat", "face"])
+    >>> found.rows.tolist(), found.codes.tolist()
+    ([0, 1, 3], [0, 1, 1])
+    """
     known = [str(name) for name in np.unique(conditions)]
     members = tuple(read_side(name, known).members for name in names)
     codes = np.full(len(conditions), -1)

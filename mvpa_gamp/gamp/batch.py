@@ -1,10 +1,12 @@
 """The columns of a solve that are still running, and everything about them."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .compiled import is_worth_it
 from .damping import Damping
 from .design import Design
 from .iteration import State, resume, start
@@ -12,7 +14,7 @@ from .models import Models
 from .moments import Array
 from .result import GampResult
 from .settings import ResolvedSettings
-from .weights_step import Weights, is_worth_compiling
+from .weights_step import Weights
 
 
 @dataclass
@@ -43,7 +45,7 @@ class Batch:
         spare = state.weights  # in place: only a broken move is taken back, and what is to be kept was copied
         if settings.stop == "fixed-point":
             spare = Weights(*(np.empty_like(part) for part in state.weights))
-        compiled = is_worth_compiling(design.dtype, state.weights.w.size)
+        compiled = is_worth_it(math.prod(design.shape))
         columns = np.arange(n_columns)
         return cls(columns, design, y, models, models, state, spare, damping, compiled)
 

@@ -1,5 +1,6 @@
 """Some features of X with their products; the squared matrix of dense X is never stored as a whole."""
 
+import math
 from functools import cached_property
 from threading import local
 from typing import Any, NamedTuple, Protocol
@@ -75,7 +76,7 @@ class Scratch(local):
 
     def array(self, shape: tuple[int, ...], dtype: Any, name: Any) -> NDArray:
         """An array with anything in it; one name, one piece of memory."""
-        size = int(np.prod(shape))
+        size = math.prod(shape)
         buffer = self._buffers.get(name)
         if buffer is None or buffer.size < size or buffer.dtype != dtype:
             buffer = self._buffers[name] = np.empty(size, dtype=dtype)

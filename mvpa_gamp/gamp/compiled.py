@@ -18,6 +18,16 @@ def is_available() -> bool:
     return find_spec("numba") is not None
 
 
+# Entries of X times columns from which compiled loops pay for loading the compiler, half a second: a few fits
+# of one column to 216 volumes of 20,000 voxels.
+_WORTH_COMPILING = 1 << 22
+
+
+def is_worth_it(n_products: int) -> bool:
+    """Whether a problem of so many products per pass over X (M times N times B) should be compiled."""
+    return n_products >= _WORTH_COMPILING and is_available()
+
+
 @cache
 def compiler(*fast_math: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """What turns a loop into machine code; divisions by zero give infinity, as in NumPy.

@@ -4,6 +4,7 @@ Features are visited in blocks, so that one block of X serves the adjoint produc
 and the forward products while it is in cache, and the squared matrix is never stored for dense X.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any, NamedTuple
@@ -13,7 +14,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..threads import block_threads
+from . import compiled
 from .blocks import Block, DenseBlock, OwnMeanBlock, Scratch, row_groups
+from .column_sets import ColumnSets, column_sets, one_set
+from .compiled_blocks import CompiledMeanBlock, Packed
 from .moments import Array
 from .neighbours import Neighbours
 from .row_weights import checked_counts, counted
@@ -21,6 +25,10 @@ from .sparse_blocks import CenteredSparseBlock, SparseBlock
 
 # Bytes of X per block: about a second-level cache, so that a block is read from memory once.
 _BLOCK_BYTES = 1 << 20
+# Features per block of compiled products, which find their own way through the caches: large enough for
+# Python's part in a block not to count, and enough blocks for some cores.
+_COMPILED_WIDTHS = (512, 4096)
+_COMPILED_BLOCKS = 16
 # A mean so many times larger than the spread around it would eat the last digits of products with plain X.
 _LARGE_MEAN = 100.0
 
@@ -78,17 +86,28 @@ class Design:
             None if connectivity is None else Neighbours(connectivity, self.X.shape[1], self.X.dtype)
         )
         self._balances = isinstance(center, str)
-        if isinstance(center, str):
-            self.center = _common_center(center, self.X)
-        else:
-            self.center = None if center is None else _checked_center(center, self.X)
+        self.center = None
+        if center is not None and not isinstance(center, str):
+            self.center = _checked_center(center, self.X)
         self._sparse = _sparse_block(self.X, self.center)
-        self._groups = None if self.is_sparse else row_groups(self.train)
+        self._sets = self._column_sets()
+        self._groups = None if self.is_sparse or self._sets else row_groups(self.train)
         self._energy = self._row_energy()
-        if self._balances and self.center is not None:
-            spread = np.sqrt(self._energy.mean() / self.X.shape[1])
-            if np.abs(self.center).max() <= _LARGE_MEAN * spread:
-                self.center = None
+        if isinstance(center, str):
+            self._remove_large_means(_common_center(center, self.X))
+        if not np.isfinite(self._energy).all():
+            raise ValueError(
+                f"The squares of X must be finite, but some overflow {self.dtype}. Standardise the features."
+            )
+
+    def _remove_large_means(self, means: Array | None) -> None:
+        """Subtract means that would eat digits; a spread that they have eaten already looks even smaller."""
+        if means is None:
+            return
+        spread = np.sqrt(self._energy.mean() / self.X.shape[1])
+        if not np.abs(means).max() <= _LARGE_MEAN * spread < np.inf:
+            self.center, self._sets, self._groups = means, None, row_groups(self.train)
+            self._energy = self._row_energy()
 
     @property
     def is_sparse(self) -> bool:
@@ -110,8 +129,15 @@ class Design:
         part = copy(self)
         part.train, part.counts = self.train[:, columns], self.counts[:, columns]
         part._energy = self._energy if self._energy.shape[1] == 1 else self._energy[:, columns]
+        part._sets = None if self._sets is None else self._sets.take(columns)
         part._groups = None if self._groups is None else row_groups(part.train)
         return part
+
+    def _column_sets(self) -> ColumnSets | None:
+        """The columns for compiled products, where those are worth it."""
+        dense = self._balances and not self.is_sparse
+        worth = dense and compiled.is_worth_it(math.prod(self.shape))
+        return column_sets(self.train) if worth else None
 
     def restrict(self, features: NDArray, dtype: Any) -> "Design":
         """A smaller X of some features in the given precision, with the same training rows; no neighbours."""
@@ -124,6 +150,9 @@ class Design:
         part.X = self.X[:, features].astype(dtype)
         part.center = None if self.center is None else self.center[features].astype(dtype)
         part._sparse = _sparse_block(part.X, part.center)
+        if self._sets is not None:
+            part._sets = part._column_sets()
+            part._groups = None if part._sets else row_groups(part.train)
         part._energy = part._row_energy()
         return part
 
@@ -189,15 +218,18 @@ class Design:
                 part = ones[block.features]
                 return block.forward_pair(part[:, :0], part)[1], 0.0
 
-        energy, _ = self._summed(visit, n_columns)
-        if not np.isfinite(energy).all():
-            raise ValueError(
-                f"The squares of X must be finite, but some overflow {self.dtype}. Standardise the features."
-            )
-        return energy
+        with np.errstate(invalid="ignore"):
+            return self._summed(visit, n_columns)[0]
+
+    @property
+    def _is_compiled(self) -> bool:
+        return self._sets is not None
 
     @property
     def _block_width(self) -> int:
+        if self._is_compiled:
+            least, most = _COMPILED_WIDTHS
+            return min(max(-(-self.X.shape[1] // _COMPILED_BLOCKS), least), most)
         n_bytes = _BLOCK_BYTES if self._groups is None else 3 * _BLOCK_BYTES  # products of parts are smaller
         return max(64, n_bytes // (self.X.shape[0] * self.dtype.itemsize))
 
@@ -212,15 +244,25 @@ class Design:
         Products may skip the rows that a column does not train on, unless ``all_rows``. With ``scratch`` a
         block is valid until the same thread multiplies by the next one.
         """
+        if self._is_compiled:
+            yield from self._compiled_blocks(all_rows, scratch)
+            return
         plain = self._dense_blocks(all_rows, scratch) if self._sparse is None else [self._sparse]
         for block in plain:
             yield OwnMeanBlock(block) if self._balances else block
 
-    def _dense_blocks(self, all_rows: bool, scratch: Scratch | None) -> Iterator[Block]:
+    def _compiled_blocks(self, all_rows: bool, scratch: Scratch | None) -> Iterator[Block]:
+        assert self._sets is not None
+        packed = Packed(one_set(self.shape[0], self.shape[2]) if all_rows else self._sets)
+        for block in self._dense_blocks(all_rows, scratch):
+            yield CompiledMeanBlock(block, self.X, packed, scratch)
+
+    def _dense_blocks(self, all_rows: bool, scratch: Scratch | None) -> Iterator[DenseBlock]:
         n_features = self.X.shape[1]
         groups = None if all_rows else self._groups
-        for start in range(0, n_features, self._block_width):
-            features = slice(start, min(start + self._block_width, n_features))
+        width = self._block_width
+        for start in range(0, n_features, width):
+            features = slice(start, min(start + width, n_features))
             center = None if self.center is None else self.center[features]
             yield DenseBlock(features, self.X[:, features], center, groups, scratch)
 

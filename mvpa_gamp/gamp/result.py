@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from .moments import Array
 
-CAVITY = "Kept the iterate with the best leave-one-out score; it did not improve any more."
-FIXED_POINT = "Converged: weights and scores stand still."
+CAVITY = "Ended well: the leave-one-out score no longer improved."
+FIXED_POINT = "Converged: weights and scores no longer changed."
 ITERATION_LIMIT = (
     "Not converged: the iteration limit was reached. Raise max_iter, or lower damping if the weights swing."
 )

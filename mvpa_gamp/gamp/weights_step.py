@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import compiled
 from .moments import Array, Moments
 
 
@@ -34,15 +33,6 @@ class BlockStep(NamedTuple):
 
 # (last weights, next weights, features, X' s, 1 / tau_r, step) -> contribution
 StepFunction = Callable[[Weights, Weights, slice, Array, Array, Array], BlockStep]
-
-
-# Weights from which the fused step pays for loading the compiler: a second's worth of iterations.
-_WORTH_COMPILING = 1 << 17
-
-
-def is_worth_compiling(dtype: Any, n_weights: int) -> bool:
-    """Whether a solve with so many weights (N times B) should ask for a fused step."""
-    return dtype == np.float32 and n_weights >= _WORTH_COMPILING and compiled.is_available()
 
 
 def step_function(prior: Any, mode: str, fused: bool = False, log_odds: Array | None = None) -> StepFunction:

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,34 @@ def from_image(image: Any, mask_img: Any) -> NDArray:
     return np.asarray(image.dataobj)[np.asarray(mask_img.dataobj) != 0]
 
 
-def write_map(path: Path, values: NDArray, mask_img: Any, about: Mapping[str, Any]) -> Path:
-    """Write a vector (N,) as ``.nii.gz`` with a JSON sidecar; both appear whole or not at all."""
-    return write_image(path, to_image(values, mask_img), about)
+def write_map(
+    path: Path, values: NDArray, mask_img: Any, about: Mapping[str, Any], display: "Display | None" = None
+) -> Path:
+    """Write a vector (N,) as ``.nii.gz`` with a JSON sidecar; both appear whole or not at all.
+
+    ``display`` is what the header tells viewers, by default from the values alone.
+    """
+    image = to_image(values, mask_img)
+    (display or Display()).mark(image.header, np.asarray(values))
+    return write_image(path, image, about)
+
+
+@dataclass(frozen=True)
+class Display:
+    """What a NIfTI header says about a map: its kind, one line of text, and the window to show it in."""
+
+    text: str = ""  # ASCII, the first 79 characters are kept
+    intent: str = "estimate"  # NIfTI's name of the kind of value
+    share: bool = False  # whether values run from 0 to 1
+
+    def mark(self, header: Any, values: NDArray) -> None:
+        """Write intent, descrip, cal_min and cal_max; the window of signed values is symmetric."""
+        boolean = values.dtype in (bool, np.uint8)
+        header.set_intent("label" if boolean else self.intent)
+        header["descrip"] = self.text.encode("ascii", "replace")[:79]
+        top = 1.0 if self.share or boolean else float(np.abs(values).max(initial=0.0))
+        header["cal_max"] = top
+        header["cal_min"] = -top if not (self.share or boolean) and (values < 0).any() else 0.0
 
 
 def write_image(path: Path, image: Any, about: Mapping[str, Any]) -> Path:

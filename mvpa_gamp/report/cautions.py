@@ -57,10 +57,10 @@ def _unbalanced(results: Results) -> list[str]:
     for task in results.tasks:
         counts = [int(task.get(f"{side}_volumes", 0)) for side in ("positive", "negative")]
         if min(counts) < _BALANCED * max(counts):
-            chance = 100 * min(counts) / sum(counts)
+            chance = 100 * max(counts) / sum(counts)
             out.append(
                 f"{task['label']} is unbalanced, {counts[0]} against {counts[1]} volumes: always saying the "
-                f"more frequent category has an error rate of {chance:.0f} %. Compare errors with that; "
+                f"more frequent category is correct in {chance:.0f} %. Compare accuracies with that; "
                 "methods without an intercept cannot use the imbalance."
             )
     return out

@@ -29,11 +29,13 @@ def draw_class_methods(results: Results) -> None:
             for name, contrast in zip(part["names"], part["maps"]["contrasts"], strict=True)
         ]
         image = map_figure(lines, folder.background(sub), folder.mask(sub), results.banner)
-        write_atomic(folder.figure(f"classes_maps_{entity(part['method'])}.png"), image)
+        image.write(folder.figure(f"classes_maps_{entity(part['method'])}"))
 
 
 def class_methods_section(results: Results) -> str:
     """A row per method, columns of recall; confusion of further methods and maps on a click."""
+    if not results.classes:
+        return ""
     if "recall" not in results.classes:  # a folder of an earlier version
         return ""
     rows = [row for sub in results.subjects for row in results.table(sub, "classes")]

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from mvpa_gamp.report.inference_plots import draw_null
-from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour, look, svg
+from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour_of, look, svg
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.names import ALL_CLASSES
 from mvpa_gamp.results.reader import Results
@@ -24,7 +24,7 @@ def score_figure(results: Results) -> bytes:
         figure = Figure(figsize=(max(4.6, 0.38 * len(scores) + 2.2), 2.7), layout="constrained")
         ax = figure.subplots()
         places = np.arange(len(scores))
-        ax.bar(places, scores, color=colour(0), width=0.66)
+        ax.bar(places, scores, color=colour_of(classes["method"]), width=0.66)
         ax.axhline(mean_score(results), color=INK, lw=1.1, label="mean")
         if classes["chance"] is not None:
             ax.axhline(classes["chance"], color=QUIET, lw=0.9, ls=(0, (4, 3)), label="chance")
@@ -85,7 +85,7 @@ def null_figure(results: Results) -> bytes:
     with look():
         figure = Figure(figsize=(5.2, 2.7), layout="constrained")
         ax = figure.subplots()
-        draw_null(ax, null, test["score"], colour(0))
+        draw_null(ax, null, test["score"], colour_of(classes["method"]))
         ax.set_xlabel(f"{classes['scoring']} with permuted labels")
         ax.set_ylabel("permutations")
         ax.yaxis.set_major_locator(MaxNLocator(integer=True))

@@ -2,7 +2,7 @@
 
 import re
 
-from mvpa_gamp.report.markup import cell, section, table, text
+from mvpa_gamp.report.markup import cell, folded, table, text
 from mvpa_gamp.results.files import number
 from mvpa_gamp.results.reader import Results
 
@@ -31,7 +31,18 @@ def convergence_section(results: Results) -> str:
         )
         before = contrast
     caption = text("One line per comparison and method; each fold's own status is in its folds table.")
-    return section("convergence", "Convergence", table([top], body, caption))
+    return folded("convergence", "Convergence", _said(results), table([top], body, caption))
+
+
+def _said(results: Results) -> str:
+    """One line when all is well, else how many fits are not."""
+    rows = [results.row(*cell) for cell in results.cells()]
+    folds, good = (int(sum(row[name] for row in rows)) for name in ("folds", "folds_converged"))
+    return (
+        f"All {folds:,} fits ended well."
+        if good == folds
+        else f"{folds - good:,} of {folds:,} fits did not end well."
+    )
 
 
 def endings(statuses: list[str]) -> list[str]:

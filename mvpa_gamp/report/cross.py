@@ -8,7 +8,7 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.report.brain_figures import MapLine, map_figure
 from mvpa_gamp.report.inference_plots import draw_null
 from mvpa_gamp.report.markup import cell, details, figure, headings, paragraph, section, table, text
-from mvpa_gamp.report.style import QUIET, colour, look, svg
+from mvpa_gamp.report.style import QUIET, colour_of, look, svg
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.reader import Results
 
@@ -25,11 +25,13 @@ def draw_cross(results: Results) -> None:
         if lines := _map_lines(results, each["name"]):
             folder, sub = results.folder, results.subjects[0]
             image = map_figure(lines, folder.background(sub), folder.mask(sub), results.banner)
-            write_atomic(folder.figure(f"cross_{each['name']}_maps.png"), image)
+            image.write(folder.figure(f"cross_{each['name']}_maps"))
 
 
 def cross_section(results: Results) -> str:
     """Accuracies on the other comparison or runs, tests, and where the maps of the classifiers are."""
+    if not results.cross:
+        return ""
     rows = results.cross_rows()
     tested = any(row["p_value"] != MISSING for row in rows)
     head = (
@@ -114,7 +116,6 @@ def _null_figure(results: Results) -> bytes:
     """Accuracies with permuted training labels, a panel per cross."""
     rows = [row for row in results.cross_rows() if row["p_value"] != MISSING]
     names = list(dict.fromkeys(row["contrast"] for row in rows))
-    methods = list(results.labels)
     with look():
         columns = min(3, len(names))
         lines = -(-len(names) // columns)
@@ -127,7 +128,7 @@ def _null_figure(results: Results) -> bytes:
                 table_of = (results.subjects[0], name, row["method"], "crosspermutations")
                 lines_of = read_tsv(results.folder.cell_table(*table_of))
                 null = 100 * np.array([number(line["accuracy"]) for line in lines_of])
-                draw_null(ax, null, number(row["accuracy_percent"]), colour(methods.index(row["method"])))
+                draw_null(ax, null, number(row["accuracy_percent"]), colour_of(row["method"]))
                 ax.set_title(row["cross"], loc="left", fontsize=8)
             ax.axvline(50, color=QUIET, lw=0.8, ls=(0, (4, 3)))
             ax.set_yticks([])

@@ -1,7 +1,8 @@
 """The page of a group: accuracies of all participants, prevalence, mean maps; a pure reader of the folder."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ from matplotlib.lines import Line2D
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.samples import PHANTOM_BANNER
+from mvpa_gamp.report.answers import PREFERRED
 from mvpa_gamp.report.brain_figures import MapLine, map_figure
+from mvpa_gamp.report.frame import banner, document, header
+from mvpa_gamp.report.glass_brain import glass_figure
 from mvpa_gamp.report.group_words import (
     ACCURACY,
     ACCURACY_CAPTION,
@@ -25,12 +30,27 @@ from mvpa_gamp.report.group_words import (
     significance_caption,
     words,
 )
-from mvpa_gamp.report.markup import cell, details, figure, headings, paragraph, section, table, text
-from mvpa_gamp.report.page import banner, document, header
-from mvpa_gamp.report.style import INK, QUIET, RULE, colour, look, marker, svg
+from mvpa_gamp.report.markup import (
+    block,
+    cell,
+    details,
+    figure,
+    file_link,
+    folded,
+    headings,
+    paragraph,
+    section,
+    swatch,
+    table,
+    text,
+)
+from mvpa_gamp.report.style import INK, QUIET, RULE, colour_of, look, marker_of, svg
 from mvpa_gamp.results.files import number, read_json, read_tsv, write_text
 from mvpa_gamp.results.names import ResultsFolder
 
+_BESIDE = 12  # lines of a table that stands beside its figure
+_NOTES = 3  # shown at the top; more of them open on a click
+_SIMULATED = "At least one participant is simulated; nothing here is a finding about brains."
 _NARROWEST, _WIDEST = 5.6, 13.0  # inches
 _UPRIGHT = 6  # comparisons whose names fit side by side
 
@@ -66,58 +86,168 @@ _BAYES = (
 )
 
 
+@dataclass(frozen=True)
+class Group:
+    """The tables of a group's folder: ``study`` is group_summary.json, cells of the others are texts."""
+
+    folder: ResultsFolder
+    study: Mapping[str, Any]
+    summary: Sequence[dict[str, str]]
+    accuracy: Sequence[dict[str, str]]
+
+    @property
+    def contrasts(self) -> list[str]:
+        """The comparisons that have mean maps."""
+        return list(dict.fromkeys(each["contrast"] for each in self.study["maps"]))
+
+    @property
+    def unfolded(self) -> bool:
+        """Whether there is so little to show that all of it may be open."""
+        return len(self.study["comparisons"]) == 1
+
+
+def read_group(root: Path) -> Group:
+    """What the group level wrote."""
+    folder = ResultsFolder(root)
+    tables = (read_tsv(folder.group_table(name)) for name in ("summary", "accuracy"))
+    return Group(folder, read_json(folder.group), *tables)
+
+
 def build_group_page(root: Path) -> Path:
     """Draw the figures and write ``index.html`` of a folder of participants; returns the page's path."""
-    folder = ResultsFolder(root)
-    study = read_json(folder.group)
-    summary, accuracy = (read_tsv(folder.group_table(name)) for name in ("summary", "accuracy"))
-    write_atomic(folder.figure("group_accuracy.svg"), _accuracy_figure(study, summary, accuracy))
-    for contrast in dict.fromkeys(each["contrast"] for each in study["maps"]):
-        lines = _map_lines(folder, study, contrast)
-        image = map_figure(lines, folder.group_background, folder.group_mask, None)
-        write_atomic(folder.figure(f"group_contrast-{contrast}_maps.png"), image)
-    return write_text(folder.page, _render(folder, study, summary, accuracy))
+    group = read_group(root)
+    folder = group.folder
+    write_atomic(folder.figure("group_accuracy.svg"), _accuracy_figure(group))
+    for contrast in group.contrasts:
+        lines = _map_lines(folder, group.study, contrast)
+        drawn = map_figure(lines, folder.group_background, folder.group_mask, _banner(group))
+        drawn.write(folder.figure(f"group_contrast-{contrast}_maps"))
+        for path in _glass_maps(group, contrast):
+            stem = folder.figure(f"group_contrast-{contrast}_glass")
+            glass_figure(path, False, _banner(group)).write(stem)
+    parts = [make(group) for make in SECTIONS]
+    return write_text(folder.page, document(_title(group), _header(group), parts, group.study["version"]))
 
 
-def _render(
-    folder: ResultsFolder, study: Mapping[str, Any], summary: Sequence[dict[str, str]],
-    accuracy: Sequence[dict[str, str]],
-) -> str:  # fmt: skip
-    """The HTML of the page."""
+def _glass_maps(group: Group, contrast: str) -> list[Path]:
+    """The mean inclusion map of the first method that has one, in standard space."""
+    if not str(group.study.get("space", "")).startswith("MNI"):
+        return []
+    methods = [e["method"] for e in group.study["maps"] if (e["contrast"], e["stat"]) == (contrast, "pip")]
+    return [group.folder.group_map(contrast, f"{entity(method)}Mean", "pip") for method in methods[:1]]
+
+
+def _banner(group: Group) -> str | None:
+    return PHANTOM_BANNER if group.study["phantom"] else None
+
+
+def _title(group: Group) -> str:
+    return "PHANTOM – mvpa_gamp: group" if group.study["phantom"] else "mvpa_gamp: group"
+
+
+def _header(group: Group) -> str:
+    """Who is in the group, and what must not be missed."""
+    study = group.study
     facts = {
         "participants": len(study["subjects"]),
         "comparisons": len(study["comparisons"]),
         "methods": len(study["methods"]),
         "level of each test": study["alpha"],
     }
-    links = {
-        "group": "Table",
-        "prevalence": "Prevalence",
-        "differences": "Differences",
-        "participants": "Participants",
-        "maps": "Maps",
-        "methods": "Methods text",
-    }
     names = ", ".join(f"sub-{subject}" for subject in study["subjects"])
-    banners = "".join(banner("Note", note) for note in study["notes"])
-    top = header("Decoding in a group of participants", f"{names}.", banners, facts, links)
+    banners = banner(PHANTOM_BANNER, _SIMULATED) if study["phantom"] else ""
+    notes = [banner("Note", note) for note in study["notes"]]
+    banners += "".join(notes[:_NOTES]) + (details(f"{len(notes) - _NOTES} more notes", *notes[_NOTES:])
+                                          if len(notes) > _NOTES else "")  # fmt: skip
+    return header("Decoding in a group of participants", f"{names}.", banners, facts)
+
+
+def answer_section(group: Group) -> str:
+    """A line per comparison: how accurate, in how many participants, how common."""
+    methods = list(group.study["methods"])
+    chosen = next((name for name in (*PREFERRED, *methods) if name in methods), "")
+    lines = [_answer_line(group, row) for row in group.summary if row["method"] == chosen]
+    by = text(f"Answers are those of {group.study['methods'][chosen]}; the tables below have every method.")
+    return section("answer", "The answer", *lines, f'<p class="quiet">{by}</p>')
+
+
+def _answer_line(group: Group, row: dict[str, str]) -> str:
+    said = words(row)
+    sentence = (
+        f"{said['accuracy']} correct on average over {said['participants']} participants ({said['lowest']} "
+        "to "
+        f"{said['highest']}; chance {said['chance']}); above chance in {said['significant']} (p ≤ "
+        f"{group.study['alpha']:g}, {group.study['test']}); prevalence {said['prevalence']} "
+        f"(95 % interval {said['interval']})."
+    )
+    spot = swatch(colour_of(row["method"]))
+    return f'<p class="headline">{spot}<b>{text(row["comparison"])}</b>: {text(sentence)}</p>'
+
+
+def accuracy_section(group: Group) -> str:
+    """Every participant as a dot, beside the table."""
+    best = max(group.summary, key=lambda row: number(row["accuracy_percent"]))
+    said = f"Highest: {best['comparison']}, {words(best)['accuracy']}."
+    parts = _accuracy_picture(group.folder) + _accuracy_table(group.study, group.summary)
+    few = len(group.summary) <= _BESIDE
+    parts = f'<div class="side-by-side">{parts}</div>' if few else parts
+    return folded("group", "Accuracy", said, parts, unfolded=True)
+
+
+def prevalence_section(group: Group) -> str:
+    """How common above-chance decoding is."""
+    said = f"Test of each participant: {group.study['test']}."
+    parts = _prevalence_parts(group.study, group.summary)
+    title = "How common is above-chance decoding?"
+    return folded("prevalence", title, said, *parts, unfolded=group.unfolded)
+
+
+def participants_section(group: Group) -> str:
+    """Links to the participants' pages, and their numbers."""
+    return section(
+        "participants", "Participants", _links(group.study), _participant_table(group.study, group.accuracy)
+    )
+
+
+def maps_section(group: Group) -> str:
+    """The mean maps, a block per comparison."""
+    if not group.study["maps"]:
+        nothing = paragraph("There are no maps of the group; the notes at the top of the page say why.")
+        return section("maps", "Maps of the group", nothing)
+    return section("maps", "Maps of the group", *_map_parts(group))
+
+
+def references_section(group: Group) -> str:
+    """The works behind the statistics."""
     works = "".join(f"<li>{text(work)}</li>" for work in _REFERENCES)
-    sections = [
-        section("group", "Accuracy", _accuracy_table(study, summary), _accuracy_picture(folder)),
-        section("prevalence", "How common is above-chance decoding?", *_prevalence_parts(study, summary)),
-        section(
-            "differences", "Differences between methods and comparisons", *_difference_parts(folder, study)
-        ),
-        section("participants", "Participants", _links(study), _participant_table(study, accuracy)),
-        section("maps", "Maps of the group", *_map_parts(folder, study)),
-        section(
-            "methods",
-            "Methods text, ready for a paper",
-            f'<div class="prose">{paragraph(methods_text(study, summary))}</div>',
-        ),
-        section("references", "References", f'<ol class="references">{works}</ol>'),
-    ]
-    return document("mvpa_gamp: group", top, sections, study["version"])
+    return folded("references", "References", "", f'<ol class="references">{works}</ol>')
+
+
+def differences_section(group: Group) -> str:
+    """Paired differences between methods and comparisons."""
+    said = "Paired differences over participants."
+    title = "Differences between methods and comparisons"
+    return folded("differences", title, said, *_difference_parts(group.folder, group.study))
+
+
+def methods_section(group: Group) -> str:
+    """The paragraph for a paper."""
+    said = paragraph(methods_text(group.study, group.summary))
+    prose = f'<div class="prose" data-copy="Copy the text">{said}</div>'
+    return folded("methods", "Methods text, ready for a paper", "Written from what was done.", prose)
+
+
+# The page from top to bottom, as in report/page.py: functions of the group that return HTML, or "".
+SECTIONS: tuple[Callable[[Group], str], ...] = (
+    answer_section,
+    accuracy_section,
+    prevalence_section,
+    differences_section,
+    maps_section,
+    participants_section,
+    methods_section,
+    references_section,
+)
 
 
 def _accuracy_table(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) -> str:
@@ -213,22 +343,38 @@ def _participant_table(study: Mapping[str, Any], rows: Sequence[dict[str, str]])
     return details("Accuracy and test of every participant", table([top], body, caption))
 
 
-def _map_parts(folder: ResultsFolder, study: Mapping[str, Any]) -> list[str]:
-    """A figure per comparison, or the sentence that there is none."""
-    if not study["maps"]:
-        return [paragraph("There are no maps of the group; the notes at the top of the page say why.")]
+def _map_parts(group: Group) -> list[str]:
+    """A figure per comparison."""
     caption = text(
-        "Means over participants of the refits' patterns (each scaled to unit root mean square first) and "
+        "Means over participants of the fits' patterns (each scaled to unit root mean square first) and "
         "inclusion probabilities, at the voxels analysed in all of them; the folder group/ also has the "
-        "share of participants that select a voxel and, with enough participants, family-wise p-values. "
-        "Slices pass through the pattern's peak (ring); views from above show the largest value of all "
-        "slices on the outline of the analysed voxels. Left is left."
+        "share of participants that select a voxel and, with enough participants, family-wise p-values. The "
+        "same slices for every method: those through the first one's largest pattern (ring). Views from "
+        "above "
+        "show the largest value of all slices on the outline of the analysed voxels. Neurological "
+        "convention: "
+        "the left hemisphere is on the left."
     )
     parts = []
-    for contrast in dict.fromkeys(each["contrast"] for each in study["maps"]):
-        label = study["comparisons"][contrast]
-        path = folder.figure(f"group_contrast-{contrast}_maps.png")
-        parts += [f"<h3>{text(label)}</h3>", figure(path, caption, f"Mean maps of {label}")]
+    for contrast in group.contrasts:
+        label, folder = group.study["comparisons"][contrast], group.folder
+        stem = f"group_contrast-{contrast}_maps"
+        files = [
+            folder.group_map(contrast, entity(each["method"]) + each.get("of", "Mean"), each["stat"])
+            for each in group.study["maps"]
+            if each["contrast"] == contrast
+        ]
+        links = ", ".join(file_link(path, folder.root) for path in files)
+        picture = figure(folder.figure(f"{stem}.png"), caption, f"Mean maps of {label}")
+        glass = folder.figure(f"{stem.removesuffix('maps')}glass.png")
+        seen = text(
+            "Glass brain (MNI space): mean inclusion probability, the largest along each line of sight."
+        )
+        picture += figure(glass, seen, f"Glass brain of {label}", "beside") if glass.is_file() else ""
+        inside = (picture, details("Files", f'<p class="files">{links}</p>'))
+        parts.append(
+            block(f"maps-{contrast}", label, f"<h3>{text(label)}</h3>", *inside, unfolded=group.unfolded)
+        )
     return parts
 
 
@@ -245,10 +391,9 @@ def _map_lines(folder: ResultsFolder, study: Mapping[str, Any], contrast: str) -
     ]  # fmt: skip
 
 
-def _accuracy_figure(
-    study: Mapping[str, Any], summary: Sequence[dict[str, str]], accuracy: Sequence[dict[str, str]]
-) -> bytes:
+def _accuracy_figure(group: Group) -> bytes:
     """Accuracy of every participant (dots), mean and standard error, comparisons side by side."""
+    study, summary, accuracy = group.study, group.summary, group.accuracy
     methods, names = study["methods"], list(study["comparisons"].values())
     with look():
         width = min(_WIDEST, max(_NARROWEST, 1.0 + 0.45 * len(methods) * len(names)))
@@ -264,11 +409,11 @@ def _accuracy_figure(
         ax.set_ylim(None, 101.5)
         ax.grid(axis="y", color=RULE, lw=0.5)
         handles = [
-            Line2D([], [], color=colour(i), marker=marker(i), ms=5, lw=1.2, label=label)
-            for i, label in enumerate(methods.values())
+            Line2D([], [], color=colour_of(name), marker=marker_of(name), ms=5, lw=1.2, label=label)
+            for name, label in methods.items()
         ]
         drawing.legend(handles=handles, loc="outside upper left", ncols=min(4, len(handles)), labelcolor=INK)
-        return svg(drawing, None)
+        return svg(drawing, _banner(group))
 
 
 def _draw_cell(ax: Axes, study: Mapping[str, Any], row: Mapping[str, str], values: Sequence[float]) -> None:
@@ -276,9 +421,11 @@ def _draw_cell(ax: Axes, study: Mapping[str, Any], row: Mapping[str, str], value
     methods, place = list(study["methods"]), list(study["comparisons"]).index(row["contrast"])
     i, step = methods.index(row["method"]), 0.8 / len(methods)
     x = place + (i - (len(methods) - 1) / 2) * step
-    ax.plot(np.full(len(values), x), values, "o", ms=3.4, color=colour(i), alpha=0.5, mew=0)
+    of = colour_of(row["method"])
+    ax.plot(np.full(len(values), x), values, "o", ms=3.4, color=of, alpha=0.5, mew=0)
     mean, se = number(row["accuracy_percent"]), number(row["accuracy_se_percent"])
     bar = 0.0 if math.isnan(se) else se
-    ax.errorbar(x + step / 4, mean, yerr=bar, fmt=marker(i), ms=5, color=colour(i), capsize=2.5, lw=1.3)
+    shape = marker_of(row["method"])
+    ax.errorbar(x + step / 4, mean, yerr=bar, fmt=shape, ms=5, color=of, capsize=2.5, lw=1.3)
     across, chance = (place - 0.45, place + 0.45), number(row["chance_percent"])
     ax.plot(across, (chance, chance), color=QUIET, lw=0.7, ls=(0, (4, 3)), zorder=0)

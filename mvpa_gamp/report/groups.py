@@ -11,6 +11,8 @@ _MANY_RUNS = 12  # beyond, a table shows the smallest and the largest run
 
 def groups_section(results: Results) -> str:
     """The members of every group, and how many samples each gives in all and by run."""
+    if not results.study.get("members"):
+        return ""
     unit = results.study["data"].get("unit", "volumes")
     rows: Sequence[Mapping[str, Any]] = results.study["members"]
     runs = list(rows[0]["by_run"])

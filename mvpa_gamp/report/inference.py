@@ -1,14 +1,24 @@
 """What goes beyond the table: permutation tests, selection at a false-discovery rate, learning curves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import nibabel
+import numpy as np
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.report import inference_plots
-from mvpa_gamp.report.markup import cell, figure, paragraph, section, table, text
-from mvpa_gamp.results.files import MISSING, number
+from mvpa_gamp.report.markup import cell, details, figure, file_link, folded, headings, paragraph, table, text
+from mvpa_gamp.report.outlines import FAMILY_WISE, has_selection
+from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.reader import Results
 
 Rows = Sequence[Mapping[str, str]]
+_ALPHA = 0.05
+_ROUNDING = 1e-6  # maps are single precision
+_LISTED = 20  # voxels listed on the page; files have all of them
 
 
 def draw_inference(results: Results, subject: str) -> None:
@@ -31,7 +41,9 @@ def _subjects_with(results: Results, what: str) -> list[str]:
 
 
 def inference_section(results: Results) -> str:
-    """Everything that was asked for, in this order."""
+    """Everything that was asked for, in this order; nothing where nothing was."""
+    if not results.inference:
+        return ""
     rows = [row for row in results.inference_rows() if row["status"] == "ok"]
     parts: list[str] = []
     for what, show in (("permutations", _tests), ("fdr", _selections), ("learning_curve", _curves)):
@@ -47,7 +59,25 @@ def inference_section(results: Results) -> str:
                 "to be repeated for every permutation."
             )
         )
-    return section("inference", "Inference", *parts)
+    return folded("inference", "Inference", _said(results, rows), *parts, unfolded=len(results.tasks) == 1)
+
+
+def _said(results: Results, rows: Rows) -> str:
+    """The line that is always there."""
+    said = []
+    if n := results.inference.get("permutations"):
+        small = [number(row["p_value_holm"]) <= _ALPHA for row in rows]
+        said.append(
+            f"{sum(small)} of {len(small)} tests have p ≤ {_ALPHA} (Holm-corrected, {n:,} permutations)"
+        )
+    if results.study.get("information"):
+        counts = [row["voxels"] for sub in results.subjects for row in results.table(sub, "information")]
+        said.append(f"{', '.join(counts[:3])}{' …' * (len(counts) > 3)} voxels carry information")
+    if rate := results.inference.get("fdr"):
+        holds = sum(row["fdr_holds"] == "true" for row in rows)
+        asked = sum(row["fdr_voxels"] != MISSING for row in rows)
+        said.append(f"a false-discovery rate of {rate:g} could be confirmed in {holds} of {asked} selections")
+    return "; ".join(said) + "." if said else "What goes beyond the table."
 
 
 def _tests(results: Results, rows: Rows) -> list[str]:
@@ -80,7 +110,8 @@ def _tests(results: Results, rows: Rows) -> list[str]:
     parts += [paragraph(caution) for caution in cautions]
     for subject in _subjects_with(results, "permutations"):
         path = results.folder.figure(f"sub-{subject}_permutations.svg")
-        parts.append(figure(path, said, f"Accuracies with permuted labels, sub-{subject}"))
+        beside = "beside" if len(results.tasks) <= 2 else "wide"
+        parts.append(figure(path, said, f"Accuracies with permuted labels, sub-{subject}", beside))
     if results.inference["max_inclusion"]:
         parts.append(
             paragraph(
@@ -97,6 +128,7 @@ def _selections(results: Results, rows: Rows) -> list[str]:
     body = [
         _names(results, row)
         + cell("–" if row["fdr_voxels"] == MISSING else row["fdr_voxels"])
+        + cell(_power(results, row), "name")
         + cell(_told(row), "name wrap")
         for row in mine
     ]
@@ -111,7 +143,7 @@ def _selections(results: Results, rows: Rows) -> list[str]:
     )
     return [
         "<h3>Which voxels are needed given the others, at which rate of false discoveries?</h3>",
-        _table(("Comparison", "Method", "Voxels", "What it rests on"), body, caption),
+        _table(("Comparison", "Method", "Voxels", "Power", "What it rests on"), body, caption),
     ]
 
 
@@ -119,6 +151,72 @@ def _told(row: Mapping[str, str]) -> str:
     """The sentence on the selection and the one on its check, without saying a thing twice."""
     parts = (row.get("fdr_selection", MISSING), row["fdr_verdict"])
     return " ".join(part for part in dict.fromkeys(parts) if part != MISSING)
+
+
+def _power(results: Results, row: Mapping[str, str]) -> str:
+    """Share of planted voxels found, by the size of the effect in standard deviations."""
+    cell_of = (row["subject"], row["contrast"], row["method"])
+    if "planted" not in results.inferred(*cell_of):
+        return "–"
+    effects = read_tsv(results.folder.cell_table(*cell_of, "planted"))
+    shares = [(number(e["size"]), number(e["power"])) for e in effects if number(e["size"])]
+    return ", ".join(f"{100 * share:.0f} % at {size:.2g} SD" for size, share in sorted(shares))
+
+
+def voxel_lists(results: Results, subject: str, contrast: str) -> list[str]:
+    """Voxels of a comparison that inference names, with their coordinates, each list folded."""
+    out = []
+    for method in results.finished(subject, contrast):
+        found, folder = results.inferred(subject, contrast, method), results.folder
+        label, desc = results.labels[method], entity(method)
+        if "logpfwe" in found:
+            path = folder.statmap(subject, contrast, desc, "logpfwe")
+            n = results.inference["permutations"]
+            title = f"{label}: family-wise p ≤ {_ALPHA} for the inclusion probability ({n:,} permutations)"
+            out.append(
+                _voxel_list(results, title, path, float(FAMILY_WISE), "p", lambda v: p_text(str(10**-v)))
+            )
+        if has_selection(found):
+            row = _row(results, subject, contrast, method)
+            title = (
+                f"{label}: selected at a false-discovery rate of {results.inference['fdr']:g} "
+                f"({row['fdr_verdict'].split(':')[0]}; power: {_power(results, row)})"
+            )
+            out.append(_voxel_list(results, title, folder.fdr_mask(subject, contrast, method), 1.0))
+    if contrast in results.study.get("information", {}).get("contrasts", ()):
+        path = results.folder.information(subject, contrast, "stat-logpfwe_statmap.nii.gz")
+        title = f"Voxels that carry information, family-wise p ≤ {_ALPHA}, whatever the method"
+        out.append(_voxel_list(results, title, path, float(FAMILY_WISE), "p", lambda v: p_text(str(10**-v))))
+    return out
+
+
+def _row(results: Results, subject: str, contrast: str, method: str) -> Mapping[str, str]:
+    """The row of inference.tsv of a cell."""
+    wanted = (subject, contrast, method)
+    rows = results.inference_rows()
+    return next(row for row in rows if (row["subject"], row["contrast"], row["method"]) == wanted)
+
+
+def _voxel_list(
+    results: Results, title: str, path: Path, level: float, head: str = "", show: Callable[[float], str] = str
+) -> str:
+    """The voxels of a map from a level on, largest value first, and a link to the map."""
+    image: Any = nibabel.load(path)
+    values = np.asarray(image.dataobj, dtype=float)
+    there = np.argwhere(values >= level - _ROUNDING)
+    there = there[np.argsort(-values[tuple(there.T)], kind="stable")]
+    link = file_link(path, results.folder.root, results.linked)
+    if not len(there):
+        return details(f"{title}: none", f"<p>No voxel. {link}</p>")
+    places = there[:_LISTED] @ image.affine[:3, :3].T + image.affine[:3, 3]
+    body = [
+        cell(" ".join(f"{x:.1f}" for x in place)) + (cell(show(values[tuple(voxel)])) if head else "")
+        for voxel, place in zip(there, places, strict=False)
+    ]
+    more = f"The first {_LISTED} of {len(there):,}. " if len(there) > _LISTED else ""
+    count = f"{len(there):,} voxel{'s' * (len(there) != 1)}"
+    top = headings(("x y z (mm)", *([head] if head else [])), 0)
+    return details(f"{title}: {count}", table([top], body, f"{more}All of them: {link}"))
 
 
 def _information(results: Results) -> list[str]:
@@ -158,7 +256,8 @@ def _curves(results: Results, rows: Rows) -> list[str]:
     parts = ["<h3>How many runs are needed?</h3>"]
     for subject in _subjects_with(results, "learningcurve"):
         path = results.folder.figure(f"sub-{subject}_learningcurve.svg")
-        parts.append(figure(path, said, f"Learning curves, sub-{subject}"))
+        beside = "beside" if len(results.tasks) <= 2 else "wide"
+        parts.append(figure(path, said, f"Learning curves, sub-{subject}", beside))
     head = ("Comparison", "Method", "May the curve be extrapolated?")
     body = [_names(results, row) + cell(row["curve"], "name wrap") for row in rows if row["curve"] != MISSING]
     return [*parts, _table(head, body, "")]
@@ -169,7 +268,7 @@ def _names(results: Results, row: Mapping[str, str]) -> str:
 
 
 def _table(head: tuple[str, ...], body: list[str], caption: str) -> str:
-    words = ("Comparison", "Method", "Check with planted effects", "May the curve be extrapolated?")
+    words = ("Comparison", "Method", "Power", "What it rests on", "May the curve be extrapolated?")
     top = "".join(cell(name, "name" if name in words else "", header=True) for name in head)
     return table([top], body, caption)
 
@@ -204,8 +303,13 @@ def inference_lines(results: Results) -> str:
         lines.append(f"{row['comparison']}, {results.labels[row['method']]}: {'; '.join(said)}")
     for subject in results.subjects if results.study.get("information") else ():
         lines += [
-            f"{row['comparison']}: {row['voxels']} voxels carry information about the labels (family-wise p "
+            f"{row['comparison']}: {_voxels(row['voxels'])} information about the labels (family-wise p "
             f"<= {results.study['information']['level']:g}, {row['permutations']} permutations)"
             for row in results.table(subject, "information")
         ]
     return "\n".join(lines)
+
+
+def _voxels(number: str) -> str:
+    """How many voxels carry something."""
+    return f"{number} voxel carries" if number == "1" else f"{number} voxels carry"

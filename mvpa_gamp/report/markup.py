@@ -4,6 +4,7 @@ import base64
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 
@@ -19,23 +20,57 @@ def paragraph(*sentences: str, kind: str = "") -> str:
 
 
 def section(anchor: str, title: str, *parts: str) -> str:
-    """A section with an anchor for the navigation."""
-    return f'<section id="{text(anchor)}">\n<h2>{text(title)}</h2>\n' + "\n".join(parts) + "\n</section>"
+    """A section that is always open; its title appears in the navigation."""
+    return f"<section{_named(anchor, title)}>\n<h2>{text(title)}</h2>\n" + "\n".join(parts) + "\n</section>"
 
 
-def figure(path: Path, caption: str, alt: str, kind: str = "wide") -> str:
-    """A figure file put inside the page, with its caption (HTML); ``kind`` is wide, medium or beside."""
-    data = base64.b64encode(path.read_bytes()).decode("ascii")
-    source = f"data:{_TYPES[path.suffix]};base64,{data}"
+def folded(anchor: str, title: str, said: str, *parts: str, unfolded: bool = False) -> str:
+    """A section that opens on a click; ``said`` is what it comes to, in a line that is always there."""
+    top = f'<summary><h2>{text(title)}</h2> <span class="said">{text(said)}</span></summary>'
+    inside = "\n".join(parts)
+    opening = f"<section{_named(anchor, title)}>\n<details{' open' * unfolded}>"
+    return f"{opening}{top}\n{inside}\n</details></section>"
+
+
+def block(anchor: str, title: str, head: str, *parts: str, unfolded: bool = False) -> str:
+    """A part of a section, such as a comparison, that opens on a click; ``head`` (HTML) is always there."""
+    inside = "\n".join(parts)
     return (
-        f'<figure class="{kind}"><img src="{source}" alt="{text(alt)}">'
-        f"<figcaption>{caption}</figcaption></figure>"
+        f'<details class="block"{_named(anchor, title)}{" open" * unfolded}><summary>{head}</summary>\n'
+        f"{inside}\n</details>"
     )
+
+
+def figure(path: Path, caption: str, alt: str, kind: str = "wide", link: str = "") -> str:
+    """A figure file put inside the page, with its caption (HTML); ``kind`` is wide, medium or beside."""
+    source = data_url(path.read_bytes(), _TYPES[path.suffix])
+    return (
+        f'<figure class="{kind}"><img src="{source}" alt="{text(alt)}" loading="lazy">'
+        f"<figcaption>{caption}{link}</figcaption></figure>"
+    )
+
+
+def data_url(content: bytes, kind: str) -> str:
+    """The content of a file as an address."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def details(summary: str, *parts: str) -> str:
     """Something that opens on a click, without a script."""
     return f"<details><summary>{text(summary)}</summary>\n" + "\n".join(parts) + "\n</details>"
+
+
+def file_link(path: Path, root: Path, linked: bool = True, words: str = "") -> str:
+    """A link to a file of the results folder, or its name where the page does not stand in that folder."""
+    if not linked:
+        return f"<code>{text(path.name)}</code>"
+    shown = text(words or path.name)
+    return f'<a class="file" href="{text(quote(path.relative_to(root).as_posix()))}">{shown}</a>'
+
+
+def swatch(colour: str) -> str:
+    """A spot of colour beside a name."""
+    return f'<span class="swatch" style="background:{text(colour)}"></span>'
 
 
 def cell(content: object, kind: str = "", value: object = None, header: bool = False, span: int = 1) -> str:
@@ -48,20 +83,35 @@ def cell(content: object, kind: str = "", value: object = None, header: bool = F
     return f"<{tag}{_class(kind)}{across}>{inside}</{tag}>"
 
 
+def html_cell(inside: str, kind: str = "", value: object = None) -> str:
+    """A table cell of HTML; ``value`` is what a sortable table sorts it by."""
+    inner = inside if value is None else f'<data value="{text(value)}">{inside}</data>'
+    return f"<td{_class(kind)}>{inner}</td>"
+
+
 def headings(names: Sequence[str], left: int = 1) -> str:
     """The cells of a table's head; the first ``left`` columns hold words."""
     return "".join(cell(name, "name" if i < left else "", header=True) for i, name in enumerate(names))
 
 
 def table(head: Sequence[str], body: Iterable[str], caption: str = "", kind: str = "") -> str:
-    """A table from rows of cells; where it is wider than the page it scrolls, its caption does not."""
+    """A table from rows of cells; where it is wider than the page it scrolls, its caption does not.
+
+    A table of the kind ``sortable`` is sorted by a click on a heading.
+    """
     below = f"<figcaption>{caption}</figcaption>" if caption else ""
     head_rows = "".join(f"<tr>{row}</tr>" for row in head)
     body_rows = "\n".join(row if row.startswith("<tr") else f"<tr>{row}</tr>" for row in body)
     return (
-        f'<figure class="tabular"><div class="scroll" tabindex="0"><table{_class(kind)}>'
+        '<figure class="tabular"><div class="scroll" tabindex="0" role="region" aria-label="Table">'
+        f"<table{_class(kind)}>"
         f"<thead>{head_rows}</thead><tbody>\n{body_rows}\n</tbody></table></div>{below}</figure>"
     )
+
+
+def _named(anchor: str, title: str) -> str:
+    """What the navigation knows a part of the page by."""
+    return f' id="{text(anchor)}" data-title="{text(title)}"'
 
 
 def _class(kind: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from mvpa_gamp.methods.references import ZINIEL_2015
 from mvpa_gamp.report.design_words import HASTIE, design_paragraphs
 from mvpa_gamp.report.regions import WESTFALL_YOUNG, regions_text
+from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.reader import Results
 
 _HAXBY = (
@@ -43,6 +44,13 @@ _WHITENED = (
     "voxels, estimated from the spread within blocks of that fold's training runs alone (all conditions; "
     "Ledoit-Wolf shrinkage); weights were mapped back to voxels."
 )
+_PACKAGES = {
+    "python": "Python",
+    "numpy": "NumPy",
+    "scipy": "SciPy",
+    "scikit-learn": "scikit-learn",
+    "nilearn": "nilearn",
+}
 SELECTED = (
     "Selected are the voxels with a non-zero weight or, for sum-product GAMP, with a posterior inclusion "
     "probability above one half; sum-product GAMP predicts from the posterior means of all voxels, "
@@ -62,9 +70,17 @@ def methods_paragraphs(results: Results) -> list[str]:
         *design_paragraphs(results),
         *_inference(results.inference, results.exchanged),
         *regions_text(results),
-        f"Analyses used mvpa_gamp {study['version']}"
-        + ("." if study["seed"] is None else f" (random seed {study['seed']})."),
+        _software(results),
     ]
+
+
+def _software(results: Results) -> str:
+    """The versions that matter, and the seed."""
+    path = results.folder.environment
+    known = read_json(path) if path.is_file() else {}
+    others = ", ".join(f"{words} {known[name]}" for name, words in _PACKAGES.items() if name in known)
+    seed = "" if results.study["seed"] is None else f" Random seed: {results.study['seed']}."
+    return f"Analyses used mvpa_gamp {results.study['version']}{f' with {others}' if others else ''}.{seed}"
 
 
 def references(results: Results) -> list[str]:
@@ -90,9 +106,12 @@ def _data(study: Mapping[str, Any]) -> str:
     """What was decoded."""
     data = study["data"]
     runs = "" if data["n_runs"] is None else f" in {data['n_runs']} runs"
+    space = data.get("bids_space") or data.get("space", "unknown")
+    where = "" if space in ("unknown", "unnamed") else f" (space: {space})"
     text = (
         f"{_sentence(data['description'])} {data['n_voxels']:,} voxels of {data['n_samples']:,} "
-        f"{data.get('unit', 'volumes')}{runs} entered the analysis; volumes without a category (rest) were "
+        f"{data.get('unit', 'volumes')}{runs} entered the analysis{where}; volumes without a category "
+        "(rest) were "
         "left out."
     )
     if study["phantom"]:
@@ -158,7 +177,7 @@ def _validation(results: Results) -> str:
     return (
         f"Classifiers were trained for {len(results.tasks)} pairwise "
         f"comparison{'s' * (len(results.tasks) > 1)} ({names}) and judged by {how}; parameters were "
-        f"tuned on the training {word}s alone. The error rate is the mean over held-out {word}s, with the "
+        f"tuned on the training {word}s alone. Accuracy is the mean over held-out {word}s, with the "
         f"standard error across {word}s; since folds share training data, {word}s are not independent and "
         f"the standard error is approximate.{coupled}{_weighted(results)}"
     )

@@ -1,35 +1,57 @@
 """The page: one self-contained HTML file, built from a results folder and nothing else."""
 
-from collections.abc import Iterable, Mapping
-from importlib import resources
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.report import brain_figures, plots
+from mvpa_gamp.report.answers import answering
 from mvpa_gamp.report.cautions import cautions
 from mvpa_gamp.report.class_methods import class_methods_section, draw_class_methods
-from mvpa_gamp.report.class_plots import mean_score
 from mvpa_gamp.report.classes import classes_section, draw_classes
+from mvpa_gamp.report.cobidas import write_cobidas
+from mvpa_gamp.report.comparisons import comparisons_section
 from mvpa_gamp.report.convergence import convergence_section
 from mvpa_gamp.report.cross import cross_section, draw_cross
 from mvpa_gamp.report.few_samples import few_samples_section
+from mvpa_gamp.report.for_the_paper import cobidas_section, methods_text_section
+from mvpa_gamp.report.frame import banner, document, header
+from mvpa_gamp.report.glass_brain import glass_figure, in_standard_space
 from mvpa_gamp.report.groups import groups_section
-from mvpa_gamp.report.headline import headline_section
 from mvpa_gamp.report.inference import draw_inference, inference_section
-from mvpa_gamp.report.markup import details, paragraph, section, text
-from mvpa_gamp.report.methods_text import methods_paragraphs, references
+from mvpa_gamp.report.markup import details
+from mvpa_gamp.report.methods_compared import methods_compared_section
+from mvpa_gamp.report.overview import overview_section
+from mvpa_gamp.report.record import record_section
 from mvpa_gamp.report.regions import draw_regions, regions_section
-from mvpa_gamp.report.sections import (
-    comparisons_section,
-    confusion_section,
-    consistency_section,
-    errors_section,
-    phantom_section,
-)
-from mvpa_gamp.results.files import read_json, write_text
+from mvpa_gamp.report.sections import confusion_section, consistency_section, phantom_section
+from mvpa_gamp.report.viewer import grounds
+from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.reader import Results, read_results
 
+# The page from top to bottom: each section is a function of the results that returns HTML, or "" where it has
+# nothing to say. A new one is a file of report/ and a line here; the navigation finds it by itself.
+SECTIONS: tuple[Callable[[Results], str], ...] = (
+    classes_section,
+    class_methods_section,
+    overview_section,
+    comparisons_section,
+    few_samples_section,
+    regions_section,
+    cross_section,
+    groups_section,
+    methods_compared_section,
+    inference_section,
+    consistency_section,
+    phantom_section,
+    confusion_section,
+    convergence_section,
+    methods_text_section,
+    cobidas_section,
+    record_section,
+    grounds,
+)
 _PHANTOM = (
     "Everything on this page was computed from simulated volumes; none of it is a finding about a brain."
 )
@@ -37,15 +59,15 @@ _WHITENED = (
     "Weights are mapped back to voxels; inclusion probabilities and selections are those of whitened voxels, "
     "each a mixture of a voxel and those whose noise it shares; weights have no standard deviations."
 )
-# Nothing may be fetched and no script may run, whatever a label contains.
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+_CAUTIONS = 2  # shown at the top; more of them open on a click
 
 
 def build_report(root: Path) -> Path:
     """Draw the figures and write ``index.html`` of a finished results folder; returns the page's path."""
     results = read_results(root)
     draw_figures(results)
-    return write_text(results.folder.page, render(results, results))
+    write_cobidas(results)
+    return write_text(results.folder.page, render(results))
 
 
 def draw_figures(results: Results) -> None:
@@ -57,74 +79,38 @@ def draw_figures(results: Results) -> None:
     if results.cross:
         draw_cross(results)
     for sub in results.subjects:
-        write_atomic(folder.figure(f"sub-{sub}_accuracy.svg"), plots.accuracy_and_stability(results, sub))
-        write_atomic(folder.figure(f"sub-{sub}_errors.svg"), plots.fold_errors(results, sub))
+        if len(results.tasks) > 1:
+            write_atomic(folder.figure(f"sub-{sub}_accuracy.svg"), plots.accuracy_and_stability(results, sub))
+        write_atomic(folder.figure(f"sub-{sub}_accuracies.svg"), plots.fold_accuracies(results, sub))
         if results.has_folds:
             write_atomic(folder.figure(f"sub-{sub}_overlap.svg"), plots.overlap_matrices(results, sub))
-        write_atomic(folder.figure(f"sub-{sub}_selection.svg"), plots.selection_frequency(results, sub))
+            write_atomic(folder.figure(f"sub-{sub}_selection.svg"), plots.selection_spread(results, sub))
         if results.has_truth:
             write_atomic(folder.figure(f"sub-{sub}_truth.svg"), plots.precision_recall(results, sub))
         draw_inference(results, sub)
         draw_regions(results, sub)
-        for task in results.tasks:
+        for task in results.shown.tasks:
             if results.finished(sub, task["contrast"]):
-                name = f"sub-{sub}_contrast-{task['contrast']}_maps.png"
-                image = brain_figures.comparison_maps(results, sub, task["contrast"])
-                write_atomic(folder.figure(name), image)
+                stem = folder.figure(f"sub-{sub}_contrast-{task['contrast']}_maps")
+                brain_figures.comparison_maps(results, sub, task["contrast"]).write(stem)
+                _draw_glass_brain(results, sub, task["contrast"])
 
 
-def render(results: Results, shown: Results, title: str = "") -> str:
-    """The HTML of the page; ``shown`` are the comparisons that have figures."""
-    sections = [
-        *([classes_section(results), class_methods_section(results)] if results.classes else []),
-        few_samples_section(results),
-        headline_section(results),
-        errors_section(shown),
-        *([cross_section(results)] if results.cross else []),
-        *([groups_section(results)] if results.study.get("members") else []),
-        *([inference_section(results)] if results.inference else []),
-        comparisons_section(shown, left_out=len(results.tasks) - len(shown.tasks)),
-        regions_section(results),
-        *([consistency_section(shown)] if results.has_folds else []),
-        *([phantom_section(results)] if results.has_truth else []),
-        convergence_section(results),
-        confusion_section(results),
-        _methods_section(results),
-        _record_section(results),
-    ]
+def _draw_glass_brain(results: Results, subject: str, contrast: str) -> None:
+    """What the answering method selected, where coordinates are those of a standard brain."""
+    method, folder = answering(results, subject, contrast), results.folder
+    path = folder.statmap(subject, contrast, f"{entity(str(method))}Selected", "weight")
+    if in_standard_space(results.study["data"]) and path.is_file():
+        stem = folder.figure(f"sub-{subject}_contrast-{contrast}_glass")
+        glass_figure(path, True, results.banner).write(stem)
+
+
+def render(results: Results, title: str = "") -> str:
+    """The HTML of the page."""
     name = title or f"mvpa_gamp: {_who(results)}"
     name = f"PHANTOM – {name}" if results.phantom else name
-    return document(name, _header(results, title), sections, results.study["version"])
-
-
-def document(title: str, header: str, sections: Iterable[str], version: str) -> str:
-    """A self-contained page with the shared look."""
-    css = resources.files("mvpa_gamp.report").joinpath("page.css").read_text(encoding="utf-8")
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text(title)}</title>\n"
-        f'<link rel="icon" href="data:,">\n<style>\n{css}</style>\n</head>\n<body>\n{header}\n'
-        + "\n".join(sections)
-        + f"\n<footer>Written by mvpa_gamp {text(version)}.</footer>\n</body>\n</html>\n"
-    )
-
-
-def header(title: str, lead: str, banners: str, facts: Mapping[str, Any], links: Mapping[str, str]) -> str:
-    """The top of a page: title, a sentence, banners (HTML), facts and navigation by anchor."""
-    entries = "".join(f"<div><dt>{text(k)}</dt><dd>{text(v)}</dd></div>" for k, v in facts.items())
-    navigation = "".join(f'<a href="#{anchor}">{text(name)}</a>' for anchor, name in links.items())
-    return (
-        f"<header>\n<h1>{text(title)}</h1>\n"
-        f'<p class="lead">{text(lead)}</p>\n{banners}'
-        f'<dl class="facts">{entries}</dl>\n<nav>{navigation}</nav>\n</header>'
-    )
-
-
-def banner(strong: str, sentence: str, kind: str = "banner") -> str:
-    """A paragraph that a reader must not miss."""
-    return f'<p class="{kind}"><strong>{text(strong)}.</strong> {text(sentence)}</p>\n'
+    parts = [make(results) for make in SECTIONS]
+    return document(name, _header(results, title), parts, results.study["version"])
 
 
 def _who(results: Results) -> str:
@@ -133,7 +119,7 @@ def _who(results: Results) -> str:
 
 
 def _header(results: Results, title: str) -> str:
-    """Title, what was decoded, banner and navigation."""
+    """Title, what was decoded, and banners."""
     study, data = results.study, results.study["data"]
     facts = {
         "subject": _who(results),
@@ -143,27 +129,9 @@ def _header(results: Results, title: str) -> str:
         "comparisons": len(results.tasks),
         "methods": len(results.methods),
         **({} if study["seed"] is None else {"seed": study["seed"]}),
-        **({results.classes["scoring"]: f"{mean_score(results):.3f}"} if results.classes else {}),
-    }
-    links = {
-        **({"scores": "Scores", "recall": "Recall"} if results.classes else {}),
-        **({"pattern": "Pattern"} if results.study.get("pattern_clusters") else {}),
-        "headline": "Table",
-        "errors": "Errors",
-        **({"cross": "Cross-decoding"} if results.cross else {}),
-        **({"groups": "Grouped conditions"} if results.study.get("members") else {}),
-        **({"inference": "Inference"} if results.inference else {}),
-        "maps": "Brain maps",
-        **({"regions": "Regions"} if results.study.get("regions") else {}),
-        **({"consistency": "Consistency"} if results.has_folds else {}),
-        **({"truth": "Planted truth"} if results.has_truth else {}),
-        "convergence": "Convergence",
-        "confusion": "Confusion",
-        "methods": "Methods text",
-        "record": "Settings",
     }
     title = title or "Which voxels tell the categories apart"
-    return header(title, data["description"], _banners(results), facts, links)
+    return header(title, data["description"], _banners(results), facts)
 
 
 def _banners(results: Results) -> str:
@@ -173,58 +141,12 @@ def _banners(results: Results) -> str:
         out += banner(str(results.banner), _PHANTOM)
     if results.study["processing"].get("whiten"):
         out += banner("Noise whitened", _WHITENED)
-    for caution in cautions(results):
-        out += banner("Caution", caution)
+    said = [banner("Caution", caution) for caution in cautions(results)]
     failed = [row for row in results.rows if row["status"] != "ok" and row["contrast"] != "average"]
     failed += [row for row in results.inference_rows() if row["status"] != "ok"]
     for row in failed:
         what = f"{results.labels[row['method']]} on {row['comparison']}: {row['status']}"
-        out += banner("Failed", what, "banner failed")
-    return out
-
-
-def _methods_section(results: Results) -> str:
-    """The paragraph for a paper and its references."""
-    prose = "".join(f"<p>{text(part)}</p>" for part in methods_paragraphs(results))
-    works = "".join(f"<li>{text(work)}</li>" for work in references(results))
-    return section(
-        "methods",
-        "Methods text, ready for a paper",
-        paragraph("Written from the settings of this run; adapt it freely and cite the works below."),
-        f'<div class="prose">{prose}</div>',
-        f'<ol class="references">{works}</ol>',
-    )
-
-
-def _record_section(results: Results) -> str:
-    """Settings, versions and notes: what is needed to repeat the run."""
-    folder = results.folder
-    notes = "".join(f"<li>{text(note)}</li>" for note in results.study["data"]["notes"])
-    versions = "\n".join(f"{k}: {v}" for k, v in read_json(folder.environment).items())
-    return section(
-        "record",
-        "Settings, versions and seed",
-        f"<ul>{notes}</ul>" if notes else "",
-        f"<pre>{text(_study_settings(results))}</pre>",
-        details("Versions and machine", f"<pre>{text(versions)}</pre>"),
-        details("Where the data came from", f"<pre>{text(_provenance(results))}</pre>"),
-        details("What each method was set to", f"<pre>{text(_settings(results))}</pre>"),
-    )
-
-
-def _study_settings(results: Results) -> str:
-    """config.toml, or the settings of a decoder."""
-    own = results.study.get("settings")
-    if own:
-        return "\n".join(f"{name}: {value}" for name, value in own.items())
-    return results.folder.config.read_text(encoding="utf-8")
-
-
-def _provenance(results: Results) -> str:
-    """The record of the data door, one line per item."""
-    return "\n".join(f"{key}: {value}" for key, value in results.study["data"]["provenance"].items())
-
-
-def _settings(results: Results) -> str:
-    """The settings of every method object, one line each."""
-    return "\n".join(f"{method['name']}: {method['settings']}" for method in results.methods)
+        said.insert(0, banner("Failed", what, "banner failed"))
+    rest = said[_CAUTIONS:]
+    more = f"{len(rest)} more caution{'s' * (len(rest) > 1)}"
+    return out + "".join(said[:_CAUTIONS]) + (details(more, *rest) if rest else "")

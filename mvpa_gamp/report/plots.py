@@ -1,4 +1,4 @@
-"""Figures of numbers: errors by fold, overlap of folds, selection frequency, accuracy against stability."""
+"""Figures of numbers: accuracies by fold, overlap and spread of selections, accuracy against stability."""
 
 import math
 from collections.abc import Sequence
@@ -10,48 +10,42 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.report.small_multiples import COLUMNS, grid, label_left, legend
-from mvpa_gamp.report.style import OVERLAP, QUIET, RULE, colour, look, marker, svg
+from mvpa_gamp.report.small_multiples import COLUMNS, forest, grid, label_left, legend, lines_of, short
+from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour_of, look, marker_of, svg
 from mvpa_gamp.results.files import number
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE, selects
 
+_GAP = 0.3  # between matrices of a mosaic, as a share of their side
 
-def fold_errors(results: Results, subject: str) -> bytes:
-    """Error of every held-out run (dots), their mean and its standard error, per comparison and method."""
+
+def fold_accuracies(results: Results, subject: str) -> bytes:
+    """Accuracy of every held-out run (dots), their mean and its standard error: a line per comparison."""
     with look():
-        figure, axes = grid(results, height=2.2, sharey=True)
-        for ax, task in zip(axes, results.tasks, strict=True):
-            _draw_fold_errors(ax, results, subject, task["contrast"])
-            ax.set_title(task["label"], loc="left")
-        label_left(axes, "error (%)")
+        figure, ax = forest(results)
+        for place, _, contrast, method in lines_of(results):
+            row = results.row(subject, contrast, method)
+            if row["status"] != "ok":
+                continue
+            folds = results.folds(subject, contrast, method)
+            values = 100 - np.array([number(fold["error_percent"]) for fold in folds])
+            of, shape = colour_of(method), marker_of(method)
+            ax.plot(values, place + 0.2 * _beeswarm(values), "o", ms=3.2, color=of, alpha=0.45, mew=0)
+            se = 0.0 if math.isnan(row["accuracy_se_percent"]) else row["accuracy_se_percent"]
+            mean = row["accuracy_percent"]
+            ax.errorbar(
+                mean, place, xerr=se, fmt=shape, ms=5, color=of, capsize=2.5, lw=1.3, mec="white", mew=0.6
+            )
+            across = (place - 0.5 / len(results.labels), place + 0.5 / len(results.labels))
+            ax.plot([row["chance_percent"]] * 2, across, color=QUIET, lw=0.9, ls=(0, (4, 3)), zorder=0)
+        ax.set_xlabel(f"accuracy on held-out {results.fold_word}s (%)")
+        ax.set_xlim(None, 101.5)
         legend(figure, results)
         return svg(figure, results.banner)
-
-
-def _draw_fold_errors(ax: Axes, results: Results, subject: str, contrast: str) -> None:
-    """One panel of :func:`fold_errors`."""
-    for i, method in enumerate(results.labels):
-        row = results.row(subject, contrast, method)
-        if row["status"] != "ok":
-            continue
-        errors = np.array([number(f["error_percent"]) for f in results.folds(subject, contrast, method)])
-        ax.plot(i + _beeswarm(errors), errors, "o", ms=3.2, color=colour(i), alpha=0.45, mew=0)
-        se = 0.0 if math.isnan(row["error_se_percent"]) else row["error_se_percent"]
-        ax.errorbar(
-            i + 0.36, row["error_percent"], yerr=se, fmt=marker(i), ms=5, color=colour(i), capsize=2.5, lw=1.3
-        )
-        ax.axhline(row["chance_error_percent"], color=QUIET, lw=0.7, ls=(0, (4, 3)), zorder=0)
-    ax.set_xticks([])
-    ax.set_xlim(-0.5, len(results.labels) - 0.3)
-    ax.set_ylim(-3, None)
-    ax.grid(axis="y", color=RULE, lw=0.5)
-    ax.set_axisbelow(True)
 
 
 def _beeswarm(values: NDArray) -> NDArray:
@@ -65,75 +59,76 @@ def _beeswarm(values: NDArray) -> NDArray:
 
 
 def overlap_matrices(results: Results, subject: str) -> bytes:
-    """Jaccard overlap of the selected voxels of every two folds: comparisons down, methods across."""
+    """Jaccard overlap of the voxels selected in every two folds: comparisons down, methods across."""
+    cells = {
+        (task["contrast"], method): results.jaccard(subject, task["contrast"], method)
+        for task in results.tasks
+        for method in results.finished(subject, task["contrast"])
+        if results.row(subject, task["contrast"], method)["folds"] > 1
+    }
+    side = max((len(matrix) for matrix in cells.values()), default=1)
+    step = side * (1 + _GAP)
+    rows, columns = len(results.tasks), len(results.labels)
     with look():
-        rows, columns = len(results.tasks), len(results.labels)
-        figure = Figure(figsize=(1.75 * columns + 2.6, 1.75 * rows + 0.5), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False)
+        inches = max(0.55, min(1.5, 9.0 / rows))  # of a matrix
+        letters = max(len(short(task["label"])) for task in results.tasks)
+        size = (inches * (1 + _GAP) * columns + 2.0 + 0.085 * letters, inches * (1 + _GAP) * rows + 1.0)
+        figure = Figure(figsize=size, layout="constrained")
+        ax = figure.subplots()
         image = None
         for r, task in enumerate(results.tasks):
-            axes[r, 0].set_ylabel(task["label"], rotation=0, ha="right", va="center", labelpad=10)
-            for c, (method, label) in enumerate(results.labels.items()):
-                ax = axes[r, c]
-                ax.set_xticks([])
-                ax.set_yticks([])
-                if results.row(subject, task["contrast"], method)["status"] != "ok":
-                    ax.text(0.5, 0.5, "failed", ha="center", va="center", color=QUIET, transform=ax.transAxes)
-                    continue
-                chose = selects(results.row(subject, task["contrast"], method))
-                image = _draw_overlap(ax, results.jaccard(subject, task["contrast"], method), chose)
-                if r == 0:
-                    ax.set_title(label, pad=18)
+            for c, method in enumerate(results.labels):
+                matrix = cells.get((task["contrast"], method))
+                if matrix is not None:
+                    chose = selects(results.row(subject, task["contrast"], method))
+                    image = _draw_overlap(ax, matrix, c * step, r * step, side, chose)
+        ax.set_xlim(-0.5 * side * _GAP, columns * step)
+        ax.set_ylim(rows * step, -side * _GAP)
+        ax.set_aspect("equal")
+        ax.set_xticks(np.arange(columns) * step + side / 2, list(results.labels.values()))
+        ax.set_yticks(np.arange(rows) * step + side / 2, [short(task["label"]) for task in results.tasks])
+        ax.tick_params(length=0, labeltop=True, labelbottom=False, colors=INK)
+        ax.spines[:].set_visible(False)
         if image is not None:
-            bar = figure.colorbar(image, ax=axes, shrink=max(0.25, 0.8 / rows), pad=0.02, aspect=14)
+            bar = figure.colorbar(image, ax=ax, shrink=max(0.3, 0.8 / rows), pad=0.02, aspect=14)
             bar.set_label("Jaccard overlap")
             bar.outline.set_visible(False)
         return svg(figure, results.banner)
 
 
-def _draw_overlap(ax: Axes, matrix: NDArray, chose: bool) -> AxesImage:
-    """One heat map, with the mean of its off-diagonal entries above it if the folds chose anything."""
-    image = ax.imshow(matrix, vmin=0, vmax=1, cmap=OVERLAP, interpolation="nearest")
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+def _draw_overlap(ax: Axes, matrix: NDArray, x: float, y: float, side: int, chose: bool) -> AxesImage:
+    """One heat map, above it the mean of its off-diagonal entries if the folds chose anything."""
+    place = (x, x + side, y + side, y)
+    image = ax.imshow(matrix, vmin=0, vmax=1, cmap=OVERLAP, interpolation="none", extent=place)
     if np.isnan(matrix).all():
-        ax.text(0.5, 0.5, "every voxel", ha="center", va="center", color=QUIET, transform=ax.transAxes)
+        middle = (x + side / 2, y + side / 2)
+        ax.text(*middle, "every voxel", ha="center", va="center", color=QUIET, fontsize=7)
     off = matrix[~np.eye(len(matrix), dtype=bool)]
     mean = f"{100 * off.mean():.0f} %" if off.size and chose else "–"
-    ax.text(0.5, 1.03, f"mean {mean}", transform=ax.transAxes, ha="center", fontsize=8, color=QUIET)
+    ax.text(x + side / 2, y - 0.02 * side, mean, ha="center", va="bottom", fontsize=7, color=QUIET)
     return image
 
 
-def selection_frequency(results: Results, subject: str) -> bytes:
-    """How many voxels are selected in at least k folds: a flat line is a stable selection."""
+def selection_spread(results: Results, subject: str) -> bytes:
+    """From the voxels that every fold selects to those that any fold selects: short lines are stable."""
+    rows = {(row["contrast"], row["method"]): row for row in results.table(subject, "consistency")}
     with look():
-        figure, axes = grid(results, height=2.4, sharey=True)
-        for ax, task in zip(axes, results.tasks, strict=True):
-            for i, method in enumerate(results.labels):
-                cell = subject, task["contrast"], method
-                if results.row(*cell)["status"] == "ok" and "selfreq" in results.stats(*cell):
-                    k, counts = _selected_at_least(results, *cell)
-                    ax.plot(k, counts, "-", marker=marker(i), ms=3.5, lw=1.2, color=colour(i))
-            ax.set_title(task["label"], loc="left")
-            ax.set_yscale("symlog", linthresh=1)
-            ax.yaxis.set_major_formatter("{x:g}")
-            ax.set_ylim(0, None)
-            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-            ax.grid(axis="y", color=RULE, lw=0.5)
-        label_left(axes, "voxels")
-        for ax in axes[-COLUMNS:]:
-            ax.set_xlabel("selected in at least k folds")
+        figure, ax = forest(results)
+        for place, _, contrast, method in lines_of(results):
+            row = rows.get((contrast, method))
+            if row is None or math.isnan(number(row["voxels_in_any_fold"])):
+                continue
+            every, fold, some = (
+                number(row[name]) for name in ("voxels_in_every_fold", "voxels", "voxels_in_any_fold")
+            )
+            ax.plot([every, some], [place, place], "|-", ms=7, lw=1.6, color=colour_of(method), alpha=0.7)
+            ax.plot(fold, place, marker_of(method), ms=5, color=colour_of(method), mec="white", mew=0.6)
+        ax.set_xscale("symlog", linthresh=1)
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.set_xlim(-0.2, None)
+        ax.set_xlabel("voxels selected in every fold, in a fold on average (mark), in any fold")
         legend(figure, results)
         return svg(figure, results.banner)
-
-
-def _selected_at_least(results: Results, subject: str, contrast: str, method: str) -> tuple[NDArray, NDArray]:
-    """k = 1..B and the number of voxels chosen in at least k of the B folds."""
-    path = results.folder.statmap(subject, contrast, entity(method), "selfreq")
-    folds = len(results.folds(subject, contrast, method))
-    times = np.rint(_values(path) * folds)
-    k = np.arange(1, folds + 1)
-    return k, np.array([(times >= level).sum() for level in k])
 
 
 def accuracy_and_stability(results: Results, subject: str) -> bytes:
@@ -141,17 +136,17 @@ def accuracy_and_stability(results: Results, subject: str) -> bytes:
     with look():
         figure = Figure(figsize=(6.4, 4.6), layout="constrained")
         ax = figure.subplots()
-        for i, method in enumerate(results.labels):
+        for method in results.labels:
             rows = [r for r in results.rows if (r["subject"], r["method"]) == (subject, method)]
             for row in filter(selects, rows):
                 average = row["contrast"] == AVERAGE
                 ax.plot(
-                    row["consistency_percent"], 100 - row["error_percent"], marker(i), color=colour(i),
-                    ms=11 if average else 5, alpha=1.0 if average else 0.45,
+                    row["consistency_percent"], row["accuracy_percent"], marker_of(method),
+                    color=colour_of(method), ms=11 if average else 5, alpha=1.0 if average else 0.45,
                     mec="white" if average else "none", mew=1.2, zorder=3 if average else 2,
                 )  # fmt: skip
-        chance = np.mean([r["chance_error_percent"] for r in results.rows if r["status"] == "ok"] or [50.0])
-        ax.axhline(100 - chance, color=QUIET, lw=0.7, ls=(0, (4, 3)))
+        chance = np.mean([r["chance_percent"] for r in results.rows if r["status"] == "ok"] or [50.0])
+        ax.axhline(chance, color=QUIET, lw=0.7, ls=(0, (4, 3)))
         ax.set_xlabel("consistency of the selected voxels (mean Jaccard overlap, %)")
         ax.set_ylabel("accuracy on held-out runs (%)")
         ax.set_xlim(-2, 102)
@@ -167,11 +162,11 @@ def precision_recall(results: Results, subject: str) -> bytes:
     with look():
         figure, axes = grid(results, height=2.6, sharey=True)
         for ax, task in zip(axes, results.tasks, strict=True):
-            for i, method in enumerate(results.labels):
+            for method in results.labels:
                 if results.row(subject, task["contrast"], method)["status"] == "ok":
                     recall, precision = _ranking(results, subject, task["contrast"], method)
-                    ax.step(recall, precision, where="pre", lw=1.3, color=colour(i))
-            ax.set_title(task["label"], loc="left")
+                    ax.step(recall, precision, where="pre", lw=1.3, color=colour_of(method))
+            ax.set_title(short(task["label"]), loc="left")
             ax.set_xlim(-0.02, 1.02)
             ax.set_ylim(-0.02, 1.04)
             ax.grid(color=RULE, lw=0.5)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mvpa_gamp.results.leading import ERROR, LeadingMeasure
-from mvpa_gamp.results.tables import AVERAGE, OF_SELECTIONS, Row, selects
+from mvpa_gamp.results.tables import AVERAGE, OF_SELECTIONS, Row, selects, with_accuracy
 
 _LONGEST_NAME = 48  # characters of a comparison in print
 
@@ -34,7 +34,7 @@ def seconds_text(value: float) -> str:
 
 
 MEASURES = (
-    Measure("Error rate (%)", "error_percent", lambda v: f"{v:.1f}", min),
+    Measure("Accuracy (%)", "accuracy_percent", lambda v: f"{v:.1f}", max),
     Measure("Selected voxels", "voxels", lambda v: f"{v:.0f}" if v >= 10 else f"{v:.1f}", min),
     Measure("Sparsity (%)", "sparsity_percent", significant, min),
     Measure("Consistency (%)", "consistency_percent", lambda v: f"{v:.0f}", max),
@@ -43,7 +43,7 @@ MEASURES = (
 
 
 def measures_led_by(lead: LeadingMeasure) -> tuple[Measure, ...]:
-    """The measures of a table, the leading one first."""
+    """The measures of a table, the leading one first; what the error rate says is shown as accuracy."""
     if lead == ERROR:
         return MEASURES
     best = max if lead.higher_is_better else min
@@ -57,6 +57,7 @@ def show(measure: Measure, value: Any) -> str:
 
 def measured(measure: Measure, row: Row) -> float | None:
     """The number of a row that may be shown: no consistency where the method does not select."""
+    row = with_accuracy(row)
     if measure.column in OF_SELECTIONS and not selects(row):
         return None
     return row.get(measure.column)
@@ -73,7 +74,8 @@ def pair_lines(
     lines = []
     first = _room((*names, *(row["comparison"] for row in rows)), at_least=19)
     if header:
-        measures = f"{lead.short:>12}{'Voxels (%)':>15}{'Consist. %':>11}{'Time s':>8}"
+        first_title = "Accuracy %" if lead == ERROR else lead.short
+        measures = f"{first_title:>13}{'Voxels (%)':>14}{'Shared %':>11}{'Time s':>8}"
         lines.append(f"{'Comparison':<{first + 1}}{'Method':<18}{measures}")
     for i, row in enumerate(rows):
         name = row["comparison"] if i == 0 else ""
@@ -86,10 +88,11 @@ def _measures_text(row: Row, lead: LeadingMeasure) -> str:
     """The four measures of one row, or the sentence that says why there are none."""
     if row["status"] != "ok":
         return f"  {row['status']}"
+    row = with_accuracy(row)
     first, voxels, sparsity, consistency, seconds = (show(m, measured(m, row)) for m in measures_led_by(lead))
-    spread = row[lead.spread]
+    spread = row["accuracy_se_percent" if lead == ERROR else lead.spread]
     first += f" ± {spread:.1f}" if not math.isnan(spread) else ""
-    return f"{first:>12}{f'{voxels} ({sparsity})':>15}{consistency:>11}{seconds:>8}"
+    return f"{first:>13}{f'{voxels} ({sparsity})':>14}{consistency:>11}{seconds:>8}"
 
 
 def paper_table(

@@ -6,7 +6,7 @@ from typing import Any
 
 from mvpa_gamp.imaging.atlas import OUTSIDE
 from mvpa_gamp.imaging.atomic_files import write_atomic
-from mvpa_gamp.report.markup import cell, details, figure, headings, paragraph, section, table, text
+from mvpa_gamp.report.markup import cell, details, figure, folded, headings, paragraph, table, text
 from mvpa_gamp.report.region_plots import LEVEL, SHOWN, Rows, region_bars
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.reader import Results
@@ -60,7 +60,8 @@ def regions_section(results: Results) -> str:
     for subject in results.subjects:
         for task in results.tasks:
             parts += _comparison(results, subject, dict(task))
-    return section("regions", "Regions", *parts)
+    said = f"{found['n_regions']} regions of {found['atlas']}."
+    return folded("regions", "Regions", said, *parts, unfolded=len(results.tasks) == 1)
 
 
 def _about(found: Mapping[str, Any]) -> list[str]:

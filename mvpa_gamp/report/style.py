@@ -1,8 +1,11 @@
 """The look that all figures share: colours that colour-blind readers can tell apart, quiet axes."""
 
 import io
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -11,13 +14,21 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from mvpa_gamp.imaging.atomic_files import write_atomic
+
 INK, QUIET, RULE, WARNING = "#22282e", "#69727b", "#d5dade", "#b35c00"
 # Okabe and Ito's palette without yellow, which is too light for lines on white.
 COLOURS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d", "#8c564b", "#117733",
-    "#882255", "#aa9900", "#332288", "#999933",
+    "#882255", "#aa9900", "#332288", "#44aa99", "#999933",
 )  # fmt: skip
-MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "h", "p", "d", "*")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "h", "p", "d", "8", "*")
+# A method has its colour and its marker everywhere: page, group, decoder, docs, pipelines. New names go to
+# the end; a method that is not listed gets one of the last by its name.
+METHOD_ORDER = (
+    "gamp-bg-lr", "l1-lr-cv", "onebit-cs", "gamp-bg-hl", "gamp-bg-pr", "gamp-bl-lr", "gamp-l1-lr", "cdn",
+    "tron", "gamp-sbg-lr", "gamp-l1-lr-cv", "svm", "lda",
+)  # fmt: skip
 # Pale only close to zero, so that small weights can be told from the grey brain.
 WEIGHTS = LinearSegmentedColormap.from_list(
     "weights",
@@ -58,14 +69,22 @@ def look() -> Iterator[None]:
         yield
 
 
-def colour(index: int) -> str:
-    """The colour of the index-th method."""
-    return COLOURS[index % len(COLOURS)]
+def colour_of(method: str) -> str:
+    """The colour of a method, by its name."""
+    return COLOURS[_place(method)]
 
 
-def marker(index: int) -> str:
-    """The marker of the index-th method: shape says again what colour says."""
-    return MARKERS[index % len(MARKERS)]
+def marker_of(method: str) -> str:
+    """The marker of a method: shape says again what colour says."""
+    return MARKERS[_place(method)]
+
+
+def _place(method: str) -> int:
+    """A place in the palette that depends on nothing but the name."""
+    if method in METHOD_ORDER:
+        return METHOD_ORDER.index(method)
+    free = len(COLOURS) - len(METHOD_ORDER)
+    return len(METHOD_ORDER) + zlib.crc32(method.encode()) % free
 
 
 def svg(figure: Figure, banner: str | None) -> bytes:
@@ -81,12 +100,26 @@ def svg(figure: Figure, banner: str | None) -> bytes:
     return buffer.getvalue()
 
 
-def png(figure: Figure, banner: str | None, dpi: int = 144) -> bytes:
-    """The figure (without a layout) as PNG, cut to what is drawn; the phantom's banner stands above it."""
-    FigureCanvasAgg(figure)
+@dataclass(frozen=True)
+class Drawn:
+    """A figure as the page shows it and as a paper takes it."""
+
+    png: bytes
+    svg: bytes
+
+    def write(self, stem: Path) -> None:
+        """Write ``stem``.png and ``stem``.svg."""
+        write_atomic(stem.with_name(stem.name + ".png"), self.png)
+        write_atomic(stem.with_name(stem.name + ".svg"), self.svg)
+
+
+def png_and_svg(figure: Figure, banner: str | None, dpi: int = 144) -> Drawn:
+    """The figure (without a layout) as PNG and SVG; the phantom's banner stands in the upper right corner."""
     if banner:
-        above = 1 + 0.3 / figure.get_figheight()
-        figure.text(1, above, banner, ha="right", va="bottom", fontsize=_SMALL, color=WARNING)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None}, bbox_inches="tight")
-    return buffer.getvalue()
+        figure.text(1, 1, banner, ha="right", va="top", fontsize=_SMALL, color=WARNING)
+    FigureCanvasAgg(figure)
+    image, drawing = io.BytesIO(), io.BytesIO()
+    figure.savefig(image, format="png", dpi=dpi, metadata={"Software": None})
+    FigureCanvasSVG(figure)
+    figure.savefig(drawing, format="svg", metadata={"Date": None, "Creator": None})
+    return Drawn(image.getvalue(), drawing.getvalue())

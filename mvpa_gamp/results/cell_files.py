@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.atlas import Regions
-from mvpa_gamp.imaging.brainmaps import write_map
+from mvpa_gamp.imaging.brainmaps import Display, write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.results.clusters import cluster_rows
@@ -37,6 +37,10 @@ _WHITENED = {
     "pattern": "Noise was whitened for fitting; the pattern is that of the measured volumes.",
 }
 _UNITS = {"weight": "arbitrary", "weightsd": "arbitrary", "pattern": "arbitrary", "pip": "1", "selfreq": "1"}
+_SHARES = ("pip", "selfreq")
+_SELECTED = (
+    "Selected: inclusion probability above one half where the method has one, else a weight that is not zero."
+)
 _FIELDS = {"weight": "coef", "weightsd": "coef_std", "pip": "inclusion", "pattern": "pattern"}
 _PREDICTIONS = {
     "sample": "Row among the labelled volumes of the study (rest left out), from 0.",
@@ -130,7 +134,30 @@ class Cell:
         if self.subject.whitened:
             about["NoiseWhitening"] = _WHITENED[stat]
         path = self.folder.statmap(self.subject.name, self.task.name, desc, stat)
-        write_map(path, values, self.subject.mask_img, self.subject.sidecar(about))
+        display = self.display(stat, share=stat in _SHARES)
+        write_map(path, values, self.subject.mask_img, self.subject.sidecar(about), display)
+
+    def display(self, what: str, share: bool = False, intent: str = "estimate") -> Display:
+        """What the header of a map says: the phantom's word, the map, the method and the comparison."""
+        phantom = "" if self.subject.banner is None else "PHANTOM "
+        words = f"{phantom}{what} {self.method.name} {self.task.label} mvpa_gamp"
+        return Display(words, intent, share)
+
+    def write_selection(self, support: NDArray, weight: NDArray) -> None:
+        """The voxels that the refit selected as a mask, and the weights at these voxels, zero elsewhere."""
+        folder, subject = self.folder, self.subject
+        path = folder.selected_mask(subject.name, self.task.name, self.method.name)
+        about = {
+            "Description": f"Voxels selected by the refit on all samples. {_SELECTED}",
+            "Type": "ROI",
+            "Contrast": f"{self.task.positive} versus {self.task.negative}",
+            "Method": self.method.name,
+        }
+        sidecar = subject.sidecar(about)
+        write_map(path, support.astype(np.uint8), subject.mask_img, sidecar, self.display("selected"))
+        kept = np.where(support, weight, 0.0)
+        which = f"refit on all samples, zero outside of the selected voxels. {_SELECTED}"
+        self.write_map(f"{entity(self.method.name)}Selected", "weight", kept, which)
 
     def table(self, name: str) -> Any:
         """The path of one of its tables."""
@@ -171,6 +198,7 @@ def _write_maps(cell: Cell, fits: FoldFits) -> tuple[str, ...]:
         cell.write_map(desc, stat, values[:, -1], "refit on all samples")
         mean = np.asarray(values[:, :n_folds].mean(axis=1, dtype=np.float64))
         cell.write_map(f"{desc}FoldMean", stat, mean, f"mean over {n_folds} folds")
+    cell.write_selection(fits.refit.support[:, 0], fits.refit.coef[:, 0])
     selects = not fits.folds.support.all()  # of a method that weighs every voxel nothing is selected
     if selects:
         cell.write_map(desc, "selfreq", fits.frequency, f"over {n_folds} folds")

@@ -133,7 +133,8 @@ def _write_family_wise(cell: Cell, fits: FoldFits, test: PermutationTest) -> Non
         f"voxels by the largest one in each of {test.null.size} permutations. 1.301 is p = 0.05."
     )
     path = cell.folder.statmap(cell.subject.name, cell.task.name, entity(cell.method.name), "logpfwe")
-    write_map(path, -np.log10(p), cell.subject.mask_img, _sidecar(cell, about))
+    display = cell.display("-log10 family-wise p", intent="log10 p value")
+    write_map(path, -np.log10(p), cell.subject.mask_img, _sidecar(cell, about), display)
 
 
 def write_selection(
@@ -147,7 +148,9 @@ def write_selection(
         f"{chosen.verdict}{'' if check is None else ' ' + verdict}"
     )
     path = cell.folder.fdr_mask(cell.subject.name, cell.task.name, cell.method.name)
-    write_map(path, chosen.selected, cell.subject.mask_img, {**_sidecar(cell, about), "Type": "ROI"})
+    display = cell.display(f"selected at FDR {chosen.fdr:g}")
+    sidecar = {**_sidecar(cell, about), "Type": "ROI"}
+    write_map(path, chosen.selected, cell.subject.mask_img, sidecar, display)
     path = cell.folder.fdr_voxels(cell.subject.name, cell.task.name, cell.method.name)
     write_tsv(path, _VOXELS, _voxel_rows(cell, fits, chosen))
     if check is not None:

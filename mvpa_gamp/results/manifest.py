@@ -84,8 +84,11 @@ def _inference(results: Results, subject: str, contrast: str, method: str) -> It
 
 
 def _maps(results: Results, subject: str, contrast: str, method: str) -> Iterator[Path]:
-    """Every map of a cell: the refit, the mean over folds, and the folds if they were asked for."""
+    """Every map of a cell: the refit, its selection, the mean over folds, and the folds if asked for."""
     desc = entity(method)
+    if results.study.get("selected_maps"):
+        yield results.folder.selected_mask(subject, contrast, method)
+        yield results.folder.statmap(subject, contrast, f"{desc}Selected", "weight")
     stats = results.stats(subject, contrast, method)
     for stat in stats:
         yield results.folder.statmap(subject, contrast, desc, stat)

@@ -9,7 +9,8 @@ from mvpa_gamp.imaging.map_names import entity
 
 CELL_TABLES = ("folds", "predictions", "jaccard")
 SUBJECT_TABLES = ("consistency", "confusion", "clusters")
-_OWN = ("dataset_description.json", "index.html", "summary.tsv", "summary.json", "timings.tsv", "config.toml")
+_OWN = ("dataset_description.json", "index.html", "summary.tsv", "summary.json", "timings.tsv", "config.toml",
+        "cobidas_multivariate.tsv")  # fmt: skip
 _OWN_FOLDERS = ("figures", "logs", "work")
 
 
@@ -39,7 +40,8 @@ class ResultsFolder:
     """The paths of a results folder; it creates nothing.
 
     Names follow BIDS derivatives and nilearn's ``contrast-``/``stat-`` form. ``desc-<method>`` is the
-    refit on all runs, ``desc-<method>FoldMean`` the mean over folds, ``desc-<method>Fold<k>`` one fold.
+    refit on all runs, ``desc-<method>Selected`` the same at its selected voxels alone,
+    ``desc-<method>FoldMean`` the mean over folds, ``desc-<method>Fold<k>`` one fold.
     A folder that is itself called ``sub-<id>``, one of a study of several subjects, holds that subject's
     files without a further folder of that name.
     """
@@ -50,6 +52,7 @@ class ResultsFolder:
     page = _file("index.html", "The one self-contained page.")
     summary = _file("summary.tsv", "The headline table, without run times: equal runs give equal bytes.")
     study = _file("summary.json", "What was done, and the headline table once more, for programs.")
+    cobidas = _file("cobidas_multivariate.tsv", "What a paper should report on multivariate modelling.")
     timings = _file("timings.tsv", "Run times, the only numbers that differ between two equal runs.")
     config = _file("config.toml", "The settings, ready for ``--config``.")
     environment = _file("logs/environment.json", "Versions of Python and packages, and the machine.")
@@ -87,6 +90,10 @@ class ResultsFolder:
     def statmap(self, subject: str, contrast: str, desc: str, stat: str) -> Path:
         """A brain map; its sidecar has the same name with ``.json``."""
         return self._home(subject) / statmap_name(subject, contrast, desc, stat)
+
+    def selected_mask(self, subject: str, contrast: str, method: str) -> Path:
+        """The voxels that the refit on all runs selected."""
+        return self.subject_file(subject, f"contrast-{contrast}_desc-{entity(method)}Selected_mask.nii.gz")
 
     def fdr_mask(self, subject: str, contrast: str, method: str) -> Path:
         """The voxels selected at a false-discovery rate."""

@@ -13,7 +13,7 @@ from mvpa_gamp.results.damaged import ResultsError, reading
 from mvpa_gamp.results.files import number, read_json, read_tsv
 from mvpa_gamp.results.leading import LeadingMeasure, leading_of_tasks
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.tables import join_timings
+from mvpa_gamp.results.tables import join_timings, with_accuracy
 
 _FACTS = ("name", "label", "description", "reference", "short_reference", "intercept", "is_batched")
 _TEXT = ("subject", "contrast", "comparison", "method", "status")
@@ -23,13 +23,16 @@ _TEXT = ("subject", "contrast", "comparison", "method", "status")
 class Results:
     """A results folder's tables: ``study`` is summary.json, ``rows`` the summary joined with run times.
 
-    ``texts`` are the rows of summary.tsv with every cell as written.
+    ``texts`` are the rows of summary.tsv with every cell as written. ``drawn`` are the contrasts that have
+    figures (None: all); ``linked`` says whether the page stands in this folder, so that it can link to files.
     """
 
     folder: ResultsFolder
     study: Mapping[str, Any]
     rows: list[dict[str, Any]]
     texts: list[dict[str, str]]
+    drawn: tuple[str, ...] | None = None
+    linked: bool = True
 
     @property
     def phantom(self) -> bool:
@@ -77,6 +80,15 @@ class Results:
         return replace(self, study={**self.study, "tasks": [self.tasks[place] for place in places]})
 
     @property
+    def shown(self) -> "Results":
+        """The same results of the comparisons that have figures."""
+        return (
+            self
+            if self.drawn is None
+            else self.only([i for i, task in enumerate(self.tasks) if task["contrast"] in self.drawn])
+        )
+
+    @property
     def subjects(self) -> list[str]:
         """Subject identifiers, without ``sub-``."""
         return list(self.study["subjects"])
@@ -103,6 +115,11 @@ class Results:
         """Rows of a cell's folds.tsv, the refit left out."""
         rows = read_tsv(self.folder.cell_table(subject, contrast, method, "folds"))
         return [row for row in rows if row["fold"] != "refit"]
+
+    def refit(self, subject: str, contrast: str, method: str) -> dict[str, str]:
+        """The row of the fit to all runs in a cell's folds.tsv."""
+        rows = read_tsv(self.folder.cell_table(subject, contrast, method, "folds"))
+        return next(row for row in rows if row["fold"] == "refit")
 
     def jaccard(self, subject: str, contrast: str, method: str) -> NDArray:
         """The (B, B) matrix of overlaps between the folds of a cell."""
@@ -185,7 +202,7 @@ def read_results(root: Path) -> Results:
     with reading(folder.summary, "a table of results"):
         summary = _numbers(texts)
     with reading(folder.timings, "a table of run times"):
-        rows = join_timings(summary, _numbers(read_tsv(folder.timings)))
+        rows = [with_accuracy(row) for row in join_timings(summary, _numbers(read_tsv(folder.timings)))]
     return Results(folder, study, rows, texts)
 
 

@@ -119,6 +119,7 @@ def write_tables(
         **asdict(about),
         "tasks": [_task(task) for task in tasks],
         "methods": [{**method_facts(method), "settings": repr(method)} for method in methods],
+        "selected_maps": True,  # folders of earlier versions have none
         "maps": {_name(record): list(record.stats) for record in records if record.stats},
         **({"pattern_clusters": len(places)} if places else {}),
         **extra,

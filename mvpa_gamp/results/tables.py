@@ -94,6 +94,16 @@ def join_timings(summary: Sequence[Row], timings: Iterable[Row]) -> list[dict[st
     return out
 
 
+def with_accuracy(row: Row) -> dict[str, Any]:
+    """The row with what the error rate says as an accuracy, where its table has no such columns."""
+    told = {
+        "accuracy_percent": 100 - _number(row, "error_percent"),
+        "accuracy_se_percent": _number(row, "error_se_percent"),
+        "chance_percent": 100 - _number(row, "chance_error_percent"),
+    }
+    return {**told, **row}
+
+
 def timing_averages(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """One row per subject and method: its mean seconds per comparison."""
     groups: dict[tuple[str, str], list[float]] = {}

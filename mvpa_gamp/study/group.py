@@ -17,6 +17,7 @@ from mvpa_gamp.decoding.group import (
     name_of_test,
 )
 from mvpa_gamp.decoding.group_differences import DIFFERENCE_COLUMNS, difference_rows
+from mvpa_gamp.report.closing import group_closing
 from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.report.group_words import (
     ACCURACY_CAPTION,
@@ -70,7 +71,8 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
         console.note(caption)
     for note in notes[len(unfinished) :]:
         console.note(note)
-    console.note(f"Page: {page}")
+    for line in group_closing(read_tsv(folder.group_table("summary")), study["methods"], page):
+        console.note(line)
     return 1 if unfinished else 0
 
 
@@ -182,6 +184,14 @@ def _powerless(scores: Sequence[Score], alpha: float) -> list[str]:
     ]
 
 
+def _space(people: Sequence[Results]) -> str:
+    """The space that all participants have in common, nothing where they differ."""
+    spaces = {
+        str(person.study["data"].get("bids_space") or person.study["data"]["space"]) for person in people
+    }
+    return spaces.pop() if len(spaces) == 1 else ""
+
+
 def _few_participants(rows: Sequence[dict[str, Any]], alpha: float) -> list[str]:
     """A sentence where there are too few participants for a sign-flip test at alpha."""
     few = [row for row in rows if row["signflip_smallest_p"] and row["signflip_smallest_p"] > alpha]
@@ -211,6 +221,7 @@ def _study(
         "phantom": any(person.phantom for person in people),
         "subjects": [subject for person in people for subject in person.subjects],
         "alpha": alpha,
+        "space": _space(people),
         "test": name_of_test(scores),
         "methods": labels,
         "comparisons": {s.contrast: s.comparison for s in scores if s.contrast != AVERAGE},

@@ -36,10 +36,10 @@ def add_cleaning(group: Any) -> None:
         "--smoothing",
         type=float,
         metavar="MM",
-        help="smooth volumes (default: not)",
+        help="smooth volumes (default: no smoothing)",
     )
     group.add_argument(
-        "--high-pass", type=float, metavar="HZ", help="remove slower frequencies (default: not)"
+        "--high-pass", type=float, metavar="HZ", help="remove slower frequencies (default: no filter)"
     )
     group.add_argument("--detrend", action=on_off, help="detrend each run (default: yes)")
     group.add_argument("--standardize", action=on_off, help="z-score each run (default: yes)")
@@ -65,26 +65,26 @@ def add_study(group: Any, default_pairs: str) -> None:
     group.add_argument(
         "--whiten",
         action="store_true",
-        help="whiten the noise that voxels share, estimated on training runs of each fold (not with --fdr)",
+        help="whiten the noise that voxels share, estimated on each fold's training runs (not with --fdr)",
     )
     group.add_argument(
         "--fold-confounds",
         metavar="FILE",
-        help="TSV of covariates such as reaction times, a line per sample or volume, regressed out with "
-        "coefficients of each fold's training runs ({participant} in its name stands for the label)",
+        help="TSV of covariates such as reaction times, one line per sample or volume, regressed out with "
+        "coefficients from each fold's training runs ({participant} in the name becomes the label)",
     )
     group.add_argument(
         "--class-weight",
         metavar="balanced",
-        help="give both categories the same total weight in training, for unequal numbers of samples "
+        help="give both categories the same total weight in training when their numbers of samples differ "
         "(default: every sample counts the same)",
     )
-    group.add_argument("--seed", type=int, metavar="N", help="seed of everything random (default 0)")
-    group.add_argument("--fold-maps", action="store_true", help="also write the maps of every fold")
+    group.add_argument("--seed", type=int, metavar="N", help="seed for all random numbers (default 0)")
+    group.add_argument("--fold-maps", action="store_true", help="also write the maps of each fold")
     group.add_argument(
         "--strict",
         action="store_true",
-        help="stop where the check before the first fit finds a leak (without it: a caution)",
+        help="stop if the check before the first fit finds a leak (default: warn and continue)",
     )
 
 
@@ -96,25 +96,28 @@ def add_designs(group: Any) -> None:
         dest="classes",
         action="store_const",
         const=("all",),
-        help="also tell all conditions apart together: accuracy, confusion, recall, maps by class",
+        help="also decode all conditions at once: accuracy, confusion matrix, recall, maps for each class",
     )
     together.add_argument(
-        "--classes", nargs="+", metavar="A", help="the same for these conditions (or groups: a1+a2, 'a*')"
+        "--classes",
+        nargs="+",
+        metavar="A",
+        help="the same for these conditions only (or groups: a1+a2, 'a*')",
     )
     group.add_argument(
         "--cross",
         nargs="+",
         action="extend",
         metavar="A:B>C:D",
-        help="train on one comparison, test on the other, on runs held out; in quotation marks: "
-        "'face:house>cat:chair' both ways, '>>' as written only",
+        help="train on one comparison and test on the other, on held-out runs; in quotation marks: "
+        "'face:house>cat:chair' in both directions, '>>' only as written",
     )
     group.add_argument(
         "--cross-session",
         nargs="+",
         action="extend",
         metavar="R>S",
-        help="train every comparison on some runs, test on others: '1-6>7-12', 'ses-1>>ses-2'",
+        help="train every comparison on some runs and test on others: '1-6>7-12', 'ses-1>>ses-2'",
     )
 
 
@@ -124,25 +127,25 @@ def add_inference(group: Any) -> None:
         "--permutations",
         type=int,
         metavar="N",
-        help="permutation test: labels exchanged in blocks within runs, N times; also writes which "
-        "voxels carry information about the labels (default: none)",
+        help="permutation test: exchange labels in blocks within runs, N times; also writes maps of the "
+        "voxels that carry information about the labels (default: none)",
     )
     group.add_argument(
         "--max-inclusion",
         action="store_true",
-        help="with --permutations: a map of family-wise p-values of the inclusion probabilities",
+        help="with --permutations: also map family-wise p-values of the inclusion probabilities",
     )
     group.add_argument(
         "--fdr",
         type=float,
         metavar="RATE",
-        help="select voxels at this false-discovery rate, calibrated by permuted labels, and check it with "
-        "planted effects",
+        help="select voxels at this false-discovery rate, calibrated with permuted labels, and check the "
+        "rate with planted effects",
     )
     group.add_argument(
         "--learning-curve",
         action="store_true",
-        help="accuracy against the number of training runs, beside what theory predicts",
+        help="accuracy against the number of training runs, next to what theory predicts",
     )
 
 
@@ -158,12 +161,12 @@ def add_regions(group: Any) -> None:
     group.add_argument(
         "--atlas-labels",
         metavar="FILE",
-        help="its table: columns index and name, or a number and a name per line, or a name per line",
+        help="the atlas's table: columns index and name, or a number and a name per line, or a name per line",
     )
     group.add_argument(
         "--by-region",
         action="store_true",
-        help="also decode from each region alone (GAMP methods), with --permutations tested and corrected "
+        help="also decode from each region alone (GAMP methods); with --permutations, tested and corrected "
         "for all regions",
     )
 
@@ -171,27 +174,33 @@ def add_regions(group: Any) -> None:
 def add_run(group: Any, out: str) -> None:
     """How the run behaves; ``out`` is how the command calls its results folder."""
     group.add_argument(
-        "--config", metavar="FILE", help="settings of an earlier run (its config.toml); options win over it"
+        "--config",
+        metavar="FILE",
+        help="settings of an earlier run (its config.toml); options given here take precedence",
     )
     group.add_argument(
         "--n-jobs",
         type=int,
         metavar="N",
-        help="processes (default 1, with all cores for its products)",
+        help="number of processes (default 1, which already uses all cores for matrix products)",
     )
     group.add_argument(
         "--dask",
         metavar="WHERE",
         help="local:N for N Dask workers on this machine, or the address of a scheduler, tcp://HOST:PORT",
     )
-    group.add_argument("--resume", action="store_true", help=f"go on with an interrupted run in {out}")
+    group.add_argument("--resume", action="store_true", help=f"continue an interrupted run in {out}")
     group.add_argument("--overwrite", action="store_true", help=f"replace the results in {out}")
     group.add_argument(
-        "--reports-only", action="store_true", help=f"rebuild figures and page of {out}, compute nothing"
+        "--reports-only",
+        action="store_true",
+        help=f"redraw the figures and the page in {out}; compute nothing",
     )
     loud = group.add_mutually_exclusive_group()
-    loud.add_argument("--quiet", action="store_true", help="only the final table")
-    loud.add_argument("--verbose", action="store_true", help="more notes, and tracebacks of errors")
+    loud.add_argument("--quiet", action="store_true", help="print only the final table")
+    loud.add_argument(
+        "--verbose", action="store_true", help="print more notes, and tracebacks of unexpected errors"
+    )
     group.add_argument("--version", action="version", version=f"mvpa_gamp {__version__}")
 
 
@@ -199,7 +208,7 @@ def check_earlier_run(given: dict[str, Any], out: Path, option: str) -> None:
     """Refuse to resume a run that never began: a mistyped folder must not become a new study."""
     if given.get("resume") and not given.get("overwrite") and not out.exists():
         raise StudyError(
-            f"--resume: {option} {out} is not there, so there is no run to go on with. Check the name, or "
+            f"--resume: {option} {out} does not exist, so there is no run to continue. Check the name, or "
             "leave out --resume to start a new one."
         )
 
@@ -231,7 +240,7 @@ def ended(command: str, given: dict[str, Any], run: Callable[[dict[str, Any]], i
     except WriteError as error:
         return _failed(command, given, str(error), 1)
     except KeyboardInterrupt:
-        return _failed(command, {}, "interrupted. Go on with the same command and --resume.", 130)
+        return _failed(command, {}, "interrupted. Continue with the same command and --resume.", 130)
     except Exception as error:  # a run must end with a sentence, whatever broke
         return _failed(command, given, f"{type(error).__name__}: {error} (--verbose shows where)", 1)
 

@@ -37,7 +37,7 @@ def check_output(output: Output) -> None:
         raise StudyError("--resume keeps results and --overwrite replaces them: give one of the two.")
     if root.is_symlink() and not root.exists():
         raise StudyError(
-            f"{output.option} {root} is a link to {root.readlink()}, which is not there. Give another name."
+            f"{output.option} {root} is a link to {root.readlink()}, which does not exist. Give another name."
         )
     if root.exists() and not root.is_dir():
         raise StudyError(f"{output.option} {root} is a file, a folder is needed. Give another name.")
@@ -56,7 +56,7 @@ def check_output(output: Output) -> None:
         )
     if not output.resume and not output.overwrite:
         raise StudyError(
-            f"{output.option} {root} is not empty. Go on with the run that wrote it with --resume, replace "
+            f"{output.option} {root} is not empty. Continue the run that wrote it with --resume, replace "
             "its results with --overwrite, or give another folder."
         )
 

@@ -15,6 +15,7 @@ from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, check_cluster, check_workers, run_tasks
 from mvpa_gamp.report.cautions import cautions, leaks
 from mvpa_gamp.report.class_methods import class_lines
+from mvpa_gamp.report.closing import closing_lines
 from mvpa_gamp.report.cross import cross_lines
 from mvpa_gamp.report.inference import inference_lines
 from mvpa_gamp.report.page import build_report
@@ -26,9 +27,10 @@ from mvpa_gamp.results.inference_files import CellInference, write_inference
 from mvpa_gamp.results.information_files import write_information
 from mvpa_gamp.results.leading import leading_measure
 from mvpa_gamp.results.manifest import missing_files, write_manifest
-from mvpa_gamp.results.reader import ResultsError, read_results
+from mvpa_gamp.results.reader import Results, ResultsError, read_results
 from mvpa_gamp.results.stored_fits import load_fits
 from mvpa_gamp.results.study_files import write_start, write_tables
+from mvpa_gamp.results.tables import AVERAGE
 from mvpa_gamp.results.verify import verify
 from mvpa_gamp.study.cells import PlannedCell, is_done, plan_cells, stored
 from mvpa_gamp.study.console import Console
@@ -304,10 +306,7 @@ def finish(output: Output, console: Console) -> int:
     results = read_results(output.root)
     write_manifest(results)
     page = build_report(output.root)
-    console.result(
-        "\n" + paper_table(results.rows, results.labels, console.width, results.leading_measure) + "\n",
-        always=True,
-    )
+    _print_what_is_new(results, console)
     if results.inference:
         console.result(inference_lines(results) + "\n", always=True)
     for lines in (region_lines(results), class_lines(results), cross_lines(results)):
@@ -315,8 +314,22 @@ def finish(output: Output, console: Console) -> int:
             console.result(lines + "\n", always=True)
     for caution in cautions(results)[len(leaks(results)) :]:  # leaks were told before the first fit
         console.note(f"Caution: {caution}")
-    console.note(f"Page: {page}")
-    return _verdict(output.root, console)
+    code = _verdict(output.root, console)
+    for line in closing_lines(results, page):
+        console.note(line)
+    return code
+
+
+def _print_what_is_new(results: Results, console: Console) -> None:
+    """The averages, since rows were printed as they came; a quiet run printed none and has the table."""
+    if not console.level:
+        lead = results.leading_measure
+        console.result(paper_table(results.rows, results.labels, console.width, lead) + "\n", always=True)
+    elif len(results.tasks) > 1:
+        averages = [row for row in results.rows if row["contrast"] == AVERAGE]
+        names = [task["label"] for task in results.tasks]
+        lead = results.leading_measure
+        console.result(pair_lines(averages, results.labels, header=False, names=names, lead=lead) + "\n")
 
 
 def rebuild_report(root: Path, console: Console) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from .problems import Grids, Problem
 from .solvers import GAP, PathSolver, celer_path, liblinear, liblinear_path, skglm_path
 
 OURS = "gamp-bg-lr"
+SPATIAL = "gamp-sbg-lr"
 BASELINE = "l1-lr-cv"
 ONE_FIT = "liblinear one fit"
 SKGLM = "skglm nested"
@@ -40,12 +42,13 @@ class Contender:
     warm_features: int = 200
 
 
-def ours(problem: Problem) -> Contender:
-    """The package's default, every fold tuned by expectation maximisation."""
+def ours(problem: Problem, name: str = OURS) -> Contender:
+    """One of the package's methods, every fold tuned by expectation maximisation."""
+    graph = problem.connectivity() if METHODS[name].uses_connectivity else None
     return Contender(
-        OURS,
+        name,
         "all folds, tuned on the way",
-        lambda _: fit_all(METHODS[OURS], problem),
+        lambda _: fit_all(METHODS[name], problem, graph),
         fits_per_part=len(problem.run_numbers()),
         warm_features=12_000,  # small problems are solved without the compiled step
     )
@@ -106,10 +109,10 @@ def missing(names: tuple[str, ...]) -> list[str]:
     return [name for name in names if name in library and find_spec(library[name]) is None]
 
 
-def fit_all(method: Method, problem: Problem) -> Outcome:
+def fit_all(method: Method, problem: Problem, connectivity: Any = None) -> Outcome:
     """Fit all leave-one-run-out folds and count wrong held-out rows."""
     folds = leave_one_run_out(problem.runs)
-    fits = method.fit_folds(problem.X, problem.y, folds.train, problem.runs)
+    fits = method.fit_folds(problem.X, problem.y, folds.train, problem.runs, connectivity)
     tested = ~folds.train
     wrong = ((fits.decision > 0) != (problem.y > 0)[:, None]) & tested
     runs = folds.held_out.tolist()

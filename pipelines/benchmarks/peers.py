@@ -31,8 +31,8 @@ def peer_rows(problem: Problem, rounds: int, say: Callable[[str], None]) -> Rows
 def everyone(problem: Problem, C: float, peers: tuple[str, ...]) -> list[Contender]:
     """Ours first, then a single fit, our own baseline and the peers."""
     grids = Grids(problem)
-    three = [contenders.ours(problem), contenders.one_fit(problem, C), contenders.baseline(problem)]
-    return three + [
+    ours = [contenders.ours(problem, name) for name in (contenders.OURS, contenders.SPATIAL)]
+    return [*ours, contenders.one_fit(problem, C), contenders.baseline(problem)] + [
         contenders.nilearn_decoder(problem)
         if name == contenders.DECODER
         else contenders.nested_peer(name, problem, grids)

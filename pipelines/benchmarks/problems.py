@@ -1,12 +1,14 @@
 """The data of the benchmarks: one comparison of the package's phantom, and plain random numbers."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import nibabel
 import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.tasks import PAPER_PAIRS, make_tasks
+from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.imaging.phantom import Phantom, phantom_samples
 from mvpa_gamp.methods import L1LogisticCV
 
@@ -23,6 +25,10 @@ class Problem(NamedTuple):
     def run_numbers(self) -> NDArray:
         """The runs, sorted."""
         return np.unique(self.runs)
+
+    def connectivity(self) -> Any:
+        """Which voxels are neighbours, (N, N)."""
+        return voxel_connectivity(nibabel.Nifti1Image(self.mask.astype(np.uint8), self.affine))
 
     def small(self, n_features: int) -> "Problem":
         """The same with the first features only: enough to load libraries and to compile."""

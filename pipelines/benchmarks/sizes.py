@@ -15,6 +15,10 @@ class Sizes:
     usual_voxels: int
     iterations: int  # per timed solve
     starts: int  # fresh processes per start-up time
+    permutations: int = 1000  # of one comparison
+    region_voxels: int = 577  # of a region, such as the ventral temporal mask of Haxby's first participant
+    standard_shape: tuple[int, int, int] = (91, 109, 91)  # the usual grid of 2 mm
+    standard_voxels: int = 230_000
 
 
 USUAL_ROWS = 216  # two categories of nine volumes in twelve runs
@@ -29,6 +33,9 @@ QUICK = Sizes(
     usual_voxels=8_000,
     iterations=6,
     starts=3,
+    permutations=30,
+    standard_shape=(46, 55, 46),
+    standard_voxels=29_000,
 )
 FULL = Sizes(
     shape=(40, 64, 64),  # 31,398 voxels

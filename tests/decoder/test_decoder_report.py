@@ -1,6 +1,7 @@
 """The decoder's folder and page: names as the Haxby command writes them, numbers as fitted."""
 
 import json
+import re
 
 import nibabel
 import numpy as np
@@ -40,9 +41,8 @@ def test_maps_have_the_names_of_the_command_and_the_values_of_the_fit(three, fol
         np.testing.assert_array_equal(written.dataobj, maps["face-house"].dataobj)
         about = json.loads((folder / "sub-phantom" / f"{name}.json").read_text())
         assert next(iter(about)) == "Phantom" and "face (positive)" in about["Contrast"]
-    assert (
-        len(list(folder.glob("sub-phantom/*_statmap.nii.gz"))) == 3 * (5 + 4) + 3 * 4
-    )  # refits, means over folds, by class
+    # refits, selected, means over folds; by class
+    assert len(list(folder.glob("sub-phantom/*_statmap.nii.gz"))) == 3 * (5 + 1 + 4) + 3 * 4
 
 
 def test_tables_say_what_was_fitted(three, folder):
@@ -89,18 +89,24 @@ def test_the_page_is_one_file_that_tells_everything(three, tmp_path):
     for anchor in ("scores", "confusion", "maps", "consistency", "convergence", "methods"):
         assert f'<section id="{anchor}"' in page and f'href="#{anchor}"' in page
     assert "SIMULATED PHANTOM" in page and "Figures show 1 of 3 contrasts" in page
-    assert f"p = {test.pvalue:.3g}" in page and f"{three.fold_scores_.mean():.3f}" in page
-    assert "http://" not in page.replace("http://www.w3.org", "") and "<script" not in page
+    assert f"p = {test.pvalue:.3g}" in page and f"{100 * three.fold_scores_.mean():.1f} % correct" in page
+    assert "http://" not in page.replace("http://www.w3.org", "") and page.count("<script") == 1
+    assert not re.findall(r'href="(?!#|data:)', page)  # it stands in no folder
     assert report._repr_html_().startswith("<iframe")
+
+
+def drawn(page):
+    return re.findall(r'class="viewer" data-label="([^"]*)"', page)
 
 
 def test_contrasts_are_chosen_by_name(three):
     page = three.generate_report(contrasts=["house-face"]).html  # either way round
-    assert "<h3>face vs house</h3>" in page and "<h3>cat vs face</h3>" not in page
+    assert drawn(page) == ["Viewer of face vs house, GAMP sBG-LR"]
+    assert "<h3>cat vs face</h3>" in page  # its answer is there without figures
     assert "Figures show 1 of 3 contrasts" in page
     assert "contrasts=[...]" not in three.generate_report(contrasts=three.contrasts_).html
     page = three.generate_report(contrasts="face-house").html
-    assert page.count("<h3>") == 1 and page.count("_maps") == 0
+    assert len(drawn(page)) == 1 and page.count("_maps") == 0
     for wrong, said in (
         (["face-hose"], "'face-house', .*got 'face-hose'"),
         ([], "got none"),
@@ -112,7 +118,7 @@ def test_contrasts_are_chosen_by_name(three):
 
 def test_names_that_look_like_markup_stay_text(three):
     page = three.generate_report(title="<script>alert(1)</script>", max_contrasts=1).html
-    assert "<script" not in page and "&lt;script&gt;" in page
+    assert page.count("<script") == 1 and "&lt;script&gt;" in page
 
 
 def test_one_fold_without_groups_has_a_page_too():

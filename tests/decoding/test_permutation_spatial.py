@@ -8,7 +8,9 @@ from scipy.stats import binomtest, kstest
 from sklearn.feature_extraction.image import grid_to_graph
 
 from mvpa_gamp.decoding import cross_validate, fold_errors, learning_curve, permutation_test
-from mvpa_gamp.decoding.permutation import null_statistics
+from mvpa_gamp.decoding.exchange import permuted_labels
+from mvpa_gamp.decoding.null import NullStatistics
+from mvpa_gamp.decoding.permutation import null_statistics, plan_permutations
 from mvpa_gamp.methods import METHODS
 
 SPATIAL = METHODS["gamp-sbg-lr"]
@@ -52,9 +54,29 @@ def many_tests(make, n_sets, n=9):
     return pvalues, uniform
 
 
+def on_one_background(rng, n_sets, n=9):
+    """Tests of as many label vectors, drawn independently, on the same noise: one solve for all."""
+    X, y, runs, blocks = smooth_noise(rng)
+    drawn = permuted_labels(y, runs, n_sets, seed=int(rng.integers(2**31)), blocks=blocks)
+    plans = [
+        plan_permutations(labels, runs, X.shape[1], n, seed=int(rng.integers(2**31)), blocks=blocks)
+        for labels in drawn.T
+    ]
+    every = null_statistics(SPATIAL, X, np.hstack([p.labels for p in plans]), runs, connectivity=GRAPH)
+    parts = np.split(every.score, np.cumsum([p.labels.shape[1] for p in plans])[:-1])
+    return [
+        plan.joined(SPATIAL.name, [NullStatistics(part, None, 0)])
+        for plan, part in zip(plans, parts, strict=True)
+    ]
+
+
 @pytest.mark.slow
 def test_p_values_are_uniform_on_noise():
-    pvalues, uniform = many_tests(smooth_noise, 300)
+    """300 data sets: 30 backgrounds of noise with ten independent label vectors each."""
+    rng = np.random.default_rng(11)
+    tests = [test for _ in range(30) for test in on_one_background(rng, 10)]
+    pvalues = np.array([test.pvalue for test in tests])
+    uniform = np.array([randomised(test, rng) for test in tests])
     assert kstest(uniform, "uniform").pvalue > 0.01  # seeds are fixed: passes always or never
     assert binomtest(int((pvalues <= 0.1).sum()), 300, 0.1, "greater").pvalue > 0.01
     assert 0.45 < uniform.mean() < 0.55  # three standard errors, 3 * 0.289 / sqrt(300)

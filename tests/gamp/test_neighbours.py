@@ -218,7 +218,7 @@ def test_float32_selects_what_float64_selects():
 def test_the_fused_step_gives_the_fit_of_the_plain_one(monkeypatch):
     X, y, train, _ = blob(np.float32)
     plain = fit(X, y, train)
-    monkeypatch.setattr(batch, "is_worth_compiling", lambda dtype, n_weights: True)
+    monkeypatch.setattr(batch, "is_worth_it", lambda n_products: True)
     assert_same(fit(X, y, train), plain, tolerance=1e-3)
 
 

@@ -9,13 +9,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mvpa_gamp.imaging.phantom import Phantom
 from mvpa_gamp.methods import METHODS
 from pipelines.benchmarks import __main__ as command
-from pipelines.benchmarks import baseline, contenders, memory, peers, problems, startup
+from pipelines.benchmarks import (
+    baseline,
+    contenders,
+    memory,
+    peers,
+    problems,
+    startup,
+    studies,
+    study_worker,
+)
 from pipelines.benchmarks.growth import growth_rows, iteration_seconds
 from pipelines.benchmarks.limits import bare_products, fastest_products, limit_rows
 from pipelines.benchmarks.machine import describe, machine
 from pipelines.benchmarks.nested import Outcome, fits_per_fold, joined, nested_fold
+from pipelines.benchmarks.picture import draw
+from pipelines.benchmarks.precision import precision_rows
 from pipelines.benchmarks.problems import Grids, load_problem, phantom_problem, random_problem, save_problem
 from pipelines.benchmarks.sizes import FULL, QUICK, Sizes
 from pipelines.benchmarks.solvers import celer_path, find_C, liblinear_path, skglm_path
@@ -32,6 +44,10 @@ TINY = Sizes(
     usual_voxels=60,
     iterations=4,
     starts=1,
+    permutations=2,
+    region_voxels=40,
+    standard_shape=(12, 12, 12),
+    standard_voxels=300,
 )
 
 
@@ -272,10 +288,22 @@ def test_promises_are_checked_where_they_were_measured():
             ]
         }
     )
+    rows = [row for row in rows if "neighbours" not in row["promise"]]
     assert [(row["measured"], row["met"]) for row in rows] == [(2.0, False), (41.0, True)]
     assert rows[0]["asked"] == "at most 1.5" and rows[1]["asked"] == "at least 40"
     assert [row["cpu_measured"] for row in rows] == [4.0, 20.0]
     assert target_rows({}) == []
+
+
+def test_the_promise_with_neighbours_asks_for_wall_and_processor_time():
+    measured = {contenders.SPATIAL: (0.6, 1.2), contenders.ONE_FIT: (1.0, 1.0)}
+    rows = target_rows(
+        {"peers": [{"name": name, "ratio": r, "cpu_ratio": cpu} for name, (r, cpu) in measured.items()]}
+    )
+    assert [(row["asked"], row["measured"], row["met"]) for row in rows] == [
+        ("at most 1", 0.6, True),
+        ("at most 1.3", 1.2, True),
+    ]
 
 
 def test_every_promise_can_be_measured_at_full_size():
@@ -307,6 +335,70 @@ def test_the_command_prints_and_stores_its_sections(monkeypatch, tmp_path, capsy
     with (tmp_path / "growth.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 6
     assert (tmp_path / "promises.json").is_file()
+
+
+def test_sections_of_the_same_commit_and_size_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(command, "QUICK", TINY)
+    monkeypatch.setattr(command, "growth_rows", lambda *_: [{"along": "voxels", "voxels": 1}])
+    assert command.main(["--out", str(tmp_path), "--only", "growth"]) == 0
+    monkeypatch.setattr(command, "growth_rows", None)
+    assert command.main(["--out", str(tmp_path), "--only", "growth", "--resume"]) == 0
+    monkeypatch.setattr(command, "commit", lambda: "another")
+    with pytest.raises(TypeError):
+        command.main(["--out", str(tmp_path), "--only", "growth", "--resume"])
+
+
+# studies ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_phantoms(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(study_worker, "Phantom", lambda shape: Phantom(shape=shape, n_runs=4))
+
+
+def test_studies_count_their_fits(small_phantoms):
+    shape = ",".join(map(str, TINY.shape))
+    (found,) = study_worker.permutations(shape, "2", "40")
+    assert (found["what"], found["voxels"], found["fits"]) == (studies.FEW_VOXELS, 40, 8)
+    (found,) = study_worker.pairs(shape)
+    assert found["fits"] == 28 * 5 and found["rows"] == 4 * 8 * 9
+    assert found["seconds"] > 0 and found["cpu_seconds"] > 0 and found["peak_mb"] > 0
+
+
+def test_a_participant_in_a_standard_space_is_written_loaded_and_compared():
+    read, load, compared = study_worker.standard_space("12,12,12", "300")
+    assert [row["what"] for row in (read, load, compared)] == [
+        studies.READ,
+        studies.LOAD,
+        studies.COMPARISON,
+    ]
+    assert load["rows"] == compared["rows"] == 216 and compared["fits"] == 13
+    assert 300 <= compared["voxels"] <= 330  # those at the same distance from the middle belong together
+
+
+def test_precision_compares_both_with_float32(problem):
+    rows = precision_rows(problem, rounds=1)
+    assert [(row["precision"], row["neighbours"]) for row in rows] == [
+        ("float32", False),
+        ("float64", False),
+        ("float32", True),
+        ("float64", True),
+    ]
+    assert rows[0]["ratio"] == 1.0 and rows[3]["ratio"] > 0
+
+
+def test_the_picture_shows_what_was_measured(tmp_path):
+    growth = [
+        {"along": along, "voxels": n, "columns": n, "iteration_ms": 1.0 * n}
+        for along in ("voxels", "columns")
+        for n in (1, 10)
+    ]
+    peers_measured = [{"name": name, "seconds": 1.0} for name in (contenders.OURS, contenders.SKGLM)]
+    tests = [{"what": studies.PERMUTATIONS, "voxels": 10, "fits": 24, "seconds": 3.0}]
+    found = {"growth": growth, "peers": peers_measured, "studies": tests}
+    assert [path.suffix for path in draw(found, tmp_path / "benchmarks")] == [".png", ".pdf"]
+    assert draw({"growth": growth}, tmp_path / "nothing") == []
 
 
 def test_unknown_sections_are_refused(capsys):

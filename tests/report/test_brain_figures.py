@@ -3,18 +3,19 @@
 import nibabel
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from mvpa_gamp.report import brain_figures
+from mvpa_gamp.report.outlines import Outline, voxel_edges
 
 SHAPE = (8, 9, 7)
 AFFINE = np.diag([3.0, 3.0, 4.0, 1.0])
 SIDES = {"sagittal": "PAIS", "coronal": "LRIS", "axial": "LRPA"}
 
 
-@pytest.fixture
-def drawn(tmp_path):
-    """The axes of a line of panels by title; the mask widens towards the top, the peak is at its bottom."""
+@pytest.fixture(scope="module", params=[1, 2])
+def drawn(tmp_path_factory, request):
+    """Panels and axes of one or two lines; the mask widens towards the top, the peak is at its bottom."""
+    tmp_path = tmp_path_factory.mktemp("maps")
     mask = np.zeros(SHAPE, dtype=np.uint8)
     for k in range(1, 6):
         mask[4 - k // 2 : 5 + k // 2, 4 - k // 2 : 5 + k // 2, k] = 1
@@ -26,12 +27,24 @@ def drawn(tmp_path):
     images = maps | {"mask": mask, "mean": 100.0 * mask}
     for name, values in images.items():
         nibabel.save(nibabel.Nifti1Image(values, AFFINE), tmp_path / f"{name}.nii.gz")
-    backdrop = brain_figures._backdrop(tmp_path / "mean.nii.gz", tmp_path / "mask.nii.gz")
-    panels = brain_figures._panels(backdrop.mean.data.shape, maps)
-    axes = Figure().subplots(1, len(panels))
-    line = brain_figures.MapLine("method", {name: tmp_path / f"{name}.nii.gz" for name in maps})
-    brain_figures._draw_line(list(axes), line, backdrop, panels, 12.0)
-    return dict(zip(panels, axes, strict=True))
+    paths = {name: tmp_path / f"{name}.nii.gz" for name in images}
+    lines = [
+        brain_figures.MapLine("method", {name: paths[name] for name in maps}, outlines=outlined(paths)),
+        brain_figures.MapLine("other", {name: paths[name] for name in ("weight", "pattern", "selfreq")}),
+    ][: request.param]
+    kept = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(brain_figures, "png_and_svg", lambda figure, banner: kept.append(figure))
+        brain_figures.map_figure(lines, paths["mean"], paths["mask"], None)
+    axes = [ax for ax in kept[0].axes if ax.images]  # without colour bars
+    stats = [stat for stat in maps if request.param == 1 or stat != "pip"]
+    panels = brain_figures._panels(SHAPE, stats)
+    assert len(axes) == request.param * len(panels)  # no empty panel, whatever a line lacks
+    return list(zip(panels * request.param, axes, strict=True))
+
+
+def outlined(paths):
+    return [Outline(paths["pip"], 0.5, "-", "weight"), Outline(paths["mask"], 1.0, ":", "pattern")]
 
 
 def seen(image):
@@ -39,7 +52,7 @@ def seen(image):
 
 
 def test_no_voxel_lies_outside_what_is_shown_below(drawn):
-    for panel, ax in drawn.items():
+    for panel, ax in drawn:
         below, above = map(seen, ax.images)
         assert not (above & ~below).any(), panel.title
         if panel.projection:
@@ -49,7 +62,7 @@ def test_no_voxel_lies_outside_what_is_shown_below(drawn):
 
 
 def test_every_side_has_its_letter(drawn):
-    for panel, ax in drawn.items():
+    for panel, ax in drawn:
         places = {text.get_text(): text.get_position() for text in ax.texts}
         left, right, bottom, top = SIDES[panel.plane]
         assert places[left] == (0, 0) and places[right] == (1, 0)
@@ -59,8 +72,58 @@ def test_every_side_has_its_letter(drawn):
 
 
 def test_the_ring_is_seen_on_dark_and_on_pale_voxels(drawn):
-    for panel, ax in drawn.items():
+    for panel, ax in drawn:
         rings = [ax_line.get_markeredgecolor() for ax_line in ax.lines]
         assert rings == ([] if panel.projection else ["white", brain_figures.INK])
         widths = [ax_line.get_markeredgewidth() for ax_line in ax.lines]
         assert widths == sorted(widths, reverse=True)  # the white one shows on both sides of the dark one
+
+
+def test_all_lines_are_cut_at_the_same_place_and_bars_have_numbers(drawn):
+    said = {panel.title: set() for panel, _ in drawn}
+    for panel, ax in drawn:
+        said[panel.title] |= {text.get_text() for text in ax.texts if " mm" in text.get_text()}
+        if panel.stat == "weight":
+            assert len({"x = 12 mm", "y = 12 mm", "z = 4 mm"} & said[panel.title]) == 1
+    assert all(len(places) <= 1 for places in said.values())
+    bars = [ax for ax in drawn[0][1].figure.axes if ax not in [ax for _, ax in drawn]]
+    assert {tuple(label.get_text() for label in bar.get_yticklabels()) for bar in bars} == {
+        ("−2", "0", "2"), ("−1", "0", "1"), ("0", "0.5", "1"),
+    }  # fmt: skip
+
+
+def test_outlines_are_drawn_where_they_belong(drawn):
+    for panel, ax in drawn[: len(drawn) // 2 or 1]:
+        edges = [len(lines.get_segments()) for lines in ax.collections]
+        if panel.stat == "pattern":
+            assert edges == [4, 4]  # one voxel of the mask in the lowest slice, a halo and a line
+        elif panel.stat == "weight":
+            assert edges == []  # the voxel with probability 0.9 is in no slice through the peak
+
+
+def test_edges_run_between_inside_and_outside():
+    inside = np.zeros((4, 5), dtype=bool)
+    inside[1, 2] = inside[2, 2] = True
+    edges = {tuple(map(tuple, edge)) for edge in voxel_edges(inside)}
+    assert edges == {
+        ((0.5, 1.5), (0.5, 2.5)), ((2.5, 1.5), (2.5, 2.5)),
+        ((0.5, 1.5), (1.5, 1.5)), ((0.5, 2.5), (1.5, 2.5)),
+        ((1.5, 1.5), (2.5, 1.5)), ((1.5, 2.5), (2.5, 2.5)),
+    }  # fmt: skip
+
+
+def test_single_voxels_of_a_fine_grid_are_enlarged(tmp_path, monkeypatch):
+    shape = (120, 120, 90)
+    mask = np.ones(shape, dtype=np.uint8)
+    weight = np.zeros(shape, dtype=np.float32)
+    weight[60, 61, 45] = 1
+    for name, values in {"mask": mask, "mean": mask * 9.0, "weight": weight, "selfreq": weight}.items():
+        nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), tmp_path / f"{name}.nii.gz")
+    kept = []
+    monkeypatch.setattr(brain_figures, "png_and_svg", lambda figure, banner: kept.append(figure))
+    maps = {name: tmp_path / f"{name}.nii.gz" for name in ("weight", "selfreq")}
+    line = brain_figures.MapLine("method", maps, tmp_path / "weight.nii.gz")
+    brain_figures.map_figure([line], tmp_path / "mean.nii.gz", tmp_path / "mask.nii.gz", None)
+    panels = [ax for ax in kept[0].axes if ax.images]
+    assert [len(ax.collections) for ax in panels] == [1, 1, 1, 1]
+    assert all(ax.collections[0].get_sizes()[0] == brain_figures._SMALLEST**2 for ax in panels)

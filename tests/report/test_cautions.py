@@ -25,7 +25,7 @@ def test_nothing_to_say_about_balanced_comparisons_with_selections():
 def test_always_saying_the_more_frequent_category_is_named_as_the_rival():
     (said,) = cautions(results(positive=30, negative=10))
     assert said.startswith("face vs house is unbalanced, 30 against 10 volumes")
-    assert "an error rate of 25 %" in said  # ten of forty
+    assert "is correct in 75 %" in said  # thirty of forty
 
 
 def test_a_method_that_selects_nothing_is_named_once_with_its_comparisons():

@@ -37,4 +37,4 @@ def test_a_whitened_page_says_so_at_its_top(finished):
     study = {**read.study, "processing": {**read.study["processing"], "whiten": True}}
     whitened = Results(read.folder, study, read.rows, read.texts)
     for results, said in ((read, False), (whitened, True)):
-        assert ("<strong>Noise whitened.</strong>" in render(results, results)) == said
+        assert ("<strong>Noise whitened.</strong>" in render(results)) == said

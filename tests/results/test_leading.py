@@ -75,11 +75,11 @@ def test_printed_tables_lead_with_it():
         **numbers,
     }
     lines = printed.pair_lines([row], {"m": "Method"}, header=True, lead=BALANCED)
-    assert "Bal. acc. %" in lines and "81.2 ± 3.0" in lines and "10.0" not in lines
+    assert "Bal. acc. %" in lines and "81.2 ± 3.0" in lines and "90.0" not in lines
     table = printed.paper_table([row], {"m": "Method"}, 200, BALANCED)
     assert (
         table.splitlines()[0].split("  ")[0] != "Error"
         and "Balanced accuracy (%)" in table
         and "81.2" in table
     )
-    assert "Error rate (%)" in printed.paper_table([row], {"m": "Method"}, 200)
+    assert "Accuracy (%)" in printed.paper_table([row], {"m": "Method"}, 200)

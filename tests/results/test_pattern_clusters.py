@@ -65,7 +65,7 @@ def test_the_folder_has_the_places_and_promises_them(few, tmp_path):
 
 def test_the_page_leads_with_prediction_and_pattern(few):
     page = few.generate_report().html
-    assert 0 < page.index('id="pattern"') < page.index('id="headline"') and 'href="#pattern"' in page
+    assert 0 < page.index('id="pattern"') < page.index('id="methods-compared"') and 'href="#pattern"' in page
 
 
 def test_where_voxels_are_selected_nothing_of_it_is_there(finished):

@@ -52,7 +52,7 @@ def test_the_printed_row_fits_eighty_columns_and_carries_the_numbers():
         [row("cat vs scissors", "m1"), row("cat vs scissors", "m2")], LABELS, header=True
     )
     assert max(map(len, text.splitlines())) <= 84
-    assert "10.0 ± 2.0" in text
+    assert "90.0 ± 2.0" in text  # accuracy
     assert "31 (0.10)" in text
     failed = row("a vs b", "m1", status="failed: it broke")
     assert "failed: it broke" in printed.pair_lines([failed], LABELS, header=False)

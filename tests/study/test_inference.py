@@ -258,6 +258,6 @@ def test_what_cannot_be_inferred_is_refused_before_anything_is_written(given, wo
 
 def test_a_learning_curve_needs_runs(make_tiny, tmp_path, capsys):
     few = make_tiny(tmp_path / "few", n_runs=2)
-    assert main(few.options(tmp_path / "out", *METHODS_USED, "--learning-curve")) == 2
+    assert main(few.options(tmp_path / "out", "--methods", "gamp-bg-lr", "--learning-curve")) == 2
     assert "--learning-curve needs 3 runs or more, got 2" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -1,8 +1,9 @@
-"""The Bernoulli-Gaussian step of one block in a single compiled pass, float32.
+"""The Bernoulli-Gaussian step of one block in a single compiled pass.
 
 The same formulas as ``bernoulli.py`` and ``gaussian.py``, ordered so that every element takes
-two divisions, one exponential and one logarithm, all of which the compiler turns into vector instructions.
-Sums are taken over short runs in float32 and over runs in float64.
+two divisions, one exponential and one logarithm. In float32 the compiler turns all of them into vector
+instructions, and sums are taken over short runs in float32 and over runs in float64. In float64 the
+exponential and the logarithm are the library's, to the last digit.
 """
 
 from collections.abc import Callable
@@ -24,14 +25,15 @@ def bernoulli_gaussian_step(log_odds: Array, slab: Gaussian) -> StepFunction:
 
     ``log_odds`` of the rate are (1, B), or (N, B) where every weight has its own.
     """
-    kernel = _kernel()
-    of_slab = [np.asarray(part, dtype=np.float32) for part in (slab.mean, slab.var)]
-    odds = np.ascontiguousarray(log_odds.T, dtype=np.float32)
 
     def step(
         last: Weights, new: Weights, at: slice, adjoint: Array, precision: Array, mix: Array
     ) -> BlockStep:
-        tau_w = np.empty(adjoint.shape[::-1], dtype=np.float32)
+        dtype = adjoint.dtype
+        kernel = _kernel() if dtype == np.float32 else _double_kernel()
+        of_slab = [np.asarray(part, dtype=dtype) for part in (slab.mean, slab.var)]
+        odds = np.ascontiguousarray(log_odds.T, dtype=dtype)
+        tau_w = np.empty(adjoint.shape[::-1], dtype=dtype)
         sums = np.zeros((6, mix.size))
         weights = (part.T for part in (last.w, last.w_damped, *new))
         given = (np.ascontiguousarray(adjoint.T), np.ascontiguousarray(precision.T))
@@ -46,6 +48,11 @@ def bernoulli_gaussian_step(log_odds: Array, slab: Gaussian) -> StepFunction:
 def _kernel() -> Callable[..., None]:
     """Sums may be reordered and products contracted; NaN and infinity keep their meaning."""
     return compiler("reassoc", "contract", "nsz", "arcp")(_bernoulli_gaussian)
+
+
+@cache
+def _double_kernel() -> Callable[..., None]:
+    return compiler("contract", "nsz")(_bernoulli_gaussian_double)
 
 
 _RUN = 256  # elements summed in float32
@@ -158,3 +165,56 @@ def _bernoulli_gaussian(
             sums[3, b] += change
             sums[4, b] += size
             sums[5, b] += information
+
+
+# Products with probabilities below this stay clear of numbers too small to be normal.
+_LEAST_DOUBLE = float(np.log(np.finfo(np.float64).tiny) + 8)
+
+
+def _bernoulli_gaussian_double(
+    adjoint: Any,
+    precision: Any,
+    last_w: Any,
+    last_w_damped: Any,
+    new_w: Any,
+    new_w_damped: Any,
+    new_r: Any,
+    new_tau_r: Any,
+    new_pi: Any,
+    tau_w: Any,
+    sums: Any,
+    start: int,
+    mix: Any,
+    log_odds: Any,
+    mean: Any,
+    var: Any,
+) -> None:
+    """``_bernoulli_gaussian`` in float64."""
+    n_columns, n = adjoint.shape
+    is_local, keeps_pi = log_odds.shape[1] > 1, new_pi.shape[1] > 0
+    for b in range(n_columns):
+        mu, v = mean[b], var[b]
+        for j in range(n):
+            at = start + j
+            c = precision[b, j]
+            tau = 1.0 / c
+            damped = mix[b] * last_w[b, at] + (1.0 - mix[b]) * last_w_damped[b, at]
+            r = damped + tau * adjoint[b, j]
+            d = v * c + 1.0
+            slab_var = v / d
+            slab_mean = slab_var * (c * r) + mu / d
+            evidence = c / d * (v * c * r * r + mu * (2.0 * r - mu)) - np.log(d)
+            x = log_odds[b, at if is_local else 0] + 0.5 * evidence
+            inclusion = 1.0 / (1.0 + np.exp(-max(x, _LEAST_DOUBLE)))
+            w = inclusion * slab_mean
+            gap = slab_mean - mu
+            new_w[b, at], new_w_damped[b, at], new_r[b, at], new_tau_r[b, at] = w, damped, r, tau
+            tau_w[b, j] = inclusion * (slab_var + (slab_mean - w) * slab_mean)
+            if keeps_pi:
+                new_pi[b, at] = inclusion
+            sums[0, b] += inclusion
+            sums[1, b] += inclusion * gap
+            sums[2, b] += inclusion * (slab_var + gap * gap)
+            sums[3, b] += (w - damped) * (w - damped)
+            sums[4, b] += w * w
+            sums[5, b] += c

@@ -13,10 +13,11 @@ from mvpa_gamp.gamp import (
     batch,
     fit_em,
 )
+from mvpa_gamp.gamp.compiled import is_worth_it
 from mvpa_gamp.gamp.parameters import expand
 from mvpa_gamp.gamp.priors import bernoulli_gaussian_kernel
 from mvpa_gamp.gamp.starts import start_prior
-from mvpa_gamp.gamp.weights_step import Weights, is_worth_compiling, step_function
+from mvpa_gamp.gamp.weights_step import Weights, step_function
 
 N_COLUMNS = 3
 
@@ -148,8 +149,7 @@ def test_a_broken_column_breaks_alone():
 
 def test_other_priors_take_the_plain_step():
     assert step_function(Laplace(), "sum-product", fused=True).__module__.endswith("weights_step")
-    assert not is_worth_compiling(np.float64, 10**9) and not is_worth_compiling(np.float32, 1000)
-    assert is_worth_compiling(np.float32, 10**6)
+    assert is_worth_it(10**7) and not is_worth_it(10**5)
 
 
 def test_a_whole_fit_agrees_without_the_compiler(monkeypatch):
@@ -163,9 +163,33 @@ def test_a_whole_fit_agrees_without_the_compiler(monkeypatch):
     settings = SolverSettings(max_iter=25, intercept=True)
     fits = {}
     for compiled in (True, False):
-        monkeypatch.setattr(batch, "is_worth_compiling", lambda *_, c=compiled: c)
+        monkeypatch.setattr(batch, "is_worth_it", lambda _, c=compiled: c)
         fits[compiled] = fit_em(design, y, Logistic(), start_prior("bernoulli-gaussian", design), settings)
     fused, plain = fits[True], fits[False]
     np.testing.assert_array_equal(fused.result.kept_iter, plain.result.kept_iter)
     np.testing.assert_allclose(fused.result.z, plain.result.z, atol=2e-3 * np.abs(plain.result.z).max())
     np.testing.assert_allclose(fused.prior.rate, plain.prior.rate, rtol=1e-3)
+
+
+def test_the_step_in_float64_equals_the_plain_one_to_rounding():
+    rng = np.random.default_rng(8)
+    prior = expand(Bernoulli(0.05, Gaussian(0.02, 0.01)), N_COLUMNS)
+    precision = np.asfortranarray(rng.gamma(2.0, 150.0, (300, N_COLUMNS)))
+    adjoint = np.asfortranarray(rng.standard_normal(precision.shape) * 2 * np.sqrt(precision))
+    adjoint[:3] *= 1e3
+    log_odds = np.asfortranarray(rng.normal(-2, 1, precision.shape))
+    mix, at = np.linspace(0.1, 1, N_COLUMNS), slice(0, 300)
+    for odds in (None, log_odds):
+        kept = np.empty((300 if odds is not None else 0, N_COLUMNS), order="F")
+        last = Weights(*(np.asfortranarray(rng.standard_normal(precision.shape)) for _ in range(4)), kept)
+        found = []
+        for compiled in (False, True):
+            new = Weights(*(np.zeros_like(part) for part in last))
+            step = step_function(prior, "sum-product", compiled, odds)
+            found.append((new, step(last, new, at, adjoint, precision, mix)))
+        (new, done), (new_fused, done_fused) = found
+        for wanted, got in zip((*new, done.tau_w), (*new_fused, done_fused.tau_w), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-11, atol=1e-14)
+        for name, wanted in done.sums.items():
+            np.testing.assert_allclose(done_fused.sums[name], wanted, rtol=1e-10)
+        np.testing.assert_allclose(done_fused.moved, done.moved, rtol=1e-11)

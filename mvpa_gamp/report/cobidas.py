@@ -1,0 +1,217 @@
+"""What a paper should report about multivariate modelling (COBIDAS), filled in from the run."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from mvpa_gamp.report.answers import answer, sentence
+from mvpa_gamp.report.methods_text import SELECTED
+from mvpa_gamp.results.files import read_json, write_tsv
+from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.tables import AVERAGE
+
+SOURCE = (
+    "Items after the recommendations of the Committee on Best Practice in Data Analysis and Sharing "
+    "(Nichols et "
+    "al., 2017, Nature Neuroscience 20, 299–303, doi:10.1038/nn.4500, report of the committee, part on "
+    "multivariate "
+    "modelling and predictive analysis), in our own words."
+)
+_COLUMNS = ("group", "item", "reported", "from_the_run")
+_YOURS = "To be added by the authors."
+_TRANSFORMS = ("smoothing_fwhm", "high_pass", "confounds", "detrend", "standardize", "whiten", "lag_trs")
+
+
+def write_cobidas(results: Results) -> None:
+    """Write ``cobidas_multivariate.tsv``."""
+    write_tsv(results.folder.cobidas, _COLUMNS, cobidas_rows(results))
+
+
+def cobidas_rows(results: Results) -> list[dict[str, str]]:
+    """Group, item, what is reported, and whether the run could say it."""
+    rows = []
+    for (group, item), say in _ITEMS.items():
+        said = say(results)
+        known = "no" if said.startswith(_YOURS) else "yes"
+        subject = f"PHANTOM, simulated. {said}" if results.phantom and known == "yes" else said
+        rows.append({"group": group, "item": item, "reported": subject, "from_the_run": known})
+    return rows
+
+
+def _target(results: Results) -> str:
+    return (
+        "Discrete: which of two categories was shown. "
+        + "; ".join(task["label"] for task in results.tasks)
+        + "."
+    )
+
+
+def _samples(results: Results) -> str:
+    data = results.study["data"]
+    counts = "; ".join(
+        f"{task['label']}: {task['positive_volumes']} and {task['negative_volumes']}"
+        for task in results.tasks
+        if "positive_volumes" in task
+    )
+    runs = "without runs" if data["n_runs"] is None else f"in {data['n_runs']} runs"
+    return f"{data['n_samples']:,} {data.get('unit', 'volumes')} {runs}. Samples per category: {counts}."
+
+
+def _features(results: Results) -> str:
+    data = results.study["data"]
+    space = data.get("bids_space") or data["space"]
+    return f"{data['n_voxels']:,} voxels of desc-analysed_mask; space: {space}; no reduction of dimension."
+
+
+def _preparation(results: Results) -> str:
+    steps: dict[str, Any] = dict(results.study["processing"])
+    said = [
+        f"{name.replace('_', ' ')}: {_plain(steps[name])}"
+        for name in _TRANSFORMS
+        if steps.get(name) is not None
+    ]
+    whitened = " Noise covariance was estimated from training runs alone." if steps.get("whiten") else ""
+    return f"Within each run, without use of labels: {'; '.join(said) or 'none'}.{whitened}"
+
+
+def _plain(value: Any) -> str:
+    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+
+
+def _classifiers(results: Results) -> str:
+    return " ".join(
+        f"{m['label']}: {m['description'].rstrip('.')} ({m['short_reference']})." for m in results.methods
+    )
+
+
+def _tuning(results: Results) -> str:
+    return (
+        "On training data alone: expectation-maximisation inside the fit, or nested cross-validation for "
+        "methods that "
+        "say so. Values of every fold are in the folds tables; settings: "
+        + " ".join(f"{m['name']}: {m['settings']}." for m in results.methods)
+    )
+
+
+def _validation(results: Results) -> str:
+    return (
+        f"{results.study.get('cross_validation', '').rstrip('.')}. Folds: "
+        f"{int(max(row['folds'] for row in results.rows if row['contrast'] != AVERAGE))}. Parameters, "
+        "standardisation and "
+        "selection see no held-out label; folds share training data."
+    )
+
+
+def _metric(results: Results) -> str:
+    chance = sorted({f"{row['chance_percent']:.1f}" for row in results.rows if row["status"] == "ok"})
+    return (
+        f"Accuracy: mean over held-out {results.fold_word}s with its standard error; chance is the share of "
+        "the more "
+        f"frequent category ({' to '.join(dict.fromkeys((chance[0], chance[-1])))} %)."
+        if chance
+        else "No fit succeeded."
+    )
+
+
+def _performance(results: Results) -> str:
+    said = []
+    for subject in results.subjects:
+        clusters = results.table(subject, "clusters")
+        for task in results.tasks:
+            found = answer(results, subject, task["contrast"], clusters)
+            said.append(
+                f"{task['label']}: " + ("failed" if found is None else sentence(found, results.fold_word))
+            )
+    return " ".join(said)
+
+
+def _classwise(results: Results) -> str:
+    return (
+        "Right and wrong predictions by category are counted in confusion.tsv; predictions.tsv has each one."
+    )
+
+
+def _significance(results: Results) -> str:
+    n = results.inference.get("permutations")
+    if not n:
+        whole = results.classes.get("permutation")
+        return (
+            "Not tested."
+            if not whole
+            else f"{whole['n']:,} permutations of labels; p = {whole['pvalue']:.3g}."
+        )
+    holm = "p-values in inference.tsv, also Holm-corrected for the comparisons of a method"
+    how = f"labels exchanged {results.exchanged} within runs, all of the cross-validation repeated"
+    return f"{n:,} permutations, {how}; {holm}."
+
+
+def _selection(results: Results) -> str:
+    extra = []
+    if results.inference.get("max_inclusion"):
+        extra.append("Voxels: family-wise p by the largest inclusion probability of each permutation.")
+    if rate := results.inference.get("fdr"):
+        extra.append(f"Voxels at an expected false-discovery rate of {rate:g}, checked with planted effects.")
+    if results.study.get("information"):
+        extra.append(
+            "Voxels that carry information: step-down maxima over permutations, family-wise p ≤ 0.05."
+        )
+    return " ".join([SELECTED, *extra])
+
+
+def _stability(results: Results) -> str:
+    said = []
+    for row in results.rows:
+        if row["contrast"] == AVERAGE and not math.isnan(row["consistency_percent"]):
+            said.append(f"{results.labels[row['method']]} {row['consistency_percent']:.0f} % "
+                        f"(chance {row['chance_consistency_percent']:.2g} %)")  # fmt: skip
+    return (
+        "Mean Jaccard overlap of the voxels selected in two folds: "
+        + ("; ".join(said) or "no method selects")
+        + "."
+    )
+
+
+def _interpretation(results: Results) -> str:
+    return (
+        "Weights are given with activation patterns (Haufe et al., 2014), because a weight is not "
+        "activation; "
+        "inclusion probabilities say which voxels the classifier needs given the others."
+    )
+
+
+def _software(results: Results) -> str:
+    versions = read_json(results.folder.environment)
+    named = ", ".join(
+        f"{name} {versions[name]}"
+        for name in ("python", "numpy", "scipy", "scikit-learn", "nilearn")
+        if name in versions
+    )
+    seed = "" if results.study["seed"] is None else f" Seed {results.study['seed']}."
+    return f"mvpa_gamp {results.study['version']}; {named}.{seed} Settings in config.toml."
+
+
+def _yours(what: str) -> Callable[[Results], str]:
+    return lambda results: f"{_YOURS} {what}"
+
+
+_ITEMS: dict[tuple[str, str], Callable[[Results], str]] = {
+    ("target", "What is predicted, and of which type it is"): _target,
+    ("target", "How many samples there are, and of each class"): _samples,
+    ("target", "Which subjects, and why comparisons were chosen"): _yours(
+        "Who was measured, and whether comparisons were planned before the data were seen."
+    ),
+    ("features", "Which features enter, and how they were chosen"): _features,
+    ("features", "What was done to them before learning, and whether it saw test data"): _preparation,
+    ("learning", "Which learning methods, and where they are described"): _classifiers,
+    ("learning", "How their parameters were set"): _tuning,
+    ("evaluation", "How training and test data were separated"): _validation,
+    ("evaluation", "Which measure of performance, and its level of chance"): _metric,
+    ("evaluation", "Performance found"): _performance,
+    ("evaluation", "Performance by class"): _classwise,
+    ("evaluation", "How performance was tested"): _significance,
+    ("interpretation", "How features were selected or tested"): _selection,
+    ("interpretation", "How stable the selected features are"): _stability,
+    ("interpretation", "How weights and maps may be read"): _interpretation,
+    ("reproduction", "Software, versions and seed"): _software,
+    ("reproduction", "Where data, code and maps are shared"): _yours("Addresses of data, code and maps."),
+}  # fmt: skip

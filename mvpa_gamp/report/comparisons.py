@@ -1,0 +1,213 @@
+"""A block per comparison: its answer always there; maps, clusters, inference and files one click away."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.report.answers import EVERYBODY, NOBODY, Answer, facts_box, sentence
+from mvpa_gamp.report.inference import voxel_lists
+from mvpa_gamp.report.markup import (
+    block,
+    cell,
+    details,
+    figure,
+    file_link,
+    headings,
+    paragraph,
+    section,
+    swatch,
+    table,
+    text,
+)
+from mvpa_gamp.report.outlines import has_selection
+from mvpa_gamp.report.overview import anchor, answers
+from mvpa_gamp.report.style import colour_of
+from mvpa_gamp.report.viewer import thumbnail, viewer
+from mvpa_gamp.results.files import MISSING, number
+from mvpa_gamp.results.reader import Results
+
+_CLUSTERS_SHOWN = 5
+_MEANING = {
+    "Weight": "How the classifier weighs a voxel. A weight is not activation: a voxel without signal can "
+    "carry weight because it cancels noise of its neighbours, and an active voxel can carry none because "
+    "another one says the same.",
+    "Pattern": "How a voxel’s signal changes with the classifier’s decision (Haufe et al., 2014): the map "
+    "to read for where the two categories differ. It says nothing about which voxels the classifier needed.",
+    "Inclusion probability": "The posterior probability that the weight is not zero, given the model. It "
+    "shows how sure the model is, not how large an effect is; methods without a posterior have no such map.",
+    "Selection frequency": "The share of folds in which a voxel was selected. Folds share most of their "
+    "training data, so a high frequency is repeatability, not independent replication.",
+}
+
+
+def comparisons_section(results: Results) -> str:
+    """The answer of every comparison, and all that belongs to it."""
+    many = len(results.tasks) > 1
+    parts = []
+    if results.drawn is not None and len(results.drawn) < len(results.tasks):
+        parts.append(_left_out(results))
+    for subject in results.subjects:
+        clusters = results.table(subject, "clusters")
+        for contrast, found in answers(results, subject).items():
+            task = next(task for task in results.tasks if task["contrast"] == contrast)
+            parts.append(_block(results, subject, task, found, clusters, unfolded=not many))
+    meaning = "".join(f"<dt>{text(k)}</dt><dd>{text(v)}</dd>" for k, v in _MEANING.items())
+    parts.append(details("What the maps mean, and what they do not", f'<dl class="meaning">{meaning}</dl>'))
+    return section("maps", "Comparison by comparison" if many else "The answer", *parts)
+
+
+def _left_out(results: Results) -> str:
+    return paragraph(
+        f"Figures show {len(results.drawn or ())} of {len(results.tasks)} contrasts; "
+        "generate_report(contrasts=[...]) draws those named, max_contrasts=... more; to_bids writes all maps."
+    )
+
+
+def _block(
+    results: Results, subject: str, task: Mapping[str, Any], found: Answer | None,
+    clusters: list[dict[str, str]], unfolded: bool,
+) -> str:  # fmt: skip
+    """One comparison."""
+    who = f", sub-{subject}" if len(results.subjects) > 1 else ""
+    name, contrast = f"{task['label']}{who}", task["contrast"]
+    place = anchor(results, subject, contrast)
+    if found is None:
+        return block(place, name, _head(name, "Every method failed on this comparison; there is no map."))
+    said = sentence(found, results.fold_word)
+    mine = [row for row in clusters if row["contrast"] == contrast]
+    parts = [facts_box(results, subject, contrast, found)]
+    if found.voxels in (0, found.n_voxels):
+        parts.append(paragraph(EVERYBODY if found.voxels else NOBODY, kind="note"))
+    if results.drawn is None or contrast in results.drawn:
+        parts.append(viewer(results, subject, task, found.method))
+        parts.append(_static_figure(results, subject, task, who))
+        parts.append(_glass_brain(results, subject, task, results.labels[found.method]))
+    if mine:
+        parts.append(details("Largest clusters of selected voxels", _cluster_table(results, mine)))
+    parts += voxel_lists(results, subject, contrast)
+    parts.append(details("Files of this comparison", _file_table(results, subject, contrast)))
+    shown = thumbnail(results, subject, contrast, found.method) if len(results.tasks) > 1 else ""
+    head = shown + _head(name, said, found.method, results.labels[found.method])
+    return block(place, name, head, *parts, unfolded=unfolded)
+
+
+def _head(name: str, said: str, method: str = "", label: str = "") -> str:
+    """What is always there: the comparison, and its answer in a sentence."""
+    by = f' <span class="by">{swatch(colour_of(method))}{text(label)}</span>' if method else ""
+    return f'<h3>{text(name)}</h3>{by} <span class="said">{text(said)}</span>'
+
+
+def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who: str) -> str:
+    """The same cuts through the maps of all methods."""
+    kind = "PHANTOM, simulated. " if results.phantom else ""
+    outlines = _outline_words(results, subject, task["contrast"])
+    caption = (
+        f"{kind}Maps of the fit to all data, the same slices for every method: those through the answering "
+        "method’s "
+        f"largest weight (ring). <b>Orange to red</b> speaks for {text(task['positive'])}, <b>blue</b> for "
+        f"{text(task['negative'])}; voxels that were not selected are faded. {text(outlines)}Views from "
+        "above show "
+        "the largest value along the line of sight. Neurological convention: the left hemisphere is on the "
+        "left."
+    )
+    stem = f"sub-{subject}_contrast-{task['contrast']}_maps"
+    image, drawing = (results.folder.figure(stem + ending) for ending in (".png", ".svg"))
+    link = f" {file_link(drawing, results.folder.root, words='SVG')}" if results.linked else ""
+    return figure(image, caption, f"Maps of {task['label']}{who}", link=link)
+
+
+def _glass_brain(results: Results, subject: str, task: Mapping[str, Any], label: str) -> str:
+    """The selected voxels in a glass brain, where there is one."""
+    path = results.folder.figure(f"sub-{subject}_contrast-{task['contrast']}_glass.png")
+    if not path.is_file():
+        return ""
+    caption = text(
+        f"Glass brain (MNI space): weights of the voxels that {label} selected, the largest along each line "
+        "of "
+        "sight. The left hemisphere is on the left."
+    )
+    return figure(path, caption, f"Glass brain of {task['label']}", "beside")
+
+
+def _outline_words(results: Results, subject: str, contrast: str) -> str:
+    """What the outlines are, if there are any."""
+    found = {what for method in results.finished(subject, contrast)
+             for what in results.inferred(subject, contrast, method)}  # fmt: skip
+    said = []
+    if "logpfwe" in found:
+        said.append("solid outline: family-wise p ≤ 0.05")
+    if has_selection(found):
+        said.append(f"dotted outline: selected at FDR {results.inference['fdr']:g}")
+    if contrast in results.study.get("information", {}).get("contrasts", ()):
+        said.append("grey outline in the pattern: carries information (family-wise p ≤ 0.05)")
+    joined = "; ".join(said)
+    return f"{joined[:1].upper()}{joined[1:]}. " if said else ""
+
+
+def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
+    """The largest clusters of each method."""
+    named = any(row.get("region", MISSING) not in (MISSING, "") for row in rows)
+    regions = ["Region of the peak"] if named else []
+    head = (
+        "Method",
+        "Cluster",
+        "Voxels",
+        "mm³",
+        "Peak x, y, z (mm)",
+        *regions,
+        "Peak weight",
+        "Selected in folds",
+    )
+    body = []
+    for method, label in results.labels.items():
+        mine = [row for row in rows if row["method"] == method]
+        for row in mine[:_CLUSTERS_SHOWN]:
+            peak = ", ".join(f"{number(row[f'peak_{axis}_mm']):.1f}" for axis in "xyz")
+            cells = (
+                f"{row['cluster']} of {len(mine)}",
+                row["voxels"],
+                f"{number(row['volume_mm3']):.0f}",
+                peak,
+                *([row.get("region", MISSING)] if named else []),
+                f"{number(row['peak_weight']):+.3g}",
+                f"{100 * number(row['peak_selection_frequency']):.0f} %",
+            )
+            body.append(cell(label, "name") + "".join(cell(value) for value in cells))
+    caption = text(
+        "Voxels of the refit that touch (faces, edges or corners) form a cluster; coordinates are in the "
+        f"space of the image's affine ({results.study['data']['space']}). All clusters are in the clusters "
+        "table of the subject's folder."
+    )
+    return table([headings(head)], body, caption)
+
+
+def _file_table(results: Results, subject: str, contrast: str) -> str:
+    """Every map and table of the comparison, a line per method."""
+    body = []
+    for method in results.finished(subject, contrast):
+        links = ", ".join(
+            _link(results, path, words) for words, path in _files(results, subject, contrast, method)
+        )
+        body.append(cell(results.labels[method], "name") + f'<td class="name wrap">{links}</td>')
+    return table([headings(("Method", "Files"), 2)], body)
+
+
+def _link(results: Results, path: Path, words: str) -> str:
+    return file_link(path, results.folder.root, results.linked, words)
+
+
+def _files(results: Results, subject: str, contrast: str, method: str) -> list[tuple[str, Path]]:
+    """What a cell has in the folder, by words."""
+    folder, desc = results.folder, entity(method)
+    words = {"weight": "weight", "weightsd": "posterior deviation", "pip": "inclusion probability",
+             "selfreq": "selection frequency", "pattern": "pattern", "logpfwe": "family-wise p"}  # fmt: skip
+    files = [
+        ("selected voxels", folder.selected_mask(subject, contrast, method)),
+        ("weights of selected voxels", folder.statmap(subject, contrast, f"{desc}Selected", "weight")),
+        *((name, folder.statmap(subject, contrast, desc, stat)) for stat, name in words.items()),
+        ("voxels at the FDR", folder.fdr_mask(subject, contrast, method)),
+        *((name, folder.cell_table(subject, contrast, method, name))
+          for name in ("folds", "predictions", "jaccard", "permutations", "planted", "learningcurve")),
+    ]  # fmt: skip
+    return [(name, path) for name, path in files if path.is_file()]

@@ -1,0 +1,174 @@
+"""What all comparisons come to: a sentence, a matrix of categories to click on, and a table to sort."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mvpa_gamp.report.answers import Answer, answer, facts, leading_columns, p_words
+from mvpa_gamp.report.markup import cell, html_cell, section, swatch, table, text
+from mvpa_gamp.report.printed import significant
+from mvpa_gamp.report.style import OVERLAP, colour_of
+from mvpa_gamp.results.reader import Results
+
+_FEWEST = 3  # categories of a matrix
+_ALPHA = 0.05
+
+
+def anchor(results: Results, subject: str, contrast: str) -> str:
+    """Where a comparison is on the page."""
+    return f"comparison-{contrast}" if len(results.subjects) == 1 else f"comparison-{subject}-{contrast}"
+
+
+def overview_section(results: Results) -> str:
+    """Nothing for a single comparison, whose answer comes first by itself."""
+    if len(results.tasks) < 2:
+        return ""
+    return section("overview", "All comparisons", *(_of_subject(results, s) for s in results.subjects))
+
+
+def _of_subject(results: Results, subject: str) -> str:
+    found = answers(results, subject)
+    who = f"<h3>sub-{text(subject)}</h3>" if len(results.subjects) > 1 else ""
+    parts = [who, _headline(results, [each for each in found.values() if each is not None])]
+    matrix = _matrix(results, subject, found)
+    parts.append(f'<div class="side-by-side">{matrix}{_comparison_table(results, subject, found)}</div>')
+    return "\n".join(parts)
+
+
+def answers(results: Results, subject: str) -> dict[str, Answer | None]:
+    """The answer of every comparison, by contrast."""
+    clusters = results.table(subject, "clusters")
+    return {task["contrast"]: answer(results, subject, task["contrast"], clusters) for task in results.tasks}
+
+
+def _headline(results: Results, found: Sequence[Answer]) -> str:
+    """All answers in two sentences."""
+    if not found:
+        return '<p class="headline">Every method failed on every comparison.</p>'
+    accuracy = [each.accuracy for each in found]
+    methods = " or ".join(dict.fromkeys(results.labels[each.method] for each in found))
+    said = (
+        f"<b>{np.mean(accuracy):.1f} % {text(found[0].measure)}</b> on average over {len(found)} comparisons "
+        f"({min(accuracy):.1f} to {max(accuracy):.1f} %; chance {_range([e.chance for e in found])} %), by "
+        f"{text(methods)}. "
+    )
+    return f'<p class="headline">{said}{text(_tested(found))} {text(_selected(found))}</p>'
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.0f}", f"{max(values):.0f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _tested(found: Sequence[Answer]) -> str:
+    """How many comparisons passed the test."""
+    tested = [each for each in found if each.permutations]
+    if not tested:
+        return "Not tested against permuted labels."
+    passed = sum(each.p_holm <= _ALPHA for each in tested)
+    return (
+        f"{passed} of {len(tested)} are above chance (p ≤ {_ALPHA} after Holm's correction, "
+        f"{tested[0].permutations:,} permutations)."
+    )
+
+
+def _selected(found: Sequence[Answer]) -> str:
+    """How many voxels, and how stable."""
+    chose = [each for each in found if not math.isnan(each.shared)]
+    if not chose:
+        return "No single voxels can be named."
+    voxels, shared = np.mean([e.voxels for e in chose]), np.mean([e.shared for e in chose])
+    chance = significant(float(np.mean([e.shared_by_chance for e in chose])))
+    named = f"{voxels:.0f} voxels on average" if len(chose) == len(found) else (
+        f"{voxels:.0f} voxels on average in the {len(chose)} comparisons where voxels can be named"
+    )  # fmt: skip
+    return f"{named}; two folds share {shared:.0f} % of them (chance {chance} %)."
+
+
+def _matrix(results: Results, subject: str, found: Mapping[str, Answer | None]) -> str:
+    """Accuracy of every pair of categories; a click leads to the comparison."""
+    pairs = {(t["positive"], t["negative"]): t["contrast"] for t in results.tasks}
+    names = list(dict.fromkeys(name for pair in pairs for name in pair))
+    if len(names) < _FEWEST:
+        return ""
+    head = cell("", header=True) + "".join(f'<th class="turned"><span>{text(n)}</span></th>' for n in names)
+    body = []
+    for one in names:
+        line = cell(one, "name", header=True)
+        for other in names:
+            contrast = pairs.get((one, other)) or pairs.get((other, one))
+            line += _matrix_cell(results, subject, contrast, found.get(contrast or ""), one, other)
+        body.append(line)
+    caption = text("Accuracy (%), darker is higher; click on a pair for its maps.")
+    return table([head], body, caption, "matrix")
+
+
+def _matrix_cell(
+    results: Results, subject: str, contrast: str | None, found: Answer | None, one: str, other: str
+) -> str:
+    if contrast is None or one == other:
+        return '<td class="none"></td>'
+    place = anchor(results, subject, contrast)
+    label = f"{one} against {other}"
+    if found is None:
+        return f'<td><a href="#{text(place)}" aria-label="{text(label)}: failed">–</a></td>'
+    share = min(1.0, max(0.0, (found.accuracy - found.chance) / max(100 - found.chance, 1e-9)))
+    red, green, blue, _ = (round(255 * float(part)) for part in OVERLAP(0.85 * share))
+    ink = "#fff" if share > 0.55 else "#22282e"
+    return (
+        f'<td style="background:rgb({red},{green},{blue})"><a style="color:{ink}" href="#{text(place)}" '
+        f'aria-label="{text(label)}: {found.accuracy:.1f} % {text(found.measure)}">'
+        f"{found.accuracy:.0f}</a></td>"
+    )
+
+
+def _comparison_table(results: Results, subject: str, found: Mapping[str, Answer | None]) -> str:
+    """One line per comparison: accuracy of every method, then what the answering method says."""
+    tested = any(each is not None and each.permutations for each in found.values())
+    head = cell("Comparison", "name", header=True)
+    head += "".join(_method_heading(results, method) for method in results.labels)
+    head += "".join(cell(name, header=True) for name in (*(["p"] if tested else []), "Voxels", "Shared (%)"))
+    body = [
+        _comparison_row(results, subject, task, found[task["contrast"]], tested) for task in results.tasks
+    ]
+    by = next((results.labels[each.method] for each in found.values() if each is not None), "")
+    caption = text(
+        f"{leading_columns(results)[0].replace('correct', 'accuracy').capitalize()} (%) of every method on "
+        f"held-out {results.fold_word}s; a click on a heading sorts. Voxels "
+        f"selected, share that two folds have in common{' and p' if tested else ''}: {by}, chosen by a fixed "
+        "order of methods, not by its results."
+    )
+    return table([head], body, caption, "sortable")
+
+
+def _method_heading(results: Results, method: str) -> str:
+    return f"<th>{swatch(colour_of(method))}{text(results.labels[method])}</th>"
+
+
+def _comparison_row(
+    results: Results, subject: str, task: Mapping[str, Any], found: Answer | None, tested: bool
+) -> str:
+    contrast = task["contrast"]
+    link = f'<a href="#{text(anchor(results, subject, contrast))}">{text(task["label"])}</a>'
+    line = html_cell(link, "name", task["label"])
+    for method in results.labels:
+        row = results.row(subject, contrast, method)
+        good = row["status"] == "ok"
+        exact = row[leading_columns(results)[1]] if good else -1
+        shown = f"{exact:.1f}" if good else "failed"
+        title = facts(results, row) if good else row["status"]
+        line += f'<td title="{text(title)}"><data value="{exact:.6g}">{shown}</data></td>'
+    if found is None:
+        return line + cell("–") * (2 + tested)
+    if tested:
+        line += cell(
+            p_words(found.p).removeprefix("p = ") if found.permutations else "–", value=f"{found.p:.6g}"
+        )
+    shared = "–" if math.isnan(found.shared) else f"{found.shared:.0f}"
+    return (
+        line
+        + cell(found.voxels, value=found.voxels)
+        + cell(shared, value=-1 if shared == "–" else found.shared)
+    )

@@ -1,0 +1,79 @@
+"""Volumes as figures and viewer need them: axes to the right, front and top, cut to what can be seen."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nibabel
+import numpy as np
+from matplotlib.colors import Normalize
+from numpy.typing import NDArray
+
+PLANES = {"sagittal": 0, "coronal": 1, "axial": 2}
+AXES = "xyz"
+SIDES = (("L", "R"), ("P", "A"), ("I", "S"))  # where the axes of the canonical orientation begin and end
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A volume in the closest canonical (RAS) orientation."""
+
+    data: NDArray
+    affine: NDArray
+
+    def cut(self, box: tuple[slice, ...]) -> "Volume":
+        """The part inside a box of voxels; coordinates stay true."""
+        affine = self.affine.copy()
+        affine[:3, 3] += affine[:3, :3] @ [side.start for side in box]
+        return Volume(self.data[box], affine)
+
+    @property
+    def zooms(self) -> NDArray:
+        """Voxel sizes in mm."""
+        return np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
+
+
+def read_volume(path: Path) -> Volume:
+    """A map with its axes turned to right, anterior, superior."""
+    image: Any = nibabel.as_closest_canonical(nibabel.load(path))
+    return Volume(np.asarray(image.dataobj, dtype=float), image.affine)
+
+
+@dataclass(frozen=True)
+class Backdrop:
+    """What lies under the maps: the mean volume inside a box, where it is not air, and its scale of grey.
+
+    Under a projection lies the shadow of all analysed voxels, because a slice would not hold all of them.
+    """
+
+    box: tuple[slice, ...]
+    mean: Volume
+    inside: NDArray  # not air, or analysed
+    analysed: NDArray
+    grey: Normalize
+
+    def read(self, path: Path) -> Volume:
+        """A map inside the box."""
+        return read_volume(path).cut(self.box)
+
+
+def read_backdrop(background: Path, mask: Path) -> Backdrop:
+    """The mean volume, cut to the voxels that can be seen or were analysed, with a margin of one."""
+    whole = read_volume(background)
+    values = np.nan_to_num(whole.data)
+    analysed = read_volume(mask).data > 0
+    inside = (values > 0.1 * np.percentile(values, 98)) | analysed
+    seen = np.argwhere(inside)
+    low, high = np.maximum(seen.min(axis=0) - 1, 0), np.minimum(seen.max(axis=0) + 2, values.shape)
+    box = tuple(slice(int(a), int(b)) for a, b in zip(low, high, strict=True))
+    dark, bright = np.percentile(values[inside], [1, 99.5]) if inside.any() else (0.0, 1.0)
+    span = (bright - dark) or 1.0
+    pale = Normalize(dark - 0.9 * span, bright + 0.15 * span)  # so that colour stands out
+    return Backdrop(box, whole.cut(box), inside[box], analysed[box], pale)
+
+
+def peak_of(weights: NDArray) -> tuple[int, ...]:
+    """The voxel with the largest absolute value; the centre of the volume if all are zero."""
+    if not np.any(weights):
+        return tuple(side // 2 for side in weights.shape)
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(np.abs(weights))), weights.shape))

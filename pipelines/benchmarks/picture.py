@@ -1,0 +1,50 @@
+"""The picture of a run: time against voxels, columns and permutations, and beside the peers."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..output import save_figure, style
+from . import contenders, studies
+
+Rows = Sequence[Mapping[str, Any]]
+_OURS, _OTHER = "#0072b2", "#999999"  # colours that everybody can tell apart
+
+
+def draw(sections: Mapping[str, Rows], stem: Path) -> list[Path]:
+    """Write the picture of the sections that were measured; nothing without growth and peers."""
+    if not (sections.get("growth") and sections.get("peers")):
+        return []
+    import matplotlib.pyplot as plt
+
+    with style():
+        figure, axes = plt.subplots(2, 2, figsize=(9, 6.5), layout="constrained")
+        _growth(axes[0, 0], sections["growth"], "voxels", "voxels (216 volumes, 12 folds)")
+        _growth(axes[0, 1], sections["growth"], "columns", "fits at once (31,398 voxels, 216 volumes)")
+        _permutations(axes[1, 0], sections.get("studies", ()))
+        _peers(axes[1, 1], sections["peers"])
+        written = save_figure(figure, stem)
+        plt.close(figure)
+    return written
+
+
+def _growth(axis: Any, rows: Rows, along: str, label: str) -> None:
+    chosen = [row for row in rows if row["along"] == along]
+    axis.loglog([row[along] for row in chosen], [row["iteration_ms"] for row in chosen], "o-", color=_OURS)
+    axis.set(xlabel=label, ylabel="one iteration of all fits, ms")
+
+
+def _permutations(axis: Any, rows: Rows) -> None:
+    names = (studies.PERMUTATIONS, studies.FEW_VOXELS)
+    chosen = [row for row in rows if row["what"] in names]
+    labels = [f"{row['voxels']:,} voxels,\n{row['fits']:,} fits" for row in chosen]
+    axis.barh(labels, [row["seconds"] for row in chosen], color=_OURS)
+    axis.set(xlabel="permutation test, seconds")
+
+
+def _peers(axis: Any, rows: Rows) -> None:
+    ours = (contenders.OURS, contenders.SPATIAL, contenders.BASELINE)
+    colors = [_OURS if row["name"] in ours else _OTHER for row in rows]
+    axis.barh([row["name"] for row in rows], [row["seconds"] for row in rows], color=colors)
+    axis.set(xlabel="one comparison, all folds, seconds (one fit: of all volumes)", xscale="log")
+    axis.invert_yaxis()

@@ -1,0 +1,65 @@
+"""What is answered first, and by which method."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from mvpa_gamp.report.answers import PREFERRED, Answer, answering, sentence
+from mvpa_gamp.report.closing import closing_lines
+from mvpa_gamp.report.style import COLOURS, METHOD_ORDER, colour_of, marker_of
+from mvpa_gamp.results.reader import read_results
+
+FOUND = Answer(
+    method="gamp-sbg-lr", measure="correct", accuracy=97.7, se=1.4, chance=50.0, folds=12, p=0.004975,
+    p_holm=0.004975,
+    permutations=200, voxels=24, n_voxels=530, shared=75.0, shared_by_chance=1.02,
+    peaks=("36 −6 0", "−24 40 2 (fusiform)"),
+)  # fmt: skip
+
+
+def test_the_answer_in_a_sentence():
+    assert sentence(FOUND, "run") == (
+        "97.7 % correct (chance 50 %, p = 0.005, 200 permutations); 24 voxels, two folds share 75 % of them "
+        "(chance 1.0 %); largest clusters at 36 −6 0, −24 40 2 (fusiform) mm."
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"permutations": 0, "p": math.nan}, "(chance 50 %, standard error 1.4 over 12 runs, not tested)"),
+        ({"permutations": 0, "se": math.nan}, "(chance 50 %, not tested)"),
+        ({"voxels": 0, "peaks": ()}, "no single voxel can be named (too few samples, or too many voxels"),
+        ({"voxels": 530}, "all voxels are used, none selected."),
+        ({"shared": math.nan}, "; 24 voxels; largest clusters at"),
+        (
+            {"voxels": 1, "peaks": ("1 2 3",)},
+            "1 voxel, two folds share 75 % of them (chance 1.0 %); at 1 2 3 mm.",
+        ),
+    ],
+)
+def test_where_something_is_missing_the_sentence_says_so(change, words):
+    assert words in sentence(replace(FOUND, **change), "run")
+
+
+def test_the_answering_method_does_not_depend_on_results(finished, phantom_results):
+    assert answering(read_results(phantom_results), "phantom", "faceMinusHouse") == "gamp-bg-lr"
+    results = read_results(finished)
+    assert answering(results, "tiny", "faceMinusHouse") == next(iter(results.labels))
+    assert PREFERRED[0] == "gamp-sbg-lr"
+
+
+def test_a_phantom_leads_to_own_data(phantom_results):
+    results = read_results(phantom_results)
+    best, page, then = closing_lines(results, results.folder.page)
+    assert best.startswith("Best: ") and " % correct on face vs house (chance 50 %)" in best
+    assert page.endswith("index.html") and "--bold FILE" in then
+
+
+def test_a_method_has_its_colour_whatever_the_others_are():
+    assert len({colour_of(name) for name in METHOD_ORDER}) == len(METHOD_ORDER)
+    assert len({marker_of(name) for name in METHOD_ORDER}) == len(METHOD_ORDER)
+    unknown = colour_of("someone-elses-method")
+    assert unknown in COLOURS and unknown not in {colour_of(name) for name in METHOD_ORDER}
+    assert unknown == colour_of("someone-elses-method")

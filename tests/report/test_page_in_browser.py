@@ -1,0 +1,179 @@
+"""The page in a real browser, opened from disk without a network: what a reader does with it works."""
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from mvpa_gamp.haxby import main
+
+_spec = spec_from_file_location("chromium", Path(__file__).parents[1] / "chromium.py")
+chromium = sys.modules.setdefault("chromium", module_from_spec(_spec))
+_spec.loader.exec_module(chromium)
+
+pytestmark = pytest.mark.skipif(
+    chromium.PROGRAM is None, reason="no Chromium here (Debian: apt install chromium)"
+)
+EVIL = (
+    "<img/src=x/onerror=document.title='bad1'>",
+    "'><script>document.title='bad2'</script>",
+    "</details>'&amp;3",
+)
+READY = """(async () => {
+  const wait = () => new Promise(done => setTimeout(done, 20));
+  document.querySelectorAll("details").forEach(part => { part.open = true; });
+  document.querySelectorAll("img").forEach(image => { image.loading = "eager"; });
+  for (let i = 0; i < 1000; i++) {
+    const texts = [...document.querySelectorAll("figure.viewer .readout")].map(each => each.textContent);
+    if (texts.length && texts.every(Boolean) && [...document.images].every(image => image.complete)) break;
+    await wait();
+  }
+  return [document.images.length, [...document.images].filter(image => !image.naturalWidth).length];
+})()"""
+VIEWER = """(() => {
+  const viewer = document.querySelector("figure.viewer"), canvas = viewer.querySelector("canvas[tabindex]");
+  const slider = viewer.querySelector("input"), level = viewer.querySelector("output");
+  return [0, 60, 100].map(value => {
+    slider.value = value;
+    slider.dispatchEvent(new Event("input"));
+    return [Number(level.textContent.match(/: ([\\d,]+) voxel/)[1].replace(",", "")), canvas.toDataURL()];
+  });
+})()"""
+MAPS = """(async () => {
+  const viewer = document.querySelector("figure.viewer"), menu = viewer.querySelector("select");
+  const said = [];
+  for (const option of menu.options) {
+    menu.value = option.value;
+    menu.dispatchEvent(new Event("change"));
+    const readout = viewer.querySelector(".readout"), shown = () => readout.textContent.includes(option.text);
+    for (let i = 0; i < 500 && !shown(); i++)
+      await new Promise(done => setTimeout(done, 20));
+    said.push(viewer.querySelector(".readout").textContent);
+  }
+  return said;
+})()"""
+SORT = """(() => {
+  const table = document.querySelector("table.sortable"), heading = table.tHead.rows[0].cells[1];
+  return [0, 1].map(() => {
+    heading.querySelector("button").click();
+    const values = [...table.tBodies[0].rows].map(row => Number(row.cells[1].querySelector("data").value));
+    return [heading.getAttribute("aria-sort"), values];
+  });
+})()"""
+UNREACHED = """
+[...document.querySelectorAll("a[href], button, input, select, summary, canvas[role], .scroll")]
+  .filter(element => element.offsetParent !== null && (element.focus(), document.activeElement !== element))
+  .map(element => element.outerHTML.slice(0, 90))"""
+UNNAMED = """[...document.querySelectorAll("button, input, select, canvas[role], .scroll")].filter(element =>
+  !(element.textContent.trim() || element.getAttribute("aria-label") || element.labels?.length))
+  .map(element => element.outerHTML.slice(0, 90))"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    started = chromium.Browser(tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def evil(make_tiny, tmp_path_factory):
+    """A study whose categories are named like attacks."""
+    place = tmp_path_factory.mktemp("evil")
+    tiny, out = make_tiny(place / "data", categories=EVIL), place / "results"
+    assert main(tiny.options(out, "--pairs", "all", "--quiet")) == 0
+    return out
+
+
+@pytest.mark.parametrize("which", ["finished", "phantom_results", "evil"])
+def test_the_page_works_without_a_network(which, request, browser):
+    page = browser.open(request.getfixturevalue(which) / "index.html")
+    title = page.run("document.title")
+    many = page.run("document.querySelectorAll('details.block').length") > 1
+    assert page.run("document.documentElement.scrollHeight") < (6000 if many else 4500)
+    started = page.run("document.querySelectorAll('figure.viewer[data-started]').length")
+    assert started == (0 if many else 1)  # viewers start when they are opened
+    images, broken = page.run(READY)
+    assert images and not broken
+    levels = page.run(VIEWER)
+    voxels = [count for count, _ in levels]
+    assert voxels == sorted(voxels, reverse=True) and voxels[0] > voxels[2] >= 1
+    assert len({drawn for _, drawn in levels}) >= 2
+    maps = page.run(MAPS)
+    assert len(set(maps)) == len(maps) >= 3
+    for said, values in page.run(SORT):
+        assert values == sorted(values, reverse=said == "descending")
+    assert page.run("document.querySelectorAll('table.sortable th[aria-sort=ascending]').length") == 1
+    assert page.run(UNREACHED) == [] and page.run(UNNAMED) == []
+    attributes = "[...document.querySelectorAll('*')].flatMap(each => each.getAttributeNames())"
+    assert page.run(f"{attributes}.filter(name => name.startsWith('on'))") == []
+    assert page.run("document.scripts.length") == 1
+    assert page.run("document.title") == title and "mvpa_gamp" in title
+    assert page.requests == [] and page.complaints == []
+
+
+def test_the_keyboard_alone_opens_a_comparison_and_moves_in_the_brain(finished, browser):
+    page = browser.open(finished / "index.html")
+    tag = "document.activeElement.tagName + ' ' + document.activeElement.textContent"
+    walked = []
+    for _ in range(150):
+        page.press("Tab")
+        walked.append(page.run(tag))
+        if walked[-1].startswith("SUMMARY") and "vs" in walked[-1]:
+            break
+    assert walked[0].startswith("A To the results")  # past the navigation
+    assert any(each.startswith("A ") and "vs" in each for each in walked)
+    page.press("Enter")
+    opened = "document.querySelector('details.block').open"
+    assert page.run(opened)
+    page.run(READY)
+    page.run("document.querySelector('figure.viewer canvas[tabindex]').focus()")
+    readout = "document.querySelector('figure.viewer .readout').textContent"
+    places = [page.run(readout)]
+    for key in ("ArrowRight", "PageUp"):
+        page.press(key)
+        places.append(page.run(readout))
+    assert len(set(places)) == 3
+
+
+def test_a_link_opens_what_it_leads_to_and_text_can_be_copied(finished, browser):
+    page = browser.open(finished / "index.html")
+    assert not page.run("document.querySelector('details.block').open")
+    page.run("document.querySelector('table.matrix td a').click()")
+    count = "document.querySelectorAll('details.block[open]').length"
+    assert page.run(f"new Promise(done => setTimeout(() => done({count}), 300))") == 1
+    page.run("document.querySelector('#methods > details').open = true")
+    copied = """new Promise(done => {
+      const button = document.querySelector('#methods button.copy');
+      new MutationObserver(() => done(button.textContent)).observe(button, { childList: true });
+      button.click();
+    })"""
+    assert page.run(copied) == "Copied"
+
+
+@pytest.mark.parametrize("width", [390, 768])
+def test_a_narrow_screen_needs_no_scrolling_sideways(finished, browser, width):
+    page = browser.open(finished / "index.html")
+    asked = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.ask("Emulation.setDeviceMetricsOverride", page.session, **asked)
+    page.run(READY)
+    assert page.run("document.documentElement.scrollWidth") <= width
+
+
+def test_a_request_and_an_error_would_be_seen(browser, tmp_path):
+    path = tmp_path / "bad.html"
+    path.write_text('<body><img src="https://example.org/x.png"><script>nothing.here()</script></body>')
+    page = browser.open(path)
+    assert page.requests == ["https://example.org/x.png"]
+    assert any("nothing is not defined" in said for said in page.complaints)
+
+
+def test_the_policy_stops_a_script_that_got_into_the_page(finished, browser, tmp_path):
+    html = (finished / "index.html").read_text(encoding="utf-8")
+    path = tmp_path / "broken.html"
+    added = "<script>document.title = 'bad'</script><img src='https://example.org/x.png'></main>"
+    path.write_text(html.replace("</main>", added), encoding="utf-8")
+    page = browser.open(path)
+    assert page.run("document.title") != "bad"
+    assert len(page.complaints) >= 2

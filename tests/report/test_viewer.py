@@ -1,0 +1,56 @@
+"""The volumes of the viewer: every voxel comes back from its image, and pages stay small."""
+
+import base64
+import io
+import json
+import re
+from html import unescape
+
+import nibabel
+import numpy as np
+import pytest
+from PIL import Image
+
+from mvpa_gamp.report.style import WEIGHTS
+from mvpa_gamp.report.viewer import colours, mosaic, viewer
+from mvpa_gamp.results.reader import read_results
+
+
+def unpacked(address, shape):
+    """The volume of an image, as the page's script takes it apart."""
+    sheet = np.asarray(Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))))
+    nx, ny, nz = shape
+    columns = sheet.shape[1] // nx
+    slices = [sheet[z // columns * ny :, z % columns * nx :][:ny, :nx].T for z in range(nz)]
+    return np.stack(slices, axis=2)
+
+
+@pytest.mark.parametrize("shape", [(5, 7, 4), (3, 2, 10), (6, 8, 1)])
+def test_a_volume_survives_its_image(shape):
+    volume = np.random.default_rng(0).integers(0, 256, shape)
+    np.testing.assert_array_equal(unpacked(mosaic(volume), shape), volume)
+
+
+def test_the_viewer_shows_the_map_of_the_file(phantom_results):
+    results = read_results(phantom_results)
+    html = viewer(results, "phantom", results.tasks[0], "gamp-bg-lr")
+    view = json.loads(unescape(re.search(r'data-view="([^"]*)"', html)[1]))
+    names = [each["name"] for each in view["maps"]]
+    assert names == ["weight", "pattern", "inclusion probability", "selection frequency"]
+    path = results.folder.statmap("phantom", "faceMinusHouse", "gampBgLr", "weight")
+    image = nibabel.as_closest_canonical(nibabel.load(path))
+    values = np.asarray(image.dataobj)
+    weight = (
+        (unpacked(view["maps"][0]["image"], view["shape"]).astype(float) - 128) / 127 * view["maps"][0]["top"]
+    )
+    assert abs(weight).max() == pytest.approx(abs(values).max())
+    place = np.array(view["affine"]) @ [*view["at"], 1]  # the peak, in mm
+    at = np.rint(np.linalg.inv(image.affine) @ [*place, 1])[:3].astype(int)
+    assert abs(values[tuple(at)]) == abs(values).max()
+    assert weight[tuple(view["at"])] == pytest.approx(values[tuple(at)], rel=1e-3)
+    assert "PHANTOM" in html
+
+
+def test_colours_are_those_of_the_figures():
+    scale = colours(WEIGHTS)
+    assert len(scale) == 256 and scale[0] == [5, 48, 97] and scale[255] == [103, 0, 31]
