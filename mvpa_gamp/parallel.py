@@ -60,7 +60,11 @@ def _check_answers(where: str) -> None:
 def check_cluster(workers: Workers) -> None:
     """Raise a ValueError unless the workers of a scheduler that is running have this version of the package.
 
-    Another version may compute other numbers, or not understand what it is sent.
+    Another version may compute other numbers, or not understand what it is sent. Processes of this machine
+    always have it:
+
+    >>> from mvpa_gamp.parallel import check_cluster
+    >>> check_cluster(2)
     """
     if isinstance(workers, str) and not _LOCAL.fullmatch(workers):
         with _client(workers):

@@ -212,14 +212,17 @@ def _runs_of(text: str, runs: NDArray, sessions: NDArray | None) -> tuple[str, N
 
 
 def _rows_of(item: str, runs: NDArray, sessions: NDArray | None) -> NDArray:
-    """The rows of a run, a range of runs or a session; none where it is neither."""
+    """The rows of a run, a range between two runs that are there, or a session; none where it is neither."""
     if item.startswith(_SESSION):
         none = np.zeros(len(runs), dtype=bool)
         return none if sessions is None else np.asarray(sessions) == item.removeprefix(_SESSION)
     low, dash, high = item.partition("-")
     if not low.isdecimal() or (dash and not high.isdecimal()):
         return np.zeros(len(runs), dtype=bool)
-    return (runs >= int(low)) & (runs <= int(high if dash else low))
+    ends = [int(low), int(high if dash else low)]
+    if not np.isin(ends, runs).all():  # a range that ends outside of the data is a slip, not a wish
+        return np.zeros(len(runs), dtype=bool)
+    return (runs >= ends[0]) & (runs <= ends[1])
 
 
 def _only(task: Task, mask: NDArray) -> Task:

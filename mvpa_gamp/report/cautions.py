@@ -1,6 +1,7 @@
 """What a reader of the table must know before trusting it: leaks, empty selections, unbalanced categories."""
 
 from mvpa_gamp.report.groups import member_cautions
+from mvpa_gamp.results.leading import BALANCED, leading_of_tasks
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE
 
@@ -58,9 +59,14 @@ def _unbalanced(results: Results) -> list[str]:
         counts = [int(task.get(f"{side}_volumes", 0)) for side in ("positive", "negative")]
         if min(counts) < _BALANCED * max(counts):
             chance = 100 * max(counts) / sum(counts)
+            with_what = (
+                "Balanced accuracy, whose chance is 50 %, leads here"
+                if leading_of_tasks(results.tasks) is BALANCED
+                else "Compare accuracies with that"
+            )
             out.append(
                 f"{task['label']} is unbalanced, {counts[0]} against {counts[1]} volumes: always saying the "
-                f"more frequent category is correct in {chance:.0f} %. Compare accuracies with that; "
+                f"more frequent category is correct in {chance:.0f} %. {with_what}; "
                 "methods without an intercept cannot use the imbalance."
             )
     return out

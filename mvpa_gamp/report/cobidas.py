@@ -19,7 +19,7 @@ SOURCE = (
 )
 _COLUMNS = ("group", "item", "reported", "from_the_run")
 _YOURS = "To be added by the authors."
-_TRANSFORMS = ("smoothing_fwhm", "high_pass", "confounds", "detrend", "standardize", "whiten", "lag_trs")
+_TRANSFORMS = ("smoothing_fwhm", "high_pass", "confounds", "detrend", "standardize", "lag_trs")
 
 
 def write_cobidas(results: Results) -> None:
@@ -70,7 +70,11 @@ def _preparation(results: Results) -> str:
         for name in _TRANSFORMS
         if steps.get(name) is not None
     ]
-    whitened = " Noise covariance was estimated from training runs alone." if steps.get("whiten") else ""
+    whitened = (
+        " Within each fold: noise whitened by a covariance estimated from its training runs alone."
+        if steps.get("whiten")
+        else ""
+    )
     return f"Within each run, without use of labels: {'; '.join(said) or 'none'}.{whitened}"
 
 
@@ -88,8 +92,8 @@ def _tuning(results: Results) -> str:
     return (
         "On training data alone: expectation-maximisation inside the fit, or nested cross-validation for "
         "methods that "
-        "say so. Values of every fold are in the folds tables; settings: "
-        + " ".join(f"{m['name']}: {m['settings']}." for m in results.methods)
+        "say so. Values of every fold are in the folds tables; the settings of every method are in "
+        "summary.json."
     )
 
 
@@ -104,6 +108,11 @@ def _validation(results: Results) -> str:
 
 def _metric(results: Results) -> str:
     chance = sorted({f"{row['chance_percent']:.1f}" for row in results.rows if row["status"] == "ok"})
+    if chance and "balanced" in results.leading_measure.name:
+        return (
+            f"Balanced accuracy: mean over held-out {results.fold_word}s of the mean over both categories, "
+            "with its standard error; chance is 50 %."
+        )
     return (
         f"Accuracy: mean over held-out {results.fold_word}s with its standard error; chance is the share of "
         "the more "

@@ -67,7 +67,14 @@ def _tested(found: Sequence[Answer]) -> str:
     tested = [each for each in found if each.permutations]
     if not tested:
         return "Not tested against permuted labels."
-    passed = sum(each.p_holm <= _ALPHA for each in tested)
+    passed, least = sum(each.p_holm <= _ALPHA for each in tested), len(tested) / (1 + tested[0].permutations)
+    if not passed and least > _ALPHA:
+        return (
+            "Whether they are above chance cannot be decided: with "
+            f"{tested[0].permutations:,} permutations no p-value of {len(tested)} comparisons can be at most "
+            f"{_ALPHA} after Holm's correction. Give at least {math.ceil(len(tested) / _ALPHA) - 1:,} "
+            "permutations."
+        )
     return (
         f"{passed} of {len(tested)} are above chance (p ≤ {_ALPHA} after Holm's correction, "
         f"{tested[0].permutations:,} permutations)."

@@ -164,6 +164,7 @@ def test_crosses_that_cannot_be_are_explained(texts, message):
             "0-2>7",
             "names '7', which is no run, range of runs or session of the data. Choose among the",
         ),
+        ("0-2>3-9", "names '3-9', which is no run, range of runs or session of the data. Choose among the"),
         ("ses-1>3-5", "names 'ses-1', which is no run, range of runs or session"),
     ],
 )

@@ -63,3 +63,18 @@ def test_a_method_has_its_colour_whatever_the_others_are():
     unknown = colour_of("someone-elses-method")
     assert unknown in COLOURS and unknown not in {colour_of(name) for name in METHOD_ORDER}
     assert unknown == colour_of("someone-elses-method")
+
+
+def test_too_few_permutations_are_no_null_result():
+    """With 100 permutations six corrected p-values cannot be at most 0.05: that is said, not "0 of 6"."""
+    from types import SimpleNamespace
+
+    from mvpa_gamp.report.overview import _tested
+
+    def found(p_holm, permutations):
+        return [SimpleNamespace(permutations=permutations, p_holm=p_holm)] * 6
+
+    said = _tested(found(0.059, 100))
+    assert "cannot be decided" in said and "Give at least 119 permutations." in said
+    assert _tested(found(0.03, 200)).startswith("6 of 6 are above chance")
+    assert _tested(found(0.5, 200)).startswith("0 of 6 are above chance")

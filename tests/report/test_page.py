@@ -13,6 +13,8 @@ import pytest
 from mvpa_gamp.haxby import main
 from mvpa_gamp.report.printed import MEASURES, show
 from mvpa_gamp.results.files import number, read_tsv
+from mvpa_gamp.results.manifest import write_manifest
+from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.results.tables import selects
 
 
@@ -123,6 +125,7 @@ def test_a_page_of_an_older_folder_can_be_drawn(finished, tmp_path):
     study = json.loads((copy / "summary.json").read_text())
     del study["selected_maps"]
     (copy / "summary.json").write_text(json.dumps(study))
+    write_manifest(read_results(copy))
     assert main(["--reports-only", "--out", str(copy), "--quiet"]) == 0
     assert not [path for path in files_linked(copy / "index.html") if not path.is_file()]
 
