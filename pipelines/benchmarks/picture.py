@@ -46,5 +46,5 @@ def _peers(axis: Any, rows: Rows) -> None:
     ours = (contenders.OURS, contenders.SPATIAL, contenders.BASELINE)
     colors = [_OURS if row["name"] in ours else _OTHER for row in rows]
     axis.barh([row["name"] for row in rows], [row["seconds"] for row in rows], color=colors)
-    axis.set(xlabel="one comparison, all folds, seconds (one fit: of all volumes)", xscale="log")
+    axis.set(xlabel="seconds for one comparison, twelve folds", xscale="log")
     axis.invert_yaxis()
