@@ -54,6 +54,7 @@ class Samples:
     source: str = "nifti"
     description: str = ""  # a sentence about where the samples come from
     space: str | None = None  # BIDS's name of the space, None where it is not known
+    entities: Mapping[str, str] = field(default_factory=dict)  # of BIDS names, those that all input shares
     dropped: tuple[str, ...] = ()  # conditions left out
     confound_columns: tuple[str, ...] = ()  # names of the confounds that were regressed out, where chosen
     around: NDArray | None = None  # (M, S) the same samples at voxels that touch a small mask from outside

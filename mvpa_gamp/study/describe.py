@@ -58,6 +58,7 @@ def _data(samples: Samples) -> dict[str, Any]:
         "kind": samples.kind,
         "unit": samples.plural,
         "bids_space": samples.space,
+        "entities": dict(samples.entities),
         "space": space_name(samples.mask_img),
         "categories": sorted(set(map(str, samples.conditions))),
         "notes": list(samples.notes),

@@ -17,6 +17,7 @@ from mvpa_gamp.decoding.group import (
     name_of_test,
 )
 from mvpa_gamp.decoding.group_differences import DIFFERENCE_COLUMNS, difference_rows
+from mvpa_gamp.imaging.map_names import shared_entities
 from mvpa_gamp.report.closing import group_closing
 from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.report.group_words import (
@@ -48,6 +49,7 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
             "Run the participant level first."
         )
     people, unfinished = read_participants(root, labels)
+    folder = ResultsFolder(root, shared_entities(person.folder.entities for person in people))
     console.log_to(folder.log)
     for sentence in unfinished:
         console.note(sentence, level=0)
@@ -63,7 +65,7 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
         *unfinished, *_skipped(folder, people), *_mixed(people), *sentences, *_powerless(scores, alpha),
         *_few_participants(rows, alpha),
     ]  # fmt: skip
-    study = _study(people, scores, alpha, maps, notes)
+    study = _study(people, scores, alpha, maps, notes) | {"entities": dict(folder.entities)}
     write_json(folder.group, study)
     page = build_group_page(root)
     console.result(group_lines(read_tsv(folder.group_table("summary")), study["methods"]), always=True)

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,11 +24,12 @@ class Output:
     overwrite: bool = False
     option: str = "--out"  # how the command line calls the folder
     owner: str = field(default_factory=lambda: uuid.uuid4().hex)  # the command, for the folder's lock
+    entities: Mapping[str, str] = field(default_factory=dict)  # of the input, once it is known
 
     @property
     def folder(self) -> ResultsFolder:
         """The names inside."""
-        return ResultsFolder(self.root)
+        return ResultsFolder(self.root, self.entities)
 
 
 def check_output(output: Output) -> None:

@@ -3,6 +3,7 @@
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,7 @@ def _run_study(
         check_resume(output, settings)
         console.note("Preparing the data ...")
         samples = settings.source.load()
+        output = replace(output, entities=samples.entities)
         tasks = choose_tasks(settings.pairs, samples, settings.classes, settings.cross)
         check_tuning(methods, tasks, samples.runs)
         regions = find_regions(settings, samples)

@@ -24,6 +24,7 @@ from mvpa_gamp.imaging.bids.selection import NATIVE, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import UNLABELLED, Labels
+from mvpa_gamp.imaging.map_names import shared_entities
 from mvpa_gamp.imaging.matrix import Volumes
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Processing
 from mvpa_gamp.imaging.samples import Samples, samples_of
@@ -84,7 +85,10 @@ def _load(source: BetasSource) -> Samples:
     samples = samples_of(volumes, source.mask or _brain_mask(source), labels, steps, participant)
     space = maps[0].file.entities.get("space", NATIVE)
     background = mean_volume(volumes.images, magnitude=True)
-    samples = replace(samples, kind="beta", volumes=None, space=space, background_img=background)
+    entities = shared_entities(each.file.entities for each in maps)
+    samples = replace(
+        samples, kind="beta", volumes=None, space=space, entities=entities, background_img=background
+    )
     told = f"{len(samples.X)} given maps of participant {participant} in {len(set(samples.runs))} runs."
     return samples.from_source("bids", told, unit=samples.plural, space=space, bold=list(volumes.names))
 

@@ -28,7 +28,7 @@ from mvpa_gamp.imaging.bids.selection import NATIVE
 from mvpa_gamp.imaging.bids.trials import RunTrials, run_trials
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels, runs_of_files
-from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.map_names import entity, shared_entities
 from mvpa_gamp.imaging.matrix import Volumes, read_series, usable_voxels
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, Processing, clean_run
 from mvpa_gamp.imaging.samples import Samples, load_samples
@@ -74,6 +74,7 @@ def load_participant(source: "BidsSource") -> Samples:
         samples,
         notes=(*mask_notes, *raw, *volume_notes(read.confounds), *lost, *samples.notes),
         space=read.runs[0].entities.get("space", NATIVE),
+        entities=shared_entities(run.entities for run in read.runs),
         confound_columns=columns_of(read.confounds),
         sessions=_sessions(read.runs, samples.runs),
     )
