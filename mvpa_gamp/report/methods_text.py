@@ -39,6 +39,11 @@ _KUNCHEVA = (
     "Kuncheva LI (2007). A stability index for feature selection. Proceedings of the IASTED International "
     "Conference on Artificial Intelligence and Applications, 390–395."
 )
+_MUMFORD = (
+    "Mumford JA, Turner BO, Ashby FG, Poldrack RA (2012). Deconvolving BOLD activation in event-related "
+    "designs for multivoxel pattern classification analyses. NeuroImage 59, 2636–2643. "
+    "doi:10.1016/j.neuroimage.2011.08.076"
+)
 _WHITENED = (
     "Before each fit, volumes were multiplied by the inverse square root of the noise covariance between "
     "voxels, estimated from the spread within blocks of that fold's training runs alone (all conditions; "
@@ -68,7 +73,7 @@ def methods_paragraphs(results: Results) -> list[str]:
         " ".join(_method(method) for method in results.methods) + _intercepts(results.methods),
         _measures(),
         *design_paragraphs(results),
-        *_inference(results.inference, results.exchanged),
+        *_inference(results.inference, f"{results.exchanged} within {held_out_word(study)}s"),
         *regions_text(results),
         _software(results),
     ]
@@ -83,6 +88,11 @@ def _software(results: Results) -> str:
     return f"Analyses used mvpa_gamp {results.study['version']}{f' with {others}' if others else ''}.{seed}"
 
 
+def _mumford(results: Results) -> list[str]:
+    """Where separate models of trials are described."""
+    return [_MUMFORD] if results.study["processing"].get("trial_model") == "lss" else []
+
+
 def references(results: Results) -> list[str]:
     """The works that the paragraphs lean on."""
     data = [_HAXBY] if study_is_haxby(results.study) or results.phantom else []
@@ -93,7 +103,7 @@ def references(results: Results) -> list[str]:
     coupled = [HASTIE] if len(results.classes.get("names", ())) > 2 else []
     folds = [_SNOEK] if results.study["processing"].get("fold_confounds") else []
     works = [ZINIEL_2015, *data, *described, *folds, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates, *maxima]
-    works += coupled
+    works += [*coupled, *_mumford(results)]
     return list(dict.fromkeys(works))
 
 
@@ -105,18 +115,29 @@ def study_is_haxby(study: Mapping[str, Any]) -> bool:
 def _data(study: Mapping[str, Any]) -> str:
     """What was decoded."""
     data = study["data"]
-    runs = "" if data["n_runs"] is None else f" in {data['n_runs']} runs"
+    runs = "" if data["n_runs"] is None else f" in {data['n_runs']} {held_out_word(study)}s"
     space = data.get("bids_space") or data.get("space", "unknown")
-    where = "" if space in ("unknown", "unnamed") else f" (space: {space})"
+    parts = [] if space in ("unknown", "unnamed") else [f"space: {space}"]
+    parts += [data["resolution"]] if data.get("resolution") else []
+    where = f" ({', '.join(parts)})" if parts else ""
     text = (
         f"{_sentence(data['description'])} {data['n_voxels']:,} voxels of {data['n_samples']:,} "
-        f"{data.get('unit', 'volumes')}{runs} entered the analysis{where}; volumes without a category "
-        "(rest) were "
-        "left out."
+        f"{data.get('unit', 'volumes')}{runs} entered the analysis{where}{_rest(data)}."
     )
     if study["phantom"]:
         text = "The data are simulated (a phantom); no human was measured. " + text
     return text
+
+
+def held_out_word(study: Mapping[str, Any]) -> str:
+    """What the numbers of runs count: runs, or sessions where whole sessions are held out."""
+    return "session" if study.get("held_out") == "session" else "run"
+
+
+def _rest(data: Mapping[str, Any]) -> str:
+    """What became of volumes in no event; models and given maps have none."""
+    whole = data.get("kind", "volume") in ("volume", "block")
+    return "; volumes without a category (rest) were left out" if whole else ""
 
 
 def _processing(steps: Mapping[str, Any], unit: str) -> str:
@@ -124,6 +145,8 @@ def _processing(steps: Mapping[str, Any], unit: str) -> str:
     if unit == "maps":
         told = f"Maps were {'' if steps.get('standardize') else 'not '}z-scored within each run."
         return told + _in_folds(steps)
+    if steps.get("trial_model"):
+        return _left_out(steps) + _trials(steps) + _in_folds(steps)
     said = []
     where = "within each run" if steps.get("by_run", True) else "over all images"
     if steps.get("smoothing_fwhm"):
@@ -141,7 +164,40 @@ def _processing(steps: Mapping[str, Any], unit: str) -> str:
     elif "lag_trs" in steps or not said:
         said.append("labels were not shifted for the haemodynamic delay")
     text = "; ".join(said)
-    return _sentence(text[0].upper() + text[1:]) + _in_folds(steps)
+    return _left_out(steps) + _sentence(text[0].upper() + text[1:]) + _in_folds(steps)
+
+
+def _left_out(steps: Mapping[str, Any]) -> str:
+    """The volumes that took no part in anything."""
+    counts = {
+        "before the steady state": "non_steady_state_volumes",
+        "with too much motion": "scrubbed_volumes",
+    }
+    told = [f"{steps[name]} volumes {which}" for which, name in counts.items() if steps.get(name)]
+    return f"{' and '.join(told)} took no part in the analysis. " if told else ""
+
+
+def _trials(steps: Mapping[str, Any]) -> str:
+    """The general linear model that single trials are the effects of."""
+    each = {
+        "lss": "each trial by a model of its own, in which the other trials of its condition share a "
+        "regressor and each other condition has one (least squares separate; Mumford et al., 2012)",
+        "lsa": "all trials by one model with a regressor for each (least squares all)",
+    }[steps["trial_model"]]
+    drifts = {
+        "cosine": f"cosine drifts (periods above {1 / (steps.get('high_pass') or 0.01):.0f} s)",
+        "polynomial": "a polynomial drift",
+        "none": "no drifts",
+    }[steps["drift_model"]]
+    smooth, columns = steps.get("smoothing_fwhm"), steps.get("confound_columns") or ()
+    before = f" after smoothing with a Gaussian kernel of {smooth:g} mm FWHM" if smooth else ""
+    also = f" and the confound time series{_named(columns)}" if columns else ""
+    scaled = "; effects were z-scored within each run" if steps.get("standardize") else ""
+    return (
+        f"Effects of single trials were estimated run by run{before}, {each}, by ordinary least squares in "
+        f"nilearn's designs (response model {steps['hrf_model']}) with {drifts}{also}, in per cent of each "
+        f"voxel's mean{scaled}."
+    )
 
 
 def _in_folds(steps: Mapping[str, Any]) -> str:
@@ -233,7 +289,7 @@ def _inference(asked: Mapping[str, Any], exchanged: str) -> list[str]:
     if asked.get("permutations"):
         said.append(
             f"Above-chance decoding was tested with {asked['permutations']:,} permutations: labels were "
-            f"exchanged {exchanged} within runs and the whole cross-validation, tuning included, was "
+            f"exchanged {exchanged} and the whole cross-validation, tuning included, was "
             "repeated; p = (1 + k) / (1 + n) with k permutations at least as accurate as observed (Phipson & "
             "Smyth, 2010), Holm-corrected for the comparisons."
         )

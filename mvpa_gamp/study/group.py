@@ -186,12 +186,15 @@ def _powerless(scores: Sequence[Score], alpha: float) -> list[str]:
     ]
 
 
-def _space(people: Sequence[Results]) -> str:
-    """The space that all participants have in common, nothing where they differ."""
-    spaces = {
-        str(person.study["data"].get("bids_space") or person.study["data"]["space"]) for person in people
+def _in_common(people: Sequence[Results]) -> dict[str, Any]:
+    """Space, resolution and preprocessing of all participants, nothing where they differ."""
+    each = [person.study["data"] for person in people]
+    found = {
+        "space": [str(data.get("bids_space") or data["space"]) for data in each],
+        "resolution": [data.get("resolution", "") for data in each],
+        "prepared_with": [data.get("prepared_with", {}) for data in each],
     }
-    return spaces.pop() if len(spaces) == 1 else ""
+    return {name: values[0] if all(v == values[0] for v in values) else "" for name, values in found.items()}
 
 
 def _few_participants(rows: Sequence[dict[str, Any]], alpha: float) -> list[str]:
@@ -223,7 +226,7 @@ def _study(
         "phantom": any(person.phantom for person in people),
         "subjects": [subject for person in people for subject in person.subjects],
         "alpha": alpha,
-        "space": _space(people),
+        **_in_common(people),
         "test": name_of_test(scores),
         "methods": labels,
         "comparisons": {s.contrast: s.comparison for s in scores if s.contrast != AVERAGE},

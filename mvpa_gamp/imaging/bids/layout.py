@@ -6,7 +6,7 @@ DERIVATIVES/sub-01/[ses-x/]func/..._desc-confounds_timeseries.tsv
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from mvpa_gamp.imaging.bids.selection import (
     values,
 )
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.origin import Origin, bids_uri, generated_by
 
 MIN_RUNS = 2  # one is left out, one is needed to train on
 
@@ -38,6 +39,23 @@ class Layout:
     def source(self) -> Path:
         """Where the volumes are taken from."""
         return self.derivatives or self.bids_dir
+
+    @property
+    def datasets(self) -> dict[str, Path]:
+        """Their names in BIDS URIs."""
+        made = {} if self.derivatives is None else {"preprocessed": self.derivatives}
+        return {"raw": self.bids_dir, **made}
+
+    def origin(self, files: Sequence[Path], metadata: Mapping[str, Any] | None = None) -> Origin:
+        """Where results made from some files come from, the first one being on their grid."""
+        sources = tuple(bids_uri(path, self.datasets) for path in files)
+        reference = (metadata or {}).get("SpatialReference")
+        return Origin(
+            sources=sources,
+            links={name: root.as_uri() for name, root in self.datasets.items()},
+            spatial_reference=reference if isinstance(reference, str) else sources[0],
+            made_by=generated_by(self.derivatives) if self.derivatives else (),
+        )
 
 
 @dataclass(frozen=True)
