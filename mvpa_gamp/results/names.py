@@ -47,11 +47,13 @@ class ResultsFolder:
     ``desc-<method>FoldMean`` the mean over folds, ``desc-<method>Fold<k>`` one fold.
     A folder that is itself called ``sub-<id>``, one of a study of several subjects, holds that subject's
     files without a further folder of that name. ``entities`` are those of the input that all runs share
-    (``ses``, ``task``, ``space``, ``res``, ...): they stand in every name behind ``sub-``.
+    (``ses``, ``task``, ``space``, ``res``, ...): they stand in every name behind ``sub-``. Fits are stored in
+    ``work``, by default the folder of that name.
     """
 
     root: Path
     entities: Mapping[str, str] = field(default_factory=dict, hash=False)
+    work: Path | None = None
 
     description = _file("dataset_description.json", "BIDS's description of the folder.")
     page = _file("index.html", "The one self-contained page.")
@@ -63,6 +65,7 @@ class ResultsFolder:
     environment = _file("logs/environment.json", "Versions of Python and packages, and the machine.")
     manifest = _file("logs/manifest.tsv", "Digest of every table and map.")
     log = _file("logs/run.log", "What happened when, appended to by each start.")
+    work_note = _file("logs/work_dir.txt", "Where fits are stored, if it is not in the folder.")
     lock = _file(".running.json", "Which process writes here, while one does.")
     group = _file("group_summary.json", "What was brought together at the group level.")
     group_mask = _of_group("desc-common_mask.nii.gz", "The voxels that all participants have in common.")
@@ -78,7 +81,8 @@ class ResultsFolder:
 
     def fits(self, subject: str, contrast: str, method: str) -> Path:
         """The stored fits of one (method, task), from which ``--resume`` goes on."""
-        return self.root / "work" / f"sub-{subject}_contrast-{contrast}_desc-{entity(method)}_fits.npz"
+        place = self.work or self.root / "work"
+        return place / f"sub-{subject}_contrast-{contrast}_desc-{entity(method)}_fits.npz"
 
     def subject_file(self, subject: str, ending: str) -> Path:
         """``sub-<id>/sub-<id>_[<entities>_]<ending>``."""
