@@ -10,7 +10,7 @@ from mvpa_gamp.imaging.bids.betas import BetasSource, find_betas, runs_of
 from mvpa_gamp.imaging.bids.confounds import confound_columns
 from mvpa_gamp.imaging.bids.event_volumes import events_of
 from mvpa_gamp.imaging.bids.events import trial_types
-from mvpa_gamp.imaging.bids.layout import RunFiles, repetition_time_of, spaces_of, tasks_of
+from mvpa_gamp.imaging.bids.layout import RunFiles, participants, repetition_time_of, spaces_of, tasks_of
 from mvpa_gamp.imaging.bids.participant import check_confounds, held_out_sessions
 from mvpa_gamp.imaging.bids.selection import choose, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
@@ -21,8 +21,8 @@ from mvpa_gamp.imaging.volumes import open_mask
 
 # In the order in which they are checked. The settings decide on the last ones: where they fail for all who
 # come that far, the command is wrong. The others are matters of a participant's own files.
-_STEPS = ("files", "folds", "events", "time", "confounds", "mask")
-_DECIDED_BY_SETTINGS = ("folds", "time", "confounds", "mask")
+_STEPS = ("files", "choice", "folds", "events", "time", "confounds", "mask")
+_DECIDED_BY_SETTINGS = ("choice", "folds", "time", "confounds", "mask")
 _NESTED = 3  # runs or sessions: one is held out, of the others each in turn for tuning
 
 
@@ -45,6 +45,8 @@ def check_participants(source: BidsSource, labels: Sequence[str], nested: str = 
         _check_task_and_space(source, labels)
     mask = open_mask(source.mask)[0] if source.mask else None
     checked = [_check_one(replace(source, participant_label=label), mask, nested) for label in labels]
+    if len(labels) == 1 and checked[0].failed == "choice" and _fits_others(source, labels[0]):
+        checked = [replace(checked[0], failed="files")]
     found = sorted({name for participant in checked for name in participant.conditions})
     if found:
         source.wanted(found)
@@ -88,8 +90,21 @@ def _check_one(source: BidsSource, mask: Any, nested: str) -> _Participant:
         step = "mask"
         _check_mask(mask, runs)
     except DataError as error:
-        return _Participant(names, step, str(error))
+        chosen = step == "files" and str(error).startswith("--")  # no series is left that fits an option
+        return _Participant(names, "choice" if chosen else step, str(error))
     return _Participant(names)
+
+
+def _fits_others(source: BidsSource, label: str) -> bool:
+    """Whether another participant of the dataset has series that fit the options."""
+    for other in participants(source.layout):
+        own = replace(source, participant_label=other)
+        try:
+            if other != label and (find_betas(own) if isinstance(own, BetasSource) else own.runs()):
+                return True
+        except DataError:
+            continue
+    return False
 
 
 def _check_folds(source: BidsSource, sessions: Sequence[str], nested: str) -> None:
