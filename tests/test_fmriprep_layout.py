@@ -221,6 +221,20 @@ def test_a_session_is_held_out_with_two_sessions_where_nothing_is_tuned_inside(t
     assert "Cross-validation leaves one session out at a time" in page
     assert "each trial by a model of its own" in page and "Mumford" in page
     assert "detrended" not in page and "labels were not shifted" not in page
+    assert re.search(r"sessions\s+2\s", page) and not re.search(r"\sruns\s+2\s", page)
+
+
+def test_a_session_that_one_participant_lacks_is_no_error_of_the_command(tree, tmp_path, capsys):
+    """It is skipped, to be told on the group's page; what nobody has is refused."""
+    copy = type(tree)(shutil.copytree(tree.root, tmp_path / "ds"), tree.participants)
+    for root in (copy.root, copy.derivatives):
+        shutil.rmtree(root / "sub-02" / "ses-post")
+    given = ("--space", SPACE, "--task", "faces", "--contrasts", "face:house", "--methods", "svm")
+    who = ("--participant-label", "02", "--session-label", "post")
+    assert run(copy, tmp_path / "out", *given, *who) == 1
+    assert (tmp_path / "out" / "logs" / "sub-02_skipped.json").is_file()
+    assert run(copy, tmp_path / "other", *given, *who[:-1], "never") == 2
+    assert not (tmp_path / "other").exists()
 
 
 REFUSED = {

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mvpa_gamp.report.answers import answer, sentence
-from mvpa_gamp.report.methods_text import SELECTED, held_out_word
+from mvpa_gamp.report.data_words import held_out_word
+from mvpa_gamp.report.methods_text import SELECTED
 from mvpa_gamp.results.files import read_json, write_tsv
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE

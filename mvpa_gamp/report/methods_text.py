@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.methods.references import ZINIEL_2015
+from mvpa_gamp.report.data_words import held_out_word, left_out_words, named, rest_words, trial_words
 from mvpa_gamp.report.design_words import HASTIE, design_paragraphs
 from mvpa_gamp.report.regions import WESTFALL_YOUNG, regions_text
 from mvpa_gamp.results.files import read_json
@@ -122,22 +123,11 @@ def _data(study: Mapping[str, Any]) -> str:
     where = f" ({', '.join(parts)})" if parts else ""
     text = (
         f"{_sentence(data['description'])} {data['n_voxels']:,} voxels of {data['n_samples']:,} "
-        f"{data.get('unit', 'volumes')}{runs} entered the analysis{where}{_rest(data)}."
+        f"{data.get('unit', 'volumes')}{runs} entered the analysis{where}{rest_words(data)}."
     )
     if study["phantom"]:
         text = "The data are simulated (a phantom); no human was measured. " + text
     return text
-
-
-def held_out_word(study: Mapping[str, Any]) -> str:
-    """What the numbers of runs count: runs, or sessions where whole sessions are held out."""
-    return "session" if study.get("held_out") == "session" else "run"
-
-
-def _rest(data: Mapping[str, Any]) -> str:
-    """What became of volumes in no event; models and given maps have none."""
-    whole = data.get("kind", "volume") in ("volume", "block")
-    return "; volumes without a category (rest) were left out" if whole else ""
 
 
 def _processing(steps: Mapping[str, Any], unit: str) -> str:
@@ -146,7 +136,7 @@ def _processing(steps: Mapping[str, Any], unit: str) -> str:
         told = f"Maps were {'' if steps.get('standardize') else 'not '}z-scored within each run."
         return told + _in_folds(steps)
     if steps.get("trial_model"):
-        return _left_out(steps) + _trials(steps) + _in_folds(steps)
+        return left_out_words(steps) + trial_words(steps) + _in_folds(steps)
     said = []
     where = "within each run" if steps.get("by_run", True) else "over all images"
     if steps.get("smoothing_fwhm"):
@@ -156,7 +146,7 @@ def _processing(steps: Mapping[str, Any], unit: str) -> str:
     if steps.get("high_pass"):
         said.append(f"frequencies below {steps['high_pass']:g} Hz were removed")
     if steps.get("confounds"):
-        said.append(f"confound time series{_named(steps.get('confound_columns') or ())} were regressed out")
+        said.append(f"confound time series{named(steps.get('confound_columns') or ())} were regressed out")
     if steps.get("standardize"):
         said.append(f"time series were z-scored {where}")
     if steps.get("lag_trs"):
@@ -164,40 +154,7 @@ def _processing(steps: Mapping[str, Any], unit: str) -> str:
     elif "lag_trs" in steps or not said:
         said.append("labels were not shifted for the haemodynamic delay")
     text = "; ".join(said)
-    return _left_out(steps) + _sentence(text[0].upper() + text[1:]) + _in_folds(steps)
-
-
-def _left_out(steps: Mapping[str, Any]) -> str:
-    """The volumes that took no part in anything."""
-    counts = {
-        "before the steady state": "non_steady_state_volumes",
-        "with too much motion": "scrubbed_volumes",
-    }
-    told = [f"{steps[name]} volumes {which}" for which, name in counts.items() if steps.get(name)]
-    return f"{' and '.join(told)} took no part in the analysis. " if told else ""
-
-
-def _trials(steps: Mapping[str, Any]) -> str:
-    """The general linear model that single trials are the effects of."""
-    each = {
-        "lss": "each trial by a model of its own, in which the other trials of its condition share a "
-        "regressor and each other condition has one (least squares separate; Mumford et al., 2012)",
-        "lsa": "all trials by one model with a regressor for each (least squares all)",
-    }[steps["trial_model"]]
-    drifts = {
-        "cosine": f"cosine drifts (periods above {1 / (steps.get('high_pass') or 0.01):.0f} s)",
-        "polynomial": "a polynomial drift",
-        "none": "no drifts",
-    }[steps["drift_model"]]
-    smooth, columns = steps.get("smoothing_fwhm"), steps.get("confound_columns") or ()
-    before = f" after smoothing with a Gaussian kernel of {smooth:g} mm FWHM" if smooth else ""
-    also = f" and the confound time series{_named(columns)}" if columns else ""
-    scaled = "; effects were z-scored within each run" if steps.get("standardize") else ""
-    return (
-        f"Effects of single trials were estimated run by run{before}, {each}, by ordinary least squares in "
-        f"nilearn's designs (response model {steps['hrf_model']}) with {drifts}{also}, in per cent of each "
-        f"voxel's mean{scaled}."
-    )
+    return left_out_words(steps) + _sentence(text[0].upper() + text[1:]) + _in_folds(steps)
 
 
 def _in_folds(steps: Mapping[str, Any]) -> str:
@@ -205,17 +162,11 @@ def _in_folds(steps: Mapping[str, Any]) -> str:
     out = ""
     if steps.get("fold_confounds"):
         out = (
-            f" Covariates{_named(steps['fold_confounds'])} were regressed out of every voxel with "
+            f" Covariates{named(steps['fold_confounds'])} were regressed out of every voxel with "
             "coefficients estimated, with an intercept, on the training data of each fold alone (Snoek et "
             "al., 2019)."
         )
     return out + (f" {_WHITENED}" if steps.get("whiten") else "")
-
-
-def _named(columns: Sequence[str]) -> str:
-    """The first few confounds in brackets, where their names are known."""
-    more = f" and {len(columns) - 6} more" if len(columns) > 6 else ""
-    return f" ({', '.join(columns[:6])}{more})" if columns else ""
 
 
 def _validation(results: Results) -> str:

@@ -62,8 +62,8 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     write_tsv(folder.group_table("differences"), DIFFERENCE_COLUMNS, difference_rows(scores))
     maps, sentences = write_group_maps(folder, people, alpha)
     notes = [
-        *unfinished, *_skipped(folder, people), *_mixed(people), *sentences, *_powerless(scores, alpha),
-        *_few_participants(rows, alpha),
+        *unfinished, *_skipped(folder, people), *_mixed(people), *sentences,
+        *_powerless(scores, alpha, people[0].fold_word), *_few_participants(rows, alpha),
     ]  # fmt: skip
     study = _study(people, scores, alpha, maps, notes) | {"entities": dict(folder.entities)}
     write_json(folder.group, study)
@@ -175,13 +175,13 @@ def _mixed(people: Sequence[Results]) -> list[str]:
     return [f"Participants were processed in different ways ({groups}): compare their config.toml files."]
 
 
-def _powerless(scores: Sequence[Score], alpha: float) -> list[str]:
-    """Participants with so few runs that their test cannot reach alpha."""
+def _powerless(scores: Sequence[Score], alpha: float, word: str) -> list[str]:
+    """Participants with so few runs that their test cannot reach alpha; ``word`` is what a fold holds out."""
     few = {score.subject: score for score in scores if not score.testable(alpha)}
     return [
-        f"sub-{subject} cannot be significant: with {score.runs} runs the smallest p-value is "
+        f"sub-{subject} cannot be significant: with {score.runs} {word}s the smallest p-value is "
         f"{score.smallest_p:.3g}. It has no part in the prevalence; a permutation test (--permutations at "
-        "the participant level) needs fewer runs."
+        f"the participant level) needs fewer {word}s."
         for subject, score in few.items()
     ]
 
