@@ -93,6 +93,16 @@ def test_one_session_of_one_task_stands_in_the_names(tree, tmp_path):
     assert all(NAME.fullmatch(name) for name in own)
 
 
+def test_a_filter_file_may_choose_task_session_and_space(tree, tmp_path):
+    filters = tmp_path / "filter.json"
+    query = {"session": "pre", "task": "faces", "space": SPACE, "resolution": 2, "suffix": "bold"}
+    filters.write_text(json.dumps({"bold": query, "t1w": {"session": "pre"}}))
+    out = tmp_path / "out"
+    who = ("--participant-label", "01", "--contrasts", "face:house", "--methods", "svm", "--quiet")
+    assert run(tree, out, "--bids-filter-file", str(filters), *who) == 0
+    assert list((out / "sub-01").glob(f"sub-01_ses-pre_task-faces_{IN_MNI}desc-analysed_mask.nii.gz"))
+
+
 def test_left_out_volumes_are_counted_and_predict_nothing(done, tree):
     series = tree.series("01")
     outliers = sum(each.outliers for each in series)

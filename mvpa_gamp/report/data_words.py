@@ -37,15 +37,22 @@ def trial_words(steps: Mapping[str, Any]) -> str:
         "polynomial": "a polynomial drift",
         "none": "no drifts",
     }[steps["drift_model"]]
-    smooth, columns = steps.get("smoothing_fwhm"), steps.get("confound_columns") or ()
+    smooth = steps.get("smoothing_fwhm")
     before = f" after smoothing with a Gaussian kernel of {smooth:g} mm FWHM" if smooth else ""
-    also = f" and the confound time series{named(columns)}" if columns else ""
+    also = f" and {confound_words(steps)}" if steps.get("confound_columns") else ""
     scaled = "; effects were z-scored within each run" if steps.get("standardize") else ""
     return (
         f"Effects of single trials were estimated run by run{before}, {each}, by ordinary least squares in "
         f"nilearn's designs (response model {steps['hrf_model']}) with {drifts}{also}, in per cent of each "
         f"voxel's mean{scaled}."
     )
+
+
+def confound_words(steps: Mapping[str, Any]) -> str:
+    """Which confounds, and who chose them."""
+    strategy = steps.get("confounds_strategy")
+    chosen = f", chosen by nilearn's strategy {strategy}," if strategy else ""
+    return f"confound time series{named(steps.get('confound_columns') or ())}{chosen}"
 
 
 def named(columns: Sequence[str]) -> str:

@@ -4,7 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.methods.references import ZINIEL_2015
-from mvpa_gamp.report.data_words import held_out_word, left_out_words, named, rest_words, trial_words
+from mvpa_gamp.report.data_words import (
+    confound_words,
+    held_out_word,
+    left_out_words,
+    named,
+    rest_words,
+    trial_words,
+)
 from mvpa_gamp.report.design_words import HASTIE, design_paragraphs
 from mvpa_gamp.report.regions import WESTFALL_YOUNG, regions_text
 from mvpa_gamp.results.files import read_json
@@ -146,7 +153,7 @@ def _processing(steps: Mapping[str, Any], unit: str) -> str:
     if steps.get("high_pass"):
         said.append(f"frequencies below {steps['high_pass']:g} Hz were removed")
     if steps.get("confounds"):
-        said.append(f"confound time series{named(steps.get('confound_columns') or ())} were regressed out")
+        said.append(f"{confound_words(steps)} were regressed out")
     if steps.get("standardize"):
         said.append(f"time series were z-scored {where}")
     if steps.get("lag_trs"):

@@ -132,12 +132,13 @@ def _check_mask(mask: Any, runs: Sequence[RunFiles]) -> None:
 def _check_task_and_space(source: BidsSource, labels: Sequence[str]) -> None:
     """Refuse a task or space that nobody has, and a choice that is left open."""
     layout, space = source.layout, source.space
-    tasks = sorted({task for label in labels for task in tasks_of(layout, label)})
+    wanted = source.selection()
+    tasks = sorted({task for label in labels for task in tasks_of(layout, label, wanted)})
     if tasks:
         chosen_tasks(source.task, tasks, "the dataset")
     if layout.derivatives is None:
         return
-    each = {label: spaces_of(layout, label, source.task) for label in labels}
+    each = {label: spaces_of(layout, label, wanted) for label in labels}
     everywhere = sorted({name for spaces in each.values() for name in spaces})
     if space is None:
         for label, spaces in each.items():

@@ -103,15 +103,20 @@ def participants(layout: Layout) -> list[str]:
     return labels
 
 
-def tasks_of(layout: Layout, participant: str) -> list[str]:
-    """The tasks for which a participant has volumes."""
-    return values(file.entities.get("task") for file in bold_files(layout, participant))
+def tasks_of(layout: Layout, participant: str, wanted: Selection | None = None) -> list[str]:
+    """The tasks for which a participant has volumes that the filter file lets through."""
+    return values(file.entities.get("task") for file in _passing(layout, participant, wanted or Selection()))
 
 
-def spaces_of(layout: Layout, participant: str, tasks: Sequence[str] = ()) -> list[str]:
-    """The spaces of a participant's volumes (of some tasks), in fMRIPrep's form ``name[:res-x]``."""
-    files = bold_files(layout, participant)
-    return values(space_of(file) for file in files if not tasks or file.entities.get("task") in tasks)
+def spaces_of(layout: Layout, participant: str, wanted: Selection | None = None) -> list[str]:
+    """The spaces of those volumes (of the tasks asked for), in fMRIPrep's form ``name[:res-x]``."""
+    wanted = wanted or Selection()
+    files = _passing(layout, participant, wanted)
+    return values(space_of(f) for f in files if not wanted.tasks or f.entities.get("task") in wanted.tasks)
+
+
+def _passing(layout: Layout, participant: str, wanted: Selection) -> list[BidsFile]:
+    return [file for file in bold_files(layout, participant, wanted.desc) if wanted.passes(file)]
 
 
 def find_runs(layout: Layout, participant: str, wanted: Selection | None = None) -> list[RunFiles]:
