@@ -83,7 +83,7 @@ def _load(source: BetasSource) -> Samples:
     volumes = Volumes([_opened(each) for each in maps], "beta map")
     samples = samples_of(volumes, source.mask or _brain_mask(source), labels, steps, participant)
     space = maps[0].file.entities.get("space", NATIVE)
-    background = mean_volume(volumes.images, magnitude=True)
+    background = mean_volume(volumes.images, magnitude=True, what=volumes.what)
     samples = replace(samples, kind="beta", volumes=None, space=space, background_img=background)
     told = f"{len(samples.X)} given maps of participant {participant} in {len(set(samples.runs))} runs."
     return samples.from_source("bids", told, unit=samples.plural, space=space, bold=list(volumes.names))
