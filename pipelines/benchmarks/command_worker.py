@@ -41,7 +41,7 @@ def added(shape: str, n_voxels: str) -> list[dict[str, Any]]:
             "asked": _AFTER - _BEFORE,
             "fits": sum(fits),
             "permutations_fitted": sum(fits) / N_RUNS,
-            "bar_counts_permutations": float(f"{_AFTER} of {_AFTER} permutations" in said),
+            "bar_counts_permutations": float(f"{_AFTER:,} of {_AFTER:,} permutations" in said),
             "seconds": seconds,
             "cpu_seconds": cpu,
         }
