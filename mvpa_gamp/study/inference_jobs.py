@@ -58,6 +58,10 @@ class PreparedNull(NamedTuple):
         found = prepared_null(asked, X, runs, self.preparation, connectivity=connectivity)
         return [_stored(each) for each in found]
 
+    def read(self, arrays: Arrays) -> NullStatistics:
+        """The way back, for the arrays of any one of the cells."""
+        return self.chunks[0].read(arrays)
+
 
 def _stored(found: NullStatistics) -> Arrays:
     inclusion = {} if found.max_inclusion is None else {"max_inclusion": found.max_inclusion}
