@@ -113,7 +113,7 @@ def cross_decode(
     check_crosses(crosses, runs)
     if preparation is not None:
         how: dict[str, Any] = {"connectivity": connectivity, "n_jobs": n_jobs}
-        return [_prepared(method, X, cross, runs, preparation, how) for cross in crosses]
+        return _prepared(method, X, crosses, runs, preparation, how)
     rows = np.unique(np.concatenate([cross.rows for cross in crosses]))
     plans = [training_sets(cross.within(rows), cross.train.y[:, None], runs[rows]) for cross in crosses]
     signs = np.concatenate([plan.signs for plan in plans], axis=1)
@@ -143,14 +143,25 @@ def _slim(fits: FoldFits) -> FoldFits:
 
 
 def _prepared(
-    method: Method, X: NDArray, cross: Cross, runs: NDArray, preparation: Preparation, how: dict[str, Any]
-) -> CrossDecoding:
+    method: Method,
+    X: NDArray,
+    crosses: Sequence[Cross],
+    runs: NDArray,
+    preparation: Preparation,
+    how: dict[str, Any],
+) -> list[CrossDecoding]:
     """The same with an X of its own in every fold; weights and patterns are those of voxels."""
-    decision, proba = (np.empty(cross.test.rows.size) for _ in range(2))
-    parts = []
-    labels = cross.train.y[:, None]
-    for each in prepared_answers(method, X, cross, labels, runs, preparation, maps=True, **how):
-        decision[each.tested], proba[each.tested] = each.decision[:, 0], each.proba[:, 0]
-        parts.append(each.fits)
-    rows, trained = cross.test.rows, _slim(FoldFits.join(parts))
-    return CrossDecoding(cross, method.name, rows, cross.test.y, runs[rows], decision, proba, trained)
+    decision, proba = ([np.empty(cross.test.rows.size) for cross in crosses] for _ in range(2))
+    parts: list[dict[int, FoldFits]] = [{} for _ in crosses]
+    asked = [(cross, cross.train.y[:, None]) for cross in crosses]
+    for each in prepared_answers(method, X, asked, runs, preparation, maps=True, **how):
+        decision[each.cross][each.tested] = each.decision[:, 0]
+        proba[each.cross][each.tested] = each.proba[:, 0]
+        parts[each.cross][each.fold] = each.fits
+    out = []
+    for number, cross in enumerate(crosses):
+        rows, fits = cross.test.rows, parts[number]
+        trained = _slim(FoldFits.join([fits[fold] for fold in sorted(fits)]))
+        said = decision[number], proba[number]
+        out.append(CrossDecoding(cross, method.name, rows, cross.test.y, runs[rows], *said, trained))
+    return out

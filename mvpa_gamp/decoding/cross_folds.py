@@ -1,6 +1,6 @@
 """The training sets of a cross, and its fits on X as every fold prepares it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,8 +32,10 @@ def training_sets(cross: Cross, labels: NDArray, runs: NDArray) -> TrainingSets:
 
 
 class PreparedAnswers(NamedTuple):
-    """What one fold, with an X of its own, says about the rows that it tests."""
+    """What one fold of a cross, with an X of its own, says about the rows that it tests."""
 
+    cross: int  # place among the crosses asked for
+    fold: int
     tested: NDArray  # (T,) bool, of the tested rows of the cross
     decision: NDArray  # (t, k) of each label vector
     proba: NDArray  # (t, k)
@@ -43,8 +45,7 @@ class PreparedAnswers(NamedTuple):
 def prepared_answers(
     method: Method,
     X: Any,
-    cross: Cross,
-    labels: NDArray,
+    asked: Sequence[tuple[Cross, NDArray]],
     runs: NDArray,
     preparation: Preparation,
     *,
@@ -52,23 +53,33 @@ def prepared_answers(
     connectivity: Any = None,
     n_jobs: int = 1,
 ) -> Iterator[PreparedAnswers]:
-    """Fold by fold, fits to label vectors (m_train, k) of the training comparison on X (M, N) as prepared.
+    """Fits on X (M, N) as every fold prepares it, of crosses with label vectors (m_train, k) to train on.
 
     A fold's X is prepared by rows of all conditions in the runs that it trains on, so by none of the tested
-    run; where training runs were chosen, by those alone. Labels change nothing in it.
+    run; where training runs were chosen, by those alone. Labels change nothing in it, so it is prepared once
+    for all crosses that share it.
     """
-    rows = cross.rows
-    inner, (train, place) = cross.within(rows), _study_folds(cross, runs)
-    for column, fold, seconds in timed(preparation.folds(X, train, rows)):
-        signs = np.zeros((len(rows), labels.shape[1]))
-        signs[inner.train.rows] = labels * train[cross.train.rows, column, None]
-        used = signs != 0
-        fits = solve_columns(method, fold.X, signs, used, runs[rows], n_jobs, connectivity)
-        mine = place == column
-        asked = inner.test.rows[mine]
-        decision, proba = (np.asarray(each, float)[asked] for each in (fits.decision, fits.proba))
-        kept = of_voxels(fits, fold, np.arange(len(rows)), used, seconds) if maps else fits
-        yield PreparedAnswers(mine, decision, proba, kept)
+    rows = np.unique(np.concatenate([cross.rows for cross, _ in asked]))
+    folds = [_study_folds(cross, runs) for cross, _ in asked]
+    train, column = np.unique(np.hstack([train for train, _ in folds]), axis=1, return_inverse=True)
+    each = [(number, fold) for number, (own, _) in enumerate(folds) for fold in range(own.shape[1])]
+    for place, prepared, seconds in timed(preparation.folds(X, train, rows)):
+        sharing = [each[k] for k in np.flatnonzero(column.reshape(-1) == place)]
+        for number, fold in sharing:
+            cross, labels = asked[number]
+            inner = cross.within(rows)
+            signs = np.zeros((len(rows), labels.shape[1]))
+            signs[inner.train.rows] = labels * train[cross.train.rows, place, None]
+            used = signs != 0
+            fits = solve_columns(method, prepared.X, signs, used, runs[rows], n_jobs, connectivity)
+            tested = folds[number][1] == fold
+            decision, proba = (
+                np.asarray(said, float)[inner.test.rows[tested]] for said in (fits.decision, fits.proba)
+            )
+            if maps:
+                share = seconds / len(sharing)
+                fits = of_voxels(fits, prepared, np.arange(len(rows)), used, share)
+            yield PreparedAnswers(number, fold, tested, decision, proba, fits)
 
 
 def _study_folds(cross: Cross, runs: NDArray) -> tuple[NDArray, NDArray]:

@@ -81,7 +81,7 @@ def cross_null(
         decision, n_failed = _decisions(method, X, cross, labels, runs, **how)
     else:
         decision, n_failed = np.empty((cross.test.rows.size, labels.shape[1])), 0
-        for each in prepared_answers(method, X, cross, labels, runs, preparation, **how):
+        for each in prepared_answers(method, X, [(cross, labels)], runs, preparation, **how):
             decision[each.tested] = each.decision
             n_failed += int(np.count_nonzero(~np.asarray(each.fits.converged)))
     right = (decision > 0) == (cross.test.y > 0)[:, None]
