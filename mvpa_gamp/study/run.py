@@ -44,7 +44,7 @@ from mvpa_gamp.study.inference import (
     open_jobs,
     plan_inference,
 )
-from mvpa_gamp.study.leakage import check_leakage
+from mvpa_gamp.study.leakage import check_before_fits
 from mvpa_gamp.study.lock import FolderLock, check_lock
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
 from mvpa_gamp.study.plan import check_tuning, choose_methods, choose_tasks, planted_voxels, weighted_methods
@@ -52,7 +52,6 @@ from mvpa_gamp.study.preparing import (
     StudyPreparation,
     blocks_of,
     check_preparation,
-    covariate_checks,
     prepare_folds,
     write_checks,
 )
@@ -98,8 +97,7 @@ def _run_study(
             regions=regions,
         )  # fmt: skip
         prepared = prepare_folds(settings, samples)
-        checked = check_leakage(settings, samples, tasks)
-        checks = covariate_checks(prepared, samples, tasks, settings.seed)
+        checked, checks = check_before_fits(settings, samples, tasks, prepared)
         cells = plan_cells(output.folder, samples, tasks, methods, prepared.key)
         done = [output.resume and is_done(cell, console.note) for cell in cells]
         designs = plan_designs(
