@@ -408,11 +408,6 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         from mvpa_gamp.decoder.regions import region_table
 
-        if self._data.confounds is not None and (by_region or permutations):
-            raise ValueError(
-                "regions: they are decoded from images as measured, fold_confounds were regressed out in "
-                "fit. Decode by region with a decoder fitted without."
-            )
         if self.whiten and (by_region or permutations):
             raise ValueError(
                 "regions: a whitened voxel mixes several, also of other regions. Decode by region with "

@@ -4,7 +4,7 @@ A region is a set of voxels; numbers in, numbers out. Sums over regions are exac
 of a power of two, so that regions and what lies outside them add up to the whole to the last bit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 from ..methods.fold_fits import Method
 from .crossval import cross_validate, fold_errors
 from .folds import Folds, leave_one_run_out
-from .null import null_statistics
+from .null import LabelVectors, null_statistics, prepared_null
 from .pairwise import graph_for
 from .permutation import PermutationPlan, plan_permutations
+from .preparation import Preparation
+from .prepared import fit_prepared
+from .tasks import Task
 
 # Fewer voxels than this say more about single voxels, and about where the border runs, than about a region.
 FEWEST_VOXELS = 5
@@ -46,6 +49,13 @@ def exact_sums(values: Any, regions: NDArray, n_regions: int) -> NDArray:
     place = np.where(regions < 0, n_regions, regions)
     sums = np.bincount(place, counts, minlength=n_regions + 1)
     return np.append(sums, counts.sum()) * unit
+
+
+class PreparedRows(NamedTuple):
+    """What folds do to the X of the study, and the rows (m,) of the comparison in it."""
+
+    preparation: Preparation
+    rows: NDArray
 
 
 class RegionScores(NamedTuple):
@@ -110,12 +120,16 @@ def decode_regions(
     blocks: Any = None,
     folds: Folds | None = None,
     connectivity: Any = None,
+    preparation: Preparation | None = None,
+    rows: Any = None,
 ) -> RegionTest:
     """Decode from each region alone, leaving one run out, and compare with n permutations of the labels.
 
     X is (M, N), y (M,) in -1/+1, runs (M,); ``regions`` are R lists of voxel numbers. Labels are exchanged
     within runs as in ``permutation_test``, the same for all regions. Without permutations there are no
-    p-values. Folds leave one run out unless given.
+    p-values. Folds leave one run out unless given. ``preparation`` (``FoldConfounds``) is fitted in every
+    fold, to each region by itself; X, ``runs`` and ``folds`` are then those of the whole study, y and
+    ``blocks`` of the ``rows`` (m,) of the comparison.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import decode_regions
@@ -127,10 +141,14 @@ def decode_regions(
     >>> (found.family_wise <= 0.05).tolist()
     [True, False, False]
     """
-    plan = plan_regions(y, runs, n, seed=seed, exchange=exchange, blocks=blocks) if n else None
+    X, runs = np.asarray(X), np.asarray(runs)
+    rows = np.arange(runs.size) if rows is None else np.asarray(rows)
+    plan = plan_regions(y, runs[rows], n, seed=seed, exchange=exchange, blocks=blocks) if n else None
     labels = None if plan is None else plan.labels
-    X = np.asarray(X)
-    return join_scores([region_scores(method, X, y, runs, regions, labels, connectivity, folds)], plan)
+    prepared = None if preparation is None else PreparedRows(preparation, rows)
+    return join_scores(
+        [region_scores(method, X, y, runs, regions, labels, connectivity, folds, prepared)], plan
+    )
 
 
 def plan_regions(
@@ -149,30 +167,64 @@ def region_scores(
     labels: NDArray | None = None,
     connectivity: Any = None,
     folds: Folds | None = None,
+    prepared: PreparedRows | None = None,
 ) -> RegionScores:
-    """Accuracies of some regions: of every fold, and of each of the label vectors (M, U) if given."""
+    """Accuracies of some regions: of every fold, and of each of the label vectors (M, U) if given.
+
+    Where X is ``prepared``, it is that of the study, and y and label vectors are of the comparison's rows.
+    """
     folds = leave_one_run_out(runs) if folds is None else folds
-    found = [_one_region(method, X, y, runs, voxels, labels, connectivity, folds) for voxels in regions]
+    found = []
+    for voxels in regions:
+        own = np.ascontiguousarray(X[:, voxels])
+        graph = connectivity[voxels][:, voxels] if graph_for(method, connectivity) else None
+        if prepared is None:
+            found.append(_one_region(method, own, y, runs, labels, graph, folds))
+        else:
+            found.append(_prepared_region(method, own, y, runs, labels, graph, folds, prepared))
     accuracy, failed, null = zip(*found, strict=True)
     return RegionScores(np.stack(accuracy), np.array(failed), None if labels is None else np.stack(null))
 
 
 def _one_region(
-    method: Method, X: NDArray, y: Any, runs: Any, voxels: Any, labels: NDArray | None, connectivity: Any,
-    folds: Folds,
-) -> tuple[NDArray, int, NDArray | None]:  # fmt: skip
-    """Fold accuracies (F,), fits that failed, and accuracies (U,) of label vectors."""
-    own = np.ascontiguousarray(X[:, voxels])
-    graph = connectivity[voxels][:, voxels] if graph_for(method, connectivity) else None
-    fits = cross_validate(method, own, y, runs, folds, graph)
+    method: Method, X: NDArray, y: Any, runs: Any, labels: NDArray | None, graph: Any, folds: Folds
+) -> tuple[NDArray, int, NDArray | None]:
+    """Fold accuracies (F,), fits that failed, accuracies (U,) of label vectors; X (M, n) is the region's."""
+    fits = cross_validate(method, X, y, runs, folds, graph)
     accuracy, failed = 1 - fold_errors(fits, y), int(np.count_nonzero(~fits.folds.converged))
     if labels is None:
         return accuracy, failed, None
-    columns = chunk_columns(own.shape[1], len(own), len(folds.held_out))
-    chunks = (labels[:, at : at + columns] for at in range(0, labels.shape[1], columns))
-    parts = [null_statistics(method, own, chunk, runs, folds=folds, connectivity=graph) for chunk in chunks]
-    failed = sum(part.n_failed for part in parts)
-    return accuracy, failed, np.concatenate([part.score for part in parts])
+    parts = [
+        null_statistics(method, X, chunk, runs, folds=folds, connectivity=graph)
+        for chunk in _chunks(labels, X.shape[1], len(folds.held_out))
+    ]
+    return accuracy, sum(part.n_failed for part in parts), np.concatenate([part.score for part in parts])
+
+
+def _prepared_region(
+    method: Method, X: NDArray, y: Any, runs: Any, labels: NDArray | None, graph: Any, folds: Folds,
+    prepared: PreparedRows,
+) -> tuple[NDArray, int, NDArray | None]:  # fmt: skip
+    """The same on X as every fold prepares it."""
+    task = Task("first", "second", prepared.rows, np.asarray(y, dtype=float))
+    given = [method], X, prepared.preparation, [task], runs, folds, graph
+    fits = fit_prepared(*given)[method.name, task.name]
+    accuracy, failed = 1 - fold_errors(fits, task.y), int(np.count_nonzero(~fits.folds.converged))
+    if labels is None:
+        return accuracy, failed, None
+    parts = [
+        prepared_null([asked], X, runs, prepared.preparation, folds=folds, connectivity=graph)[0]
+        for chunk in _chunks(labels, X.shape[1], 1)
+        for asked in [LabelVectors(method, prepared.rows, chunk)]
+    ]
+    return accuracy, sum(part.n_failed for part in parts), np.concatenate([part.score for part in parts])
+
+
+def _chunks(labels: NDArray, n_features: int, n_folds: int) -> Iterator[NDArray]:
+    """Label vectors (m, U), as many at a time as a solve takes."""
+    columns = chunk_columns(n_features, len(labels), n_folds)
+    for at in range(0, labels.shape[1], columns):
+        yield labels[:, at : at + columns]
 
 
 def chunk_columns(n_features: int, n_rows: int, n_folds: int) -> int:

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.regions import RegionScores, region_scores
+from mvpa_gamp.decoding.preparation import Preparation
+from mvpa_gamp.decoding.regions import PreparedRows, RegionScores, region_scores
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.study.inference_jobs import Arrays
 
@@ -17,14 +18,22 @@ class RegionWork(NamedTuple):
     """Folds, and permutations if there are any, of some regions of one cell."""
 
     method: Method
-    rows: NDArray
+    own: NDArray  # (m,) rows of the comparison
     y: NDArray
     regions: tuple[NDArray, ...]  # numbers of the voxels of each
     labels: NDArray | None  # (m, U)
+    preparation: Preparation | None = None  # of all samples of the study
+
+    @property
+    def rows(self) -> NDArray | slice:
+        """Those of the comparison, or all where X is prepared."""
+        return self.own if self.preparation is None else slice(None)
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """Accuracies of the regions."""
-        found = region_scores(self.method, X, self.y, runs, self.regions, self.labels, connectivity)
+        prepared = None if self.preparation is None else PreparedRows(self.preparation, self.own)
+        given = self.method, X, self.y, runs, self.regions, self.labels, connectivity
+        found = region_scores(*given, prepared=prepared)
         return {name: value for name, value in found._asdict().items() if value is not None}
 
     def read(self, arrays: Arrays) -> RegionScores:

@@ -21,7 +21,7 @@ from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference_jobs import Arrays
 from mvpa_gamp.study.jobs import Job, make_job, store_answers, unanswered
-from mvpa_gamp.study.preparing import blocks_of
+from mvpa_gamp.study.preparing import StudyPreparation, blocks_of
 from mvpa_gamp.study.region_jobs import RegionWork, portions
 from mvpa_gamp.study.settings import StudySettings
 
@@ -31,11 +31,6 @@ def check_regions(settings: StudySettings, methods: Sequence[Method]) -> None:
     if not settings.atlas and (settings.atlas_labels or settings.by_region):
         option = "--by-region" if settings.by_region else "--atlas-labels"
         raise StudyError(f"{option} needs regions. Give --atlas FILE or NAME as well.")
-    if settings.by_region and settings.fold_confounds:
-        raise StudyError(
-            "--by-region cannot be used with --fold-confounds: regions are decoded as measured. "
-            "Run it without, into another folder."
-        )
     if settings.by_region and settings.whiten:
         raise StudyError(
             "--by-region cannot be used with --whiten: a whitened voxel mixes several, also of other "
@@ -86,8 +81,9 @@ class RegionPlan:
 
 
 def plan_region_jobs(
-    settings: StudySettings, samples: Samples, regions: Regions | None, cells: Sequence[PlannedCell]
-) -> list[RegionPlan]:
+    settings: StudySettings, samples: Samples, prepared: StudyPreparation, regions: Regions | None,
+    cells: Sequence[PlannedCell],
+) -> list[RegionPlan]:  # fmt: skip
     """The jobs of every cell of a GAMP method, where --by-region asks for them."""
     if regions is None or not settings.by_region:
         return []
@@ -99,15 +95,15 @@ def plan_region_jobs(
         )
     blocks = blocks_of(samples)
     return [
-        _cell_plan(settings, samples, regions, tested, cell, blocks)
+        _cell_plan(settings, samples, prepared, regions, tested, cell, blocks)
         for cell in cells
         if cell.method.is_batched
     ]
 
 
 def _cell_plan(
-    settings: StudySettings, samples: Samples, regions: Regions, tested: tuple[int, ...],
-    cell: PlannedCell, blocks: Any,
+    settings: StudySettings, samples: Samples, prepared: StudyPreparation, regions: Regions,
+    tested: tuple[int, ...], cell: PlannedCell, blocks: Any,
 ) -> RegionPlan:  # fmt: skip
     rows, y, n = cell.task.rows, cell.task.y, settings.permutations
     runs = samples.runs[rows]
@@ -118,7 +114,7 @@ def _cell_plan(
     groups = portions([int(regions.sizes[place]) for place in tested], len(rows), n_fits)
     for number, group in enumerate(groups, start=1):
         voxels = tuple(regions.voxels(tested[k]) for k in group)
-        work = RegionWork(cell.method, rows, y, voxels, labels)
+        work = RegionWork(cell.method, rows, y, voxels, labels, prepared.steps)
         key = [str(n), str(settings.seed), *(str(v.tolist()) for v in voxels)]
         jobs.append(_job(cell, f"regions {number} of {len(groups)}", work, f"regions-{number:04d}", key))
     return RegionPlan(cell, plan, tested, tuple(jobs))

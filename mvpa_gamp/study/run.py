@@ -104,7 +104,7 @@ def _run_study(
             settings, samples, prepared, tasks, methods, cells, done, output.folder, output.resume
         )
         plans = plan_inference(settings, samples, cells, prepared.steps)
-        region_plans = plan_region_jobs(settings, samples, regions, cells)
+        region_plans = plan_region_jobs(settings, samples, prepared, regions, cells)
         lock.take()
         check_output(output)  # once more: another run may have ended there meanwhile
         prepare(output)
