@@ -44,7 +44,7 @@ def test_few_runs_are_judged_by_accuracy():
 
 
 def test_with_few_runs_others_are_rarely_named():
-    """Four runs, judged by accuracy: 1.3 % of the comparisons of 300 designs; 80 % as limit names 8.5 %."""
+    """Four runs, judged by accuracy: 1.5 % of the comparisons of 300 designs; a limit of 80 % names 8.5 %."""
     found = [check for k in range(60) for check in checks(np.random.default_rng([3, k]), n_runs=4)]
     assert sum(each.decodes for each in found) <= 7  # of 240; 8 or more at a rate of 1 %: 0.3 %
     assert sum(each.accuracy >= 0.8 for each in found) >= 4
