@@ -40,10 +40,11 @@ def write_tree(
     n_runs: int = 6,
     shape: tuple[int, int, int] = (9, 11, 9),
     space: str = SPACE,
+    categories: tuple[str, ...] = ("face", "house", "cat"),
 ) -> Tree:
     """Participants in ``sessions`` were scanned twice; run numbers start again in their second session."""
     phantoms = {
-        label: Phantom(shape, None, n_runs, ("face", "house", "cat"), block_volumes=6, seed=k)
+        label: Phantom(shape, None, n_runs, categories, block_volumes=6, seed=k)
         for k, label in enumerate(participants)
     }
     tree = Tree(root, phantoms)

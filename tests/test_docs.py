@@ -14,6 +14,7 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mvpa_gamp
@@ -125,6 +126,30 @@ def test_commands_on_the_phantom_run(arguments, monkeypatch, tmp_path):
     code = haxby_command.main([*small, *pairs, "--phantom-shape", "9", "11", "9", "--quiet"])
     assert code == 0
     assert (tmp_path / small[small.index("--out") + 1] / "index.html").is_file()
+
+
+def file_commands() -> list[Any]:
+    """Commands of the pages about designs on files of your own, as they are written there."""
+    shown = [(page, a) for page, module, a in commands() if is_decode(module, a) and "--bold" in a]
+    return [a[1:] for page, a in shown if page in ("designs.md", "fold_confounds.md")]
+
+
+@pytest.mark.parametrize("arguments", file_commands(), ids=lambda arguments: " ".join(arguments)[-60:])
+def test_commands_on_files_run(arguments, make_tiny, monkeypatch, tmp_path):
+    """On twelve small runs, numbered from 1 on, and with few permutations."""
+    tiny = make_tiny(tmp_path, n_runs=12)
+    head, *lines = tiny.labels.read_text().splitlines()
+    numbered = [f"{name}\t{int(run) + 1}" for name, run in (line.split("\t") for line in lines)]
+    tiny.labels.write_text("\n".join([head, *numbered]) + "\n")
+    seconds = np.random.default_rng(0).normal(0.7, 0.1, len(lines))
+    (tmp_path / "reaction_times.tsv").write_text("\n".join(["rt", *map(str, seconds)]) + "\n")
+    monkeypatch.chdir(tmp_path)
+    small = [
+        "9" if before == "--permutations" else a
+        for before, a in zip(["", *arguments], arguments, strict=False)
+    ]
+    chosen = [] if "--methods" in small else ["--methods", "gamp-bg-lr"]
+    assert haxby_command.main([*small, *chosen, "--quiet"]) == 0
 
 
 def test_the_slurm_script_gives_a_command_that_is_understood():

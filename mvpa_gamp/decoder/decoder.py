@@ -105,7 +105,8 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
     strict : :obj:`bool`, default=False
         What the check before the first fit finds (blocks split over folds, images given twice, labels tied to
-        the order, a mask made from the labels) is an error; otherwise a warning and a caution in the report.
+        the order, a mask made from the labels, a covariate that decodes by itself) is an error; otherwise a
+        warning and a caution in the report.
 
     memory : None, :obj:`str`, :obj:`pathlib.Path` or joblib.Memory, default=None
         Where to keep masked images and fits, so that an equal call is answered at once.
@@ -407,11 +408,6 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         from mvpa_gamp.decoder.regions import region_table
 
-        if self._data.confounds is not None and (by_region or permutations):
-            raise ValueError(
-                "regions: they are decoded from images as measured, fold_confounds were regressed out in "
-                "fit. Decode by region with a decoder fitted without."
-            )
         if self.whiten and (by_region or permutations):
             raise ValueError(
                 "regions: a whitened voxel mixes several, also of other regions. Decode by region with "

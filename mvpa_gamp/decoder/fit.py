@@ -138,7 +138,10 @@ def decode_images(
     blocks = blocks_of_volumes(codes, runs, np.flatnonzero(kept))
     confounds = None if covariates is None else FoldConfounds(covariates[kept])
     if confounds is not None and kept_groups is not None:
-        notes += confounded(confounds, codes, classes, runs, blocks)
+        named = confounded(confounds, codes, classes, runs, blocks)
+        if decoder.strict and named:
+            raise ValueError(f"strict=True: {named[0]}")
+        notes += named
     for note in notes:
         warnings.warn(note, stacklevel=3)
     connectivity = voxel_connectivity(found.masker.mask_img_) if method.uses_connectivity else None

@@ -59,12 +59,14 @@ def _decode(
             f"atlas: none of its regions has {FEWEST_VOXELS} voxels or more in the mask, too few to decode "
             "from. Give an atlas of larger regions."
         )
-    folds = data.splits.folds
-    used = folds.tested[mine].any(axis=0)  # folds that hold out images of this pair
-    found = decode_regions(
-        data.method, data.X[mine], np.where(data.codes[mine] == first, 1, -1), groups[mine],
-        [regions.voxels(place) for place in tested], n, seed=seed, blocks=blocks,
-        folds=Folds(folds.train[mine][:, used], folds.tested[mine][:, used], folds.held_out[used]),
-        connectivity=data.connectivity,
-    )  # fmt: skip
+    y = np.where(data.codes[mine] == first, 1, -1)
+    voxels, folds = [regions.voxels(place) for place in tested], data.splits.folds
+    how: dict[str, Any] = {"seed": seed, "blocks": blocks, "connectivity": data.connectivity}
+    if data.confounds is None:
+        used = folds.tested[mine].any(axis=0)  # folds that hold out images of this pair
+        own = Folds(folds.train[mine][:, used], folds.tested[mine][:, used], folds.held_out[used])
+        found = decode_regions(data.method, data.X[mine], y, groups[mine], voxels, n, folds=own, **how)
+    else:
+        how |= {"preparation": data.confounds, "rows": np.flatnonzero(mine), "folds": folds}
+        found = decode_regions(data.method, data.X, y, groups, voxels, n, **how)
     add_accuracies(rows, found, tested)

@@ -2,7 +2,8 @@
 
 from .calibration import Calibration, FdrSelection, calibrate, fdr_refusal
 from .covariate_check import CovariateCheck, check_covariates
-from .cross import CrossDecoding, cross_decode, cross_permutation_test
+from .cross import CrossDecoding, cross_decode
+from .cross_permutation import cross_permutation_test
 from .cross_tasks import Cross, make_crosses, session_crosses
 from .crossval import HeldOut, cross_validate, fold_balanced_accuracies, fold_errors, held_out_answers
 from .designs import Classes, make_classes, parse_classes

@@ -30,6 +30,10 @@ _PREVALENCE = (
     "prevalence", "prevalence_low", "prevalence_high", "majority_probability", "minimum_p_value",
     "minimum_p_holm", "minimum_bound",
 )  # fmt: skip
+_TESTS = (
+    "balanced_percent", "balanced_low_percent", "balanced_high_percent",
+    "t_value", "t_p_value", "signflip_p_value", "signflip_smallest_p",
+)  # fmt: skip
 _CORRECTED = {
     "t_p_value": "t_p_holm",
     "signflip_p_value": "signflip_p_holm",
@@ -40,7 +44,12 @@ _TIE = 1e-5  # tables have six digits, accuracies differ by a volume
 
 @dataclass(frozen=True)
 class Score:
-    """One participant on one comparison by one method; ``null`` are accuracies of permuted labels, if any."""
+    """One participant on one comparison by one method; ``null`` are accuracies of permuted labels, if any.
+
+    ``level`` is the balanced accuracy by chance: 1/2, or 1/K of K classes. ``runs_count`` says whether runs
+    above chance may be counted as a test: not where the folds are those of several classes or of a cross,
+    whose dependence is another one.
+    """
 
     subject: str
     contrast: str
@@ -50,28 +59,39 @@ class Score:
     chance: float  # of the more frequent category
     by_run: tuple[float, ...]  # balanced accuracy of each held-out run
     null: NDArray | None = None
+    level: float = 0.5
+    runs_count: bool = True
 
     @property
     def runs(self) -> int:
-        """Held-out runs with both categories."""
+        """Held-out runs with all categories."""
         return len(self.by_run)
 
     @property
     def balanced(self) -> float:
-        """Mean over runs of the balanced accuracy, whose chance is 1/2 however rare a category is."""
+        """Mean over runs of the balanced accuracy, whose chance does not depend on how rare a category is."""
         return float(np.mean(self.by_run)) if self.by_run else math.nan
 
     @property
+    def test(self) -> str:
+        """The name of the participant's own test."""
+        if self.null is not None:
+            return "permutation"
+        return "sign test over runs" if self.runs_count else "none"
+
+    @property
     def p_value(self) -> float:
-        """Of the permutation test where there is one, else of the sign test over runs."""
+        """Of the permutation test where there is one, else of the sign test over runs; NaN without a test."""
         if self.null is None:
-            return run_test(self.by_run)
+            return run_test(self.by_run) if self.runs_count else math.nan
         return float(1 + np.count_nonzero(self.null >= self.accuracy - _TIE)) / (1 + self.null.size)
 
     @property
     def smallest_p(self) -> float:
         """What the test could reach at best."""
-        return smallest_run_p(self.runs) if self.null is None else 1 / (1 + self.null.size)
+        if self.null is None:
+            return smallest_run_p(self.runs) if self.runs_count else math.inf
+        return 1 / (1 + self.null.size)
 
     def testable(self, alpha: float) -> bool:
         """Whether the test can reach alpha at all."""
@@ -88,7 +108,7 @@ def accuracy_row(score: Score, alpha: float) -> dict[str, Any]:
         "accuracy_percent": 100 * score.accuracy,
         "chance_percent": 100 * score.chance,
         "runs": score.runs,
-        "runs_above_chance": sum(value > 0.5 + 1e-9 for value in score.by_run),
+        "runs_above_chance": sum(value > score.level + 1e-9 for value in score.by_run),
         "test": name_of_test([score]),
         "p_value": score.p_value,
         "significant": score.p_value <= alpha if score.testable(alpha) else None,
@@ -97,16 +117,19 @@ def accuracy_row(score: Score, alpha: float) -> dict[str, Any]:
 
 def group_rows(scores: Sequence[Score], alpha: float) -> list[dict[str, Any]]:
     """The group's table: a line per comparison and method; Holm's correction over comparisons of a method."""
-    keys = dict.fromkeys((score.contrast, score.method) for score in scores)
-    rows = [group_row([s for s in scores if (s.contrast, s.method) == key], alpha) for key in keys]
+    groups: dict[tuple[str, str, str], list[Score]] = {}
+    for score in scores:
+        groups.setdefault((score.contrast, score.comparison, score.method), []).append(score)
+    rows = [group_row(members, alpha) for members in groups.values()]
     for method in dict.fromkeys(row["method"] for row in rows):
         mine = [row for row in rows if row["method"] == method]
         for name, corrected in _CORRECTED.items():
             known = [math.nan if row[name] is None else row[name] for row in mine]
             for row, p in zip(mine, holm_of_known(known), strict=True):
                 row[corrected] = None if math.isnan(p) else p
+        tested = sum(row["balanced_percent"] is not None for row in mine)
         for row in mine:
-            row["comparisons_tested"] = len(mine)
+            row["comparisons_tested"] = tested
     return rows
 
 
@@ -133,15 +156,16 @@ def group_row(scores: Sequence[Score], alpha: float) -> dict[str, Any]:
 
 
 def _above_chance(scores: Sequence[Score]) -> dict[str, Any]:
-    """Mean balanced accuracy with its 95 % interval, and tests of it against 1/2."""
-    known = [score.balanced - 0.5 for score in scores if not math.isnan(score.balanced)]
+    """Mean balanced accuracy with its 95 % interval, and tests of it against chance."""
+    level = scores[0].level
+    known = [score.balanced - level for score in scores if not math.isnan(score.balanced)]
     if not known:
-        return dict.fromkeys(name for name in SUMMARY_COLUMNS if name[:4] in ("bala", "t_va", "t_p_", "sign"))
+        return dict.fromkeys(_TESTS)
     found = mean_test(known)
     return {
-        "balanced_percent": 100 * (0.5 + found.mean),
-        "balanced_low_percent": 100 * (0.5 + found.low),
-        "balanced_high_percent": 100 * (0.5 + found.high),
+        "balanced_percent": 100 * (level + found.mean),
+        "balanced_low_percent": 100 * (level + found.low),
+        "balanced_high_percent": 100 * (level + found.high),
         "t_value": found.t,
         "t_p_value": found.t_p,
         "signflip_p_value": found.flip_p,
@@ -169,8 +193,7 @@ def _prevalence(tested: Sequence[Score], significant: int, alpha: float) -> dict
 
 def name_of_test(scores: Sequence[Score]) -> str:
     """The test, or the tests, by which these scores are judged."""
-    kinds = {"sign test over runs" if score.null is None else "permutation" for score in scores}
-    return " and ".join(sorted(kinds))
+    return " and ".join(sorted({score.test for score in scores}))
 
 
 def _standard_error(values: NDArray) -> float:

@@ -57,13 +57,13 @@ def fit_prepared(
     needed = np.unique(np.concatenate([task.rows for task in tasks]))
     train = _with_refit(folds)
     parts: dict[Key, list[FoldFits]] = {(m.name, task.name): [] for task in tasks for m in methods}
-    for column, fold, seconds in _timed(preparation.folds(X, train, needed)):
+    for column, fold, seconds in timed(preparation.folds(X, train, needed)):
         for task, (_, mine) in zip(tasks, own, strict=True):
             if np.append(mine, True)[column]:
                 rows, trains = np.searchsorted(needed, task.rows), train[task.rows, column, None]
                 for method in methods:
                     fits = method.fit_folds(fold.X[rows], task.y, trains, runs[task.rows], connectivity)
-                    done = _of_voxels(fits, fold, rows, trains, seconds / len(parts))
+                    done = of_voxels(fits, fold, rows, trains, seconds / len(parts))
                     parts[method.name, task.name].append(done)
     return {
         (method.name, task.name): replace(
@@ -99,10 +99,10 @@ def fit_prepared_pairs(
     pairs = class_pairs(int(codes.max()) + 1)
     train, every = _with_refit(folds), np.arange(len(codes))
     parts: list[FoldFits] = []
-    for column, fold, seconds in _timed(preparation.folds(X, train)):
+    for column, fold, seconds in timed(preparation.folds(X, train)):
         used, targets = pair_columns(codes, pairs, train[:, [column]])
         fits = solve_columns(method, fold.X, targets, used, runs, n_jobs, connectivity)
-        parts.append(_of_voxels(fits, fold, every, used, seconds))
+        parts.append(of_voxels(fits, fold, every, used, seconds))
         if column == train.shape[1] - 1:
             center = fold.X.mean(axis=0, dtype=float).astype(fold.X.dtype)
             refits = PreparedRefits(fold.fitted, fits, center)
@@ -121,7 +121,7 @@ def _with_refit(folds: Folds) -> NDArray:
     return np.hstack([folds.train, np.ones((len(folds.train), 1), dtype=bool)])
 
 
-def _timed(prepared: Iterator[PreparedFold]) -> Iterator[tuple[int, PreparedFold, float]]:
+def timed(prepared: Iterator[PreparedFold]) -> Iterator[tuple[int, PreparedFold, float]]:
     """Prepared folds with their number and the seconds that preparing them took."""
     began = time.perf_counter()
     for column, fold in enumerate(prepared):
@@ -129,7 +129,7 @@ def _timed(prepared: Iterator[PreparedFold]) -> Iterator[tuple[int, PreparedFold
         began = time.perf_counter()
 
 
-def _of_voxels(fits: FoldFits, fold: PreparedFold, rows: NDArray, train: NDArray, seconds: float) -> FoldFits:
+def of_voxels(fits: FoldFits, fold: PreparedFold, rows: NDArray, train: NDArray, seconds: float) -> FoldFits:
     """The same fits with weights and patterns of voxels; their share of the time for preparing is added."""
     coef = fold.fitted.back(fits.coef)
     return replace(

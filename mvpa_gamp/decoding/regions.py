@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 
 from ..methods.fold_fits import Method
 from .crossval import cross_validate, fold_errors
-from .folds import Folds
-from .null import null_statistics
+from .folds import Folds, leave_one_run_out
+from .null import LabelVectors, NullStatistics, null_statistics, prepared_null
 from .pairwise import graph_for
 from .permutation import PermutationPlan, plan_permutations
+from .preparation import Preparation
+from .prepared import fit_prepared
+from .tasks import Task
 
 # Fewer voxels than this say more about single voxels, and about where the border runs, than about a region.
 FEWEST_VOXELS = 5
@@ -42,6 +45,13 @@ def exact_sums(values: Any, regions: NDArray, n_regions: int) -> NDArray:
     place = np.where(regions < 0, n_regions, regions)
     sums = np.bincount(place, counts, minlength=n_regions + 1)
     return np.append(sums, counts.sum()) * unit
+
+
+class PreparedRows(NamedTuple):
+    """What folds do to the X of the study, and the rows (m,) of the comparison in it."""
+
+    preparation: Preparation
+    rows: NDArray
 
 
 class RegionScores(NamedTuple):
@@ -112,12 +122,16 @@ def decode_regions(
     blocks: Any = None,
     folds: Folds | None = None,
     connectivity: Any = None,
+    preparation: Preparation | None = None,
+    rows: Any = None,
 ) -> RegionTest:
     """Decode from each region alone, leaving one run out, and compare with n permutations of the labels.
 
     X is (M, N), y (M,) in -1/+1, runs (M,); ``regions`` are R lists of voxel numbers. Labels are exchanged
     within runs as in ``permutation_test``, the same for all regions. Without permutations there are no
-    p-values. Folds leave one run out unless given.
+    p-values. Folds leave one run out unless given. ``preparation`` (``FoldConfounds``) is fitted in every
+    fold, to each region by itself; X, ``runs`` and ``folds`` are then those of the whole study, y and
+    ``blocks`` of the ``rows`` (m,) of the comparison.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import decode_regions
@@ -129,27 +143,37 @@ def decode_regions(
     >>> (found.family_wise <= 0.05).tolist()
     [True, False, False]
     """
-    X = np.asarray(X)
-    scores = region_scores(method, X, y, runs, regions, connectivity, folds)
+    X, runs = np.asarray(X), np.asarray(runs)
+    rows = np.arange(runs.size) if rows is None else np.asarray(rows)
+    how: dict[str, Any] = {"connectivity": connectivity, "folds": folds}
+    how["prepared"] = None if preparation is None else PreparedRows(preparation, rows)
+    scores = region_scores(method, X, y, runs, regions, **how)
     if not n:
         return join_scores([scores])
     largest = max(len(voxels) for voxels in regions)
-    plan = plan_permutations(y, runs, largest, n, seed=seed, exchange=exchange, blocks=blocks)
-    nulls = [
-        region_null(method, X, plan.labels[:, chunk], runs, regions, connectivity, folds)
-        for chunk in plan.chunks
-    ]
+    plan = plan_permutations(y, runs[rows], largest, n, seed=seed, exchange=exchange, blocks=blocks)
+    nulls = [region_null(method, X, plan.labels[:, chunk], runs, regions, **how) for chunk in plan.chunks]
     return join_scores([scores], plan, [nulls])
 
 
 def region_scores(
     method: Method, X: NDArray, y: Any, runs: Any, regions: Sequence[Any], connectivity: Any = None,
     folds: Folds | None = None,
+    prepared: PreparedRows | None = None,
 ) -> RegionScores:  # fmt: skip
-    """Accuracies of some regions in every fold."""
+    """Accuracies of some regions in every fold.
+
+    Where X is ``prepared``, it is that of the study, and y and label vectors are of the comparison's rows.
+    """
+    folds = leave_one_run_out(runs) if folds is None else folds
     found = []
     for own, graph in _each_region(method, X, regions, connectivity):
-        fits = cross_validate(method, own, y, runs, folds, graph)
+        if prepared is None:
+            fits = cross_validate(method, own, y, runs, folds, graph)
+        else:
+            task = Task("first", "second", prepared.rows, np.asarray(y, dtype=float))
+            given = [method], own, prepared.preparation, [task], runs, folds, graph
+            fits = fit_prepared(*given)[method.name, task.name]
         found.append((1 - fold_errors(fits, y), int(np.count_nonzero(~fits.folds.converged))))
     accuracy, failed = zip(*found, strict=True)
     return RegionScores(np.stack(accuracy), np.array(failed))
@@ -157,14 +181,25 @@ def region_scores(
 
 def region_null(
     method: Method, X: NDArray, labels: NDArray, runs: Any, regions: Sequence[Any], connectivity: Any = None,
-    folds: Folds | None = None,
+    folds: Folds | None = None, prepared: PreparedRows | None = None,
 ) -> RegionNull:  # fmt: skip
     """Accuracies of some regions for label vectors (M, k), a chunk of a plan."""
     found = [
-        null_statistics(method, own, labels, runs, folds=folds, connectivity=graph)
+        _null(method, own, labels, runs, graph, folds, prepared)
         for own, graph in _each_region(method, X, regions, connectivity)
     ]
     return RegionNull(np.stack([each.score for each in found]), np.stack([each.n_failed for each in found]))
+
+
+def _null(
+    method: Method, X: NDArray, labels: NDArray, runs: Any, graph: Any, folds: Folds | None,
+    prepared: PreparedRows | None,
+) -> NullStatistics:  # fmt: skip
+    """Of one region, on X (M, n) as it is or as every fold prepares it."""
+    if prepared is None:
+        return null_statistics(method, X, labels, runs, folds=folds, connectivity=graph)
+    asked = [LabelVectors(method, prepared.rows, labels)]
+    return prepared_null(asked, X, runs, prepared.preparation, folds=folds, connectivity=graph)[0]
 
 
 def _each_region(

@@ -1,15 +1,9 @@
 """The page of a group: accuracies of all participants, prevalence, mean maps; a pure reader of the folder."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.map_names import entity
@@ -18,13 +12,17 @@ from mvpa_gamp.report.answers import PREFERRED
 from mvpa_gamp.report.brain_figures import MapLine, map_figure
 from mvpa_gamp.report.frame import banner, document, header
 from mvpa_gamp.report.glass_brain import glass_figure
+from mvpa_gamp.report.group_figures import accuracy_figure
 from mvpa_gamp.report.group_words import (
     ACCURACY,
     ACCURACY_CAPTION,
     BOUND,
     CHANCE_CAPTION,
+    DESIGN,
+    DESIGN_CAPTION,
     PREVALENCE,
     TESTS_CAPTION,
+    design_names,
     difference_words,
     methods_text,
     significance_caption,
@@ -44,15 +42,16 @@ from mvpa_gamp.report.markup import (
     table,
     text,
 )
-from mvpa_gamp.report.style import INK, QUIET, RULE, colour_of, look, marker_of, svg
+from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.results.files import number, read_json, read_tsv, write_text
 from mvpa_gamp.results.names import ResultsFolder
 
 _BESIDE = 12  # lines of a table that stands beside its figure
 _NOTES = 3  # shown at the top; more of them open on a click
 _SIMULATED = "At least one participant is simulated; nothing here is a finding about brains."
-_NARROWEST, _WIDEST = 5.6, 13.0  # inches
-_UPRIGHT = 6  # comparisons whose names fit side by side
+
+_DOTS = "Each dot is a participant, the mark beside the dots their mean with its standard error."
+DESIGN_FIGURE = "group_designs.svg"
 
 _REFERENCES = (
     "Allefeld C, Görgen K, Haynes JD (2016). Valid population inference for information-based imaging: "
@@ -94,6 +93,8 @@ class Group:
     study: Mapping[str, Any]
     summary: Sequence[dict[str, str]]
     accuracy: Sequence[dict[str, str]]
+    designs: Sequence[dict[str, str]] = ()  # all classes together, and crosses
+    design_accuracy: Sequence[dict[str, str]] = ()
 
     @property
     def contrasts(self) -> list[str]:
@@ -110,7 +111,8 @@ def read_group(root: Path) -> Group:
     """What the group level wrote."""
     folder = ResultsFolder(root)
     study = read_json(folder.group)
-    tables = (read_tsv(folder.group_table(name)) for name in ("summary", "accuracy"))
+    paths = (folder.group_table(name) for name in ("summary", "accuracy", "designs", "designaccuracy"))
+    tables = (read_tsv(path) if path.is_file() else [] for path in paths)  # not every group has designs
     return Group(ResultsFolder(root, study.get("entities", {})), study, *tables)
 
 
@@ -118,7 +120,7 @@ def build_group_page(root: Path) -> Path:
     """Draw the figures and write ``index.html`` of a folder of participants; returns the page's path."""
     group = read_group(root)
     folder = group.folder
-    write_atomic(folder.figure("group_accuracy.svg"), _accuracy_figure(group))
+    _draw_accuracies(group)
     for contrast in group.contrasts:
         lines = _map_lines(folder, group.study, contrast)
         drawn = map_figure(lines, folder.group_background, folder.group_mask, _banner(group))
@@ -128,6 +130,20 @@ def build_group_page(root: Path) -> Path:
             glass_figure(path, False, _banner(group)).write(stem)
     parts = [make(group) for make in SECTIONS]
     return write_text(folder.page, document(_title(group), _header(group), parts, group.study["version"]))
+
+
+def _draw_accuracies(group: Group) -> None:
+    """The figures of comparisons and, where there are any, of classes and crosses."""
+    methods, names = group.study["methods"], {name: name for name in group.study["comparisons"].values()}
+    drawn = accuracy_figure(group.summary, group.accuracy, methods, names, _banner(group))
+    write_atomic(group.folder.figure("group_accuracy.svg"), drawn)
+    if group.designs:
+        shown = design_names(group.designs)
+        used = {
+            name: label for name, label in methods.items() if name in {r["method"] for r in group.designs}
+        }
+        drawn = accuracy_figure(group.designs, group.design_accuracy, used, shown, _banner(group))
+        write_atomic(group.folder.figure(DESIGN_FIGURE), drawn)
 
 
 def _glass_maps(group: Group, contrast: str) -> list[Path]:
@@ -195,6 +211,21 @@ def accuracy_section(group: Group) -> str:
     return folded("group", "Accuracy", said, parts, unfolded=True)
 
 
+def designs_section(group: Group) -> str:
+    """All classes together and cross-decoding, where there is any."""
+    if not group.designs:
+        return ""
+    best = max(group.designs, key=lambda row: number(row["accuracy_percent"]) - number(row["chance_percent"]))
+    said = f"Farthest above chance: {best['comparison']}, {words(best)['accuracy']}."
+    drawn = figure(group.folder.figure(DESIGN_FIGURE), text(_DOTS), "Accuracy of participants")
+    body = [
+        _line(group.study, row, list(DESIGN), {"accuracy": row["accuracy_percent"]}) for row in group.designs
+    ]
+    parts = drawn + table([headings(("Design", "Method", *DESIGN.values()), 2)], body, text(DESIGN_CAPTION))
+    each = _participant_table(group.study, group.design_accuracy, "permutation of labels within runs")
+    return folded("designs", "All classes together, and cross-decoding", said, parts, each, unfolded=True)
+
+
 def prevalence_section(group: Group) -> str:
     """How common above-chance decoding is."""
     said = f"Test of each participant: {group.study['test']}."
@@ -206,7 +237,10 @@ def prevalence_section(group: Group) -> str:
 def participants_section(group: Group) -> str:
     """Links to the participants' pages, and their numbers."""
     return section(
-        "participants", "Participants", _links(group.study), _participant_table(group.study, group.accuracy)
+        "participants",
+        "Participants",
+        _links(group.study),
+        _participant_table(group.study, group.accuracy, group.study["test"]),
     )
 
 
@@ -233,7 +267,7 @@ def differences_section(group: Group) -> str:
 
 def methods_section(group: Group) -> str:
     """The paragraph for a paper."""
-    said = paragraph(methods_text(group.study, group.summary))
+    said = paragraph(methods_text(group.study, group.summary, group.designs))
     prose = f'<div class="prose" data-copy="Copy the text">{said}</div>'
     return folded("methods", "Methods text, ready for a paper", "Written from what was done.", prose)
 
@@ -242,6 +276,7 @@ def methods_section(group: Group) -> str:
 SECTIONS: tuple[Callable[[Group], str], ...] = (
     answer_section,
     accuracy_section,
+    designs_section,
     prevalence_section,
     differences_section,
     maps_section,
@@ -268,8 +303,7 @@ def _line(
 
 
 def _accuracy_picture(folder: ResultsFolder) -> str:
-    caption = text("Each dot is a participant, the mark beside the dots their mean with its standard error.")
-    return figure(folder.figure("group_accuracy.svg"), caption, "Accuracy of participants")
+    return figure(folder.figure("group_accuracy.svg"), text(_DOTS), "Accuracy of participants")
 
 
 def _prevalence_parts(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) -> list[str]:
@@ -327,7 +361,7 @@ def _links(study: Mapping[str, Any]) -> str:
     return f"<p>Pages of the participants: {', '.join(pages)}.</p>"
 
 
-def _participant_table(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) -> str:
+def _participant_table(study: Mapping[str, Any], rows: Sequence[dict[str, str]], test: str) -> str:
     """Every participant's accuracy and test."""
     head = ("Participant", "Comparison", "Method", "Accuracy", "runs above chance", "p")
     top = headings(head, 3)
@@ -337,10 +371,10 @@ def _participant_table(study: Mapping[str, Any], rows: Sequence[dict[str, str]])
         + cell(study["methods"][row["method"]], "name")
         + cell(f"{number(row['accuracy_percent']):.1f} %", value=row["accuracy_percent"])
         + cell(f"{row['runs_above_chance']} of {row['runs']}")
-        + cell(f"{number(row['p_value']):.3g}")
+        + cell("–" if row["p_value"] == "n/a" else f"{number(row['p_value']):.3g}")
         for row in rows
     ]
-    caption = text(f"p: {study['test']}.")
+    caption = text(f"p: {test}.")
     return details("Accuracy and test of every participant", table([top], body, caption))
 
 
@@ -390,43 +424,3 @@ def _map_lines(folder: ResultsFolder, study: Mapping[str, Any], contrast: str) -
         })
         for method in dict.fromkeys(each["method"] for each in drawn)
     ]  # fmt: skip
-
-
-def _accuracy_figure(group: Group) -> bytes:
-    """Accuracy of every participant (dots), mean and standard error, comparisons side by side."""
-    study, summary, accuracy = group.study, group.summary, group.accuracy
-    methods, names = study["methods"], list(study["comparisons"].values())
-    with look():
-        width = min(_WIDEST, max(_NARROWEST, 1.0 + 0.45 * len(methods) * len(names)))
-        drawing = Figure(figsize=(width, 3.4 if len(names) <= _UPRIGHT else 4.4), layout="constrained")
-        ax = drawing.subplots()
-        for row in summary:
-            key = (row["contrast"], row["method"])
-            mine = [number(r["accuracy_percent"]) for r in accuracy if (r["contrast"], r["method"]) == key]
-            _draw_cell(ax, study, row, mine)
-        turned: dict[str, Any] = {} if len(names) <= _UPRIGHT else {"rotation": 40, "ha": "right"}
-        ax.set_xticks(range(len(names)), names, **turned)
-        ax.set_ylabel("accuracy on held-out runs (%)")
-        ax.set_ylim(None, 101.5)
-        ax.grid(axis="y", color=RULE, lw=0.5)
-        handles = [
-            Line2D([], [], color=colour_of(name), marker=marker_of(name), ms=5, lw=1.2, label=label)
-            for name, label in methods.items()
-        ]
-        drawing.legend(handles=handles, loc="outside upper left", ncols=min(4, len(handles)), labelcolor=INK)
-        return svg(drawing, _banner(group))
-
-
-def _draw_cell(ax: Axes, study: Mapping[str, Any], row: Mapping[str, str], values: Sequence[float]) -> None:
-    """The participants of one comparison and method, beside them their mean, and the level of chance."""
-    methods, place = list(study["methods"]), list(study["comparisons"]).index(row["contrast"])
-    i, step = methods.index(row["method"]), 0.8 / len(methods)
-    x = place + (i - (len(methods) - 1) / 2) * step
-    of = colour_of(row["method"])
-    ax.plot(np.full(len(values), x), values, "o", ms=3.4, color=of, alpha=0.5, mew=0)
-    mean, se = number(row["accuracy_percent"]), number(row["accuracy_se_percent"])
-    bar = 0.0 if math.isnan(se) else se
-    shape = marker_of(row["method"])
-    ax.errorbar(x + step / 4, mean, yerr=bar, fmt=shape, ms=5, color=of, capsize=2.5, lw=1.3)
-    across, chance = (place - 0.45, place + 0.45), number(row["chance_percent"])
-    ax.plot(across, (chance, chance), color=QUIET, lw=0.7, ls=(0, (4, 3)), zorder=0)

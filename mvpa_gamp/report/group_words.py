@@ -27,6 +27,19 @@ BOUND = {
     "bound": "smaller prevalences rejected",
     "minimum": "p of no participant above chance",
 }  # where every participant has a permutation test
+DESIGN = {
+    **{
+        name: ACCURACY[name] for name in ("participants", "accuracy", "chance", "balanced", "flip", "student")
+    },
+    "significant": "significant",
+}
+DESIGN_CAPTION = (
+    "Balanced accuracy, the mean over classes of the share recognised, was tested across participants "
+    "against 1 / number of classes, one-sided: p by flipping signs of participants, and by a t-test; in "
+    "brackets after Holm's correction over the crosses of a method. Significant: participants by their own "
+    "permutation tests, of those who have one. A cross whose comparisons share a condition is not tested. By "
+    "chance: 1 / number of classes; of a cross, always saying the more frequent side."
+)
 ACCURACY_CAPTION = (
     "Accuracy: mean over participants of the mean over held-out runs ± its standard error across "
     "participants."
@@ -62,6 +75,11 @@ def words(row: Mapping[str, str]) -> dict[str, str]:
         "majority": _share(row["majority_probability"]),
         "bound": _share(row["minimum_bound"]),
     }
+
+
+def design_names(rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """What is written below each design in a figure, in as many lines as it needs."""
+    return {row["comparison"]: row["comparison"].split(":")[0].replace(" > ", "\n> ") for row in rows}
 
 
 def _interval(row: Mapping[str, str]) -> str:
@@ -115,7 +133,9 @@ def _volumes(study: Mapping[str, Any]) -> str:
     )
 
 
-def methods_text(study: Mapping[str, Any], rows: Sequence[Mapping[str, str]]) -> str:
+def methods_text(
+    study: Mapping[str, Any], rows: Sequence[Mapping[str, str]], designs: Sequence[Mapping[str, str]] = ()
+) -> str:
     """A paragraph for a paper about the group's statistics, from what was done."""
     n, alpha = len(study["subjects"]), study["alpha"]
     exact = "all sign patterns" if n <= EXACT else f"{DRAWS:,} random sign patterns"
@@ -129,6 +149,10 @@ def methods_text(study: Mapping[str, Any], rows: Sequence[Mapping[str, str]]) ->
         f"Across the {n} participants balanced accuracy was compared with 50 % by a one-sided sign-flip test "
         f"({exact}) and a one-sided t-test{holm}; intervals are 95 % intervals from the t distribution."
     )
+    if designs:
+        kinds = {"classes": "all classes together (chance 1 / number of classes)", "cross": "cross-decoding"}
+        told = " and ".join(words for kind, words in kinds.items() if kind in {r["design"] for r in designs})
+        said += f" Balanced accuracies of {told} were tested in the same way."
     if "SignFlip" in maps:
         said += (
             " Activation patterns (Haufe et al., 2014) of all participants, each divided by its root mean "

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
-from mvpa_gamp.decoding.cross import CrossDecoding, cross_decode, cross_null, plan_cross_permutations
+from mvpa_gamp.decoding.cross import CrossDecoding, cross_decode
+from mvpa_gamp.decoding.cross_permutation import cross_null, plan_cross_permutations
 from mvpa_gamp.decoding.cross_tasks import Cross
 from mvpa_gamp.decoding.permutation import PermutationPlan
+from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.results.cell_files import Subject
@@ -20,7 +22,7 @@ from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.stored_fits import load_arrays
 from mvpa_gamp.study.inference_jobs import Arrays, read_null, stored_null
 from mvpa_gamp.study.jobs import Job, digest, make_job
-from mvpa_gamp.study.preparing import blocks_of
+from mvpa_gamp.study.preparing import StudyPreparation, blocks_of
 from mvpa_gamp.study.settings import StudySettings
 
 _STORED = ("rows", "y", "run", "decision", "proba")
@@ -32,20 +34,21 @@ class CrossWork(NamedTuple):
 
     method: Method
     crosses: tuple[Cross, ...]
-    blocks: NDArray | None  # (M,) of all samples of the study where noise is whitened
+    preparation: Preparation | None  # of all samples of the study
     n_rows: int
 
     @property
     def rows(self) -> NDArray:
-        """Rows of the crosses; where noise is whitened all."""
-        if self.blocks is not None:
+        """Rows of the crosses; where folds prepare X all, because every condition helps to prepare it."""
+        if self.preparation is not None:
             return np.arange(self.n_rows)
         return np.unique(np.concatenate([cross.rows for cross in self.crosses]))
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """Decisions about tested rows; of classifiers with chosen training runs also the classifier."""
         inner = [cross.within(self.rows) for cross in self.crosses]
-        found = cross_decode(self.method, X, inner, runs, connectivity=connectivity, blocks=self.blocks)
+        how: dict[str, Any] = {"connectivity": connectivity, "preparation": self.preparation}
+        found = cross_decode(self.method, X, inner, runs, **how)
         out: Arrays = {}
         for number, each in enumerate(found):
             out |= {f"{name}_{number}": np.asarray(getattr(each, name)) for name in _STORED}
@@ -81,17 +84,18 @@ class CrossNull(NamedTuple):
     method: Method
     cross: Cross
     labels: NDArray  # (m_train, k)
+    preparation: Preparation | None  # of all samples of the study
 
     @property
-    def rows(self) -> NDArray:
-        """Rows of the cross."""
-        return self.cross.rows
+    def rows(self) -> NDArray | slice:
+        """Rows of the cross; where folds prepare X all."""
+        return self.cross.rows if self.preparation is None else slice(None)
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """Accuracies of the k label vectors."""
-        inner = self.cross.within(self.rows)
-        found = cross_null(self.method, X, inner, self.labels, runs, connectivity=connectivity)
-        return stored_null(found)
+        inner = self.cross.within(self.cross.rows) if self.preparation is None else self.cross
+        how: dict[str, Any] = {"connectivity": connectivity, "preparation": self.preparation}
+        return stored_null(cross_null(self.method, X, inner, self.labels, runs, **how))
 
 
 @dataclass(frozen=True)
@@ -110,21 +114,20 @@ class CrossPlan:
 
 
 def plan_crosses(
-    settings: StudySettings, samples: Samples, crosses: Sequence[Cross], methods: Sequence[Method],
-    folder: ResultsFolder, data: str,
+    settings: StudySettings, samples: Samples, prepared: StudyPreparation, crosses: Sequence[Cross],
+    methods: Sequence[Method], folder: ResultsFolder, data: str,
 ) -> list[CrossPlan]:  # fmt: skip
     """A plan per method; ``data`` is the digest of what fits can see."""
     if not crosses:
         return []
-    blocks = blocks_of(samples)
     out = []
     for method in methods:
         path = folder.fits(samples.subject, "cross", method.name)
-        facts = (data, str(settings.whiten), repr([_digest(cross) for cross in crosses]), method.name)
-        work = CrossWork(method, tuple(crosses), blocks if settings.whiten else None, len(samples.runs))
+        facts = (data, prepared.key, repr([_digest(cross) for cross in crosses]), method.name)
+        work = CrossWork(method, tuple(crosses), prepared.steps, len(samples.runs))
         job = make_job(f"cross-decoding, {method.label}", work, path, *facts, repr(method), __version__)
         tested = [c for c in crosses if settings.permutations and method.is_batched and not c.shared]
-        nulls = {c.name: _null_jobs(settings, samples, c, method, blocks, job) for c in tested}
+        nulls = {c.name: _null_jobs(settings, samples, c, job) for c in tested}
         out.append(CrossPlan(method, tuple(crosses), job, nulls))
     return out
 
@@ -134,16 +137,20 @@ def _digest(cross: Cross) -> tuple[Any, ...]:
 
 
 def _null_jobs(
-    settings: StudySettings, samples: Samples, cross: Cross, method: Method, blocks: NDArray, job: Job
+    settings: StudySettings, samples: Samples, cross: Cross, job: Job
 ) -> tuple[PermutationPlan, tuple[Job, ...]]:
     n, seed, n_voxels = settings.permutations, settings.seed, samples.X.shape[1]
-    plan = plan_cross_permutations(cross, samples.runs, n_voxels, n, seed=seed, blocks=blocks, ahead=True)
+    method, preparation = job.work.method, job.work.preparation
+    plan = plan_cross_permutations(
+        cross, samples.runs, n_voxels, n, seed=seed, blocks=blocks_of(samples),
+        prepared=preparation is not None, ahead=True,
+    )  # fmt: skip
     jobs = []
     for number, chunk in enumerate(plan.chunks, start=1):
         ending = f"_{cross.name}-{number:04d}.npz"
         path = job.path.with_name(job.path.name.replace("_fits.npz", ending))
         label = f"{cross.label}, {method.label}: permutations {number} of {len(plan.chunks)}"
-        work = CrossNull(method, cross, np.ascontiguousarray(plan.labels[:, chunk]))
+        work = CrossNull(method, cross, np.ascontiguousarray(plan.labels[:, chunk]), preparation)
         jobs.append(make_job(label, work, path, job.fingerprint, cross.name, digest(work.labels)))
     return plan, tuple(jobs)
 

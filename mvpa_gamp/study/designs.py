@@ -72,7 +72,7 @@ def plan_designs(
     check_tuning(methods, crosses, samples.runs)
     data = data_fingerprint(samples) if classes or crosses else ""
     by_class = plan_classes(settings, samples, prepared, classes, cells, folder, data)
-    by_cross = plan_crosses(settings, samples, crosses, methods, folder, data)
+    by_cross = plan_crosses(settings, samples, prepared, crosses, methods, folder, data)
     known = {(c.method.name, c.task.name): finished for c, finished in zip(cells, done, strict=True)}
     later = [*(job for plan in by_class for job in plan.nulls), *(j for plan in by_cross for j in plan.jobs)]
     return Designs(

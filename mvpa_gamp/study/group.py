@@ -22,11 +22,12 @@ from mvpa_gamp.report.closing import group_closing
 from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.report.group_words import (
     ACCURACY_CAPTION,
+    DESIGN_CAPTION,
     TESTS_CAPTION,
     group_lines,
     significance_caption,
 )
-from mvpa_gamp.results.files import number, read_json, read_tsv, write_json, write_tsv
+from mvpa_gamp.results.files import read_json, read_tsv, write_json, write_tsv
 from mvpa_gamp.results.manifest import missing_files
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results, ResultsError
@@ -34,6 +35,7 @@ from mvpa_gamp.results.tables import AVERAGE
 from mvpa_gamp.results.verify import verify
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.group_designs import balanced_by_run, permuted_accuracies, write_group_designs
 from mvpa_gamp.study.group_maps import write_group_maps
 from mvpa_gamp.study.participants import stripped
 
@@ -60,6 +62,7 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     )
     write_tsv(folder.group_table("summary"), SUMMARY_COLUMNS, rows)
     write_tsv(folder.group_table("differences"), DIFFERENCE_COLUMNS, difference_rows(scores))
+    designs = write_group_designs(folder, people, alpha)
     maps, sentences = write_group_maps(folder, people, alpha)
     notes = [
         *unfinished, *_skipped(folder, people), *_mixed(people), *sentences,
@@ -69,7 +72,12 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     write_json(folder.group, study)
     page = build_group_page(root)
     console.result(group_lines(read_tsv(folder.group_table("summary")), study["methods"]), always=True)
-    for caption in (ACCURACY_CAPTION, TESTS_CAPTION, significance_caption(alpha, study["test"])):
+    if designs:
+        console.result(
+            "\n" + group_lines(read_tsv(folder.group_table("designs")), study["methods"]), always=True
+        )
+    more = (DESIGN_CAPTION,) if designs else ()
+    for caption in (ACCURACY_CAPTION, TESTS_CAPTION, significance_caption(alpha, study["test"]), *more):
         console.note(caption)
     for note in notes[len(unfinished) :]:
         console.note(note)
@@ -123,8 +131,7 @@ def scores_of(person: Results) -> list[Score]:
 def _score(person: Results, subject: str, contrast: str, method: str) -> Score:
     row = person.row(subject, contrast, method)
     predictions = read_tsv(person.folder.cell_table(subject, contrast, method, "predictions"))
-    permuted = person.folder.cell_table(subject, contrast, method, "permutations")
-    null = np.array([number(line["accuracy"]) for line in read_tsv(permuted)]) if permuted.is_file() else None
+    null = permuted_accuracies(person.folder.cell_table(subject, contrast, method, "permutations"))
     return Score(
         subject=subject,
         contrast=contrast,
@@ -132,23 +139,9 @@ def _score(person: Results, subject: str, contrast: str, method: str) -> Score:
         method=method,
         accuracy=1 - row["error_percent"] / 100,
         chance=1 - row["chance_error_percent"] / 100,
-        by_run=tuple(_balanced_accuracies(predictions)),
+        by_run=balanced_by_run(predictions),
         null=null,
     )
-
-
-def _balanced_accuracies(predictions: Sequence[dict[str, str]]) -> list[float]:
-    """Mean over the two categories of the share recognised, in each run that has both."""
-    out = []
-    for run in dict.fromkeys(row["run"] for row in predictions):
-        mine = [row for row in predictions if row["run"] == run]
-        shares = [
-            np.mean([row["correct"] == "true" for row in mine if row["true"] == name])
-            for name in sorted({row["true"] for row in mine})
-        ]
-        if len(shares) == 2:
-            out.append(float(np.mean(shares)))
-    return out
 
 
 def _skipped(folder: ResultsFolder, people: Sequence[Results]) -> list[str]:

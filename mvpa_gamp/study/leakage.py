@@ -1,21 +1,39 @@
-"""The leakage check of a study: what its samples tell, and what --strict makes of it."""
+"""The check before the first fit: what samples and covariates tell, and what --strict makes of it."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
+from mvpa_gamp.decoding.covariate_check import CovariateCheck
 from mvpa_gamp.decoding.leakage import Checked, Evidence, find_leakage
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.plan import choose_tasks
+from mvpa_gamp.study.preparing import StudyPreparation, covariate_checks, prepare_folds
 from mvpa_gamp.study.settings import StudySettings
 
 
+def check_before_fits(
+    settings: StudySettings, samples: Samples, tasks: Sequence[Task], prepared: StudyPreparation
+) -> tuple[Checked, list[CovariateCheck]]:
+    """What could make the scores too good, and which covariates decode by themselves; strictly an error."""
+    found = check_leakage(settings, samples, tasks)
+    checks = covariate_checks(prepared, samples, tasks, settings.seed)
+    sentences = [*found.sentences, *(check.caution for check in checks if check.caution)]
+    if settings.strict and sentences:
+        more = len(sentences) - 1
+        others = (
+            f" ({more} more finding{'s' * (more > 1)}; without --strict they are cautions.)" if more else ""
+        )
+        raise StudyError(f"--strict: sub-{samples.subject}: {sentences[0]}{others}")
+    return found, checks
+
+
 def check_leakage(settings: StudySettings, samples: Samples, tasks: Sequence[Task]) -> Checked:
-    """What could make the scores of a study too good; with ``strict`` an error."""
+    """What could make the scores of a study too good."""
     given = settings.values()
-    found = find_leakage(
+    return find_leakage(
         Evidence(
             X=samples.X,
             conditions=samples.conditions,
@@ -31,13 +49,6 @@ def check_leakage(settings: StudySettings, samples: Samples, tasks: Sequence[Tas
             word=samples.held_out,
         )
     )
-    if settings.strict and found.findings:
-        more = len(found.findings) - 1
-        others = (
-            f" ({more} more finding{'s' * (more > 1)}; without --strict they are cautions.)" if more else ""
-        )
-        raise StudyError(f"--strict: sub-{samples.subject}: {found.sentences[0]}{others}")
-    return found
 
 
 def _pairs(tasks: Sequence[Task]) -> list[tuple[str, str]]:
@@ -55,6 +66,7 @@ def check_strictly(settings: StudySettings) -> None:
         ready = settings.resolve(lambda sentence: None)
         samples = ready.source.load()
         tasks = choose_tasks(ready.pairs, samples, ready.classes, ready.cross)
+        prepared = prepare_folds(ready, samples)
     except (ValueError, OSError, EOFError):
         return
-    check_leakage(ready, samples, tasks)
+    check_before_fits(ready, samples, tasks, prepared)

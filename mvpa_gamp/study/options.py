@@ -86,7 +86,8 @@ def add_study(group: Any, default_pairs: str) -> None:
     group.add_argument(
         "--strict",
         action="store_true",
-        help="stop if the check before the first fit finds a leak (default: warn and continue)",
+        help="stop if the check before the first fit finds a leak, or a covariate that decodes by itself "
+        "(default: warn and continue)",
     )
 
 

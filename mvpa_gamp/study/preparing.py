@@ -50,17 +50,6 @@ def check_preparation(settings: StudySettings, n_participants: int = 1) -> None:
     kind = _KINDS.get(getattr(settings.source, "samples", ""))
     if settings.whiten and kind:
         raise _no_noise(KINDS[kind])
-    crossed = settings.cross or settings.cross_session
-    if crossed and settings.fold_confounds:
-        raise StudyError(
-            "--cross cannot be used with --fold-confounds: covariates would be regressed out of one "
-            "comparison by coefficients of another. Run it without, into another folder."
-        )
-    if crossed and settings.whiten and settings.permutations:
-        raise StudyError(
-            "--cross with --whiten has no permutation test. Leave out --permutations or --whiten, into "
-            "another folder."
-        )
     several = isinstance(settings.source, BidsSource) and n_participants > 1
     if settings.fold_confounds and several and PARTICIPANT not in settings.fold_confounds:
         raise StudyError(

@@ -21,7 +21,7 @@ from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference_jobs import Arrays
 from mvpa_gamp.study.jobs import Job, digest, make_job, store_answers, unanswered
-from mvpa_gamp.study.preparing import blocks_of
+from mvpa_gamp.study.preparing import StudyPreparation, blocks_of
 from mvpa_gamp.study.region_jobs import RegionPermutations, RegionWork, portions
 from mvpa_gamp.study.settings import StudySettings
 
@@ -31,11 +31,6 @@ def check_regions(settings: StudySettings, methods: Sequence[Method]) -> None:
     if not settings.atlas and (settings.atlas_labels or settings.by_region):
         option = "--by-region" if settings.by_region else "--atlas-labels"
         raise StudyError(f"{option} needs regions. Give --atlas FILE or NAME as well.")
-    if settings.by_region and settings.fold_confounds:
-        raise StudyError(
-            "--by-region cannot be used with --fold-confounds: regions are decoded as measured. "
-            "Run it without, into another folder."
-        )
     if settings.by_region and settings.whiten:
         raise StudyError(
             "--by-region cannot be used with --whiten: a whitened voxel mixes several, also of other "
@@ -92,8 +87,9 @@ class RegionPlan:
 
 
 def plan_region_jobs(
-    settings: StudySettings, samples: Samples, regions: Regions | None, cells: Sequence[PlannedCell]
-) -> list[RegionPlan]:
+    settings: StudySettings, samples: Samples, prepared: StudyPreparation, regions: Regions | None,
+    cells: Sequence[PlannedCell],
+) -> list[RegionPlan]:  # fmt: skip
     """The jobs of every cell of a GAMP method, where --by-region asks for them."""
     if regions is None or not settings.by_region:
         return []
@@ -105,15 +101,15 @@ def plan_region_jobs(
         )
     blocks = blocks_of(samples)
     return [
-        _cell_plan(settings, samples, regions, tested, cell, blocks)
+        _cell_plan(settings, samples, prepared, regions, tested, cell, blocks)
         for cell in cells
         if cell.method.is_batched
     ]
 
 
 def _cell_plan(
-    settings: StudySettings, samples: Samples, regions: Regions, tested: tuple[int, ...],
-    cell: PlannedCell, blocks: Any,
+    settings: StudySettings, samples: Samples, prepared: StudyPreparation, regions: Regions,
+    tested: tuple[int, ...], cell: PlannedCell, blocks: Any,
 ) -> RegionPlan:  # fmt: skip
     rows, runs = cell.task.rows, samples.runs[cell.task.rows]
     sizes, n_folds = [int(regions.sizes[place]) for place in tested], len(np.unique(runs))
@@ -122,25 +118,26 @@ def _cell_plan(
         parts = portions(sizes, len(rows), n_fits)
         return [tuple(regions.voxels(tested[k]) for k in part) for part in parts]
 
-    observed = tuple(_observed(cell, groups(n_folds)))
+    observed = tuple(_observed(cell, prepared.steps, groups(n_folds)))
     if not settings.permutations:
         return RegionPlan(cell, None, tested, observed, ())
     plan = plan_permutations(
         cell.task.y, runs, max(sizes), settings.permutations, seed=settings.seed, blocks=blocks[rows],
         ahead=True,
     )  # fmt: skip
-    return RegionPlan(cell, plan, tested, observed, _nulls(cell, plan, groups(n_folds * plan.chunk_size)))
+    nulls = _nulls(cell, prepared.steps, plan, groups(n_folds * plan.chunk_size))
+    return RegionPlan(cell, plan, tested, observed, nulls)
 
 
-def _observed(cell: PlannedCell, groups: Sequence[tuple[Any, ...]]) -> Iterator[Job]:
+def _observed(cell: PlannedCell, steps: Any, groups: Sequence[tuple[Any, ...]]) -> Iterator[Job]:
     """The folds of some regions each."""
     for number, voxels in enumerate(groups, start=1):
-        work = RegionWork(cell.method, cell.task.rows, cell.task.y, voxels)
+        work = RegionWork(cell.method, cell.task.rows, cell.task.y, voxels, steps)
         yield _job(cell, f"regions {number} of {len(groups)}", work, f"regions-{number:04d}", voxels)
 
 
 def _nulls(
-    cell: PlannedCell, plan: PermutationPlan, groups: Sequence[tuple[Any, ...]]
+    cell: PlannedCell, steps: Any, plan: PermutationPlan, groups: Sequence[tuple[Any, ...]]
 ) -> tuple[tuple[Job, ...], ...]:
     """The chunks of permutations of some regions each; more permutations keep those that are there."""
     out = []
@@ -148,7 +145,7 @@ def _nulls(
         jobs = []
         for part, chunk in enumerate(plan.chunks, start=1):
             labels = np.ascontiguousarray(plan.labels[:, chunk])
-            work = RegionPermutations(cell.method, cell.task.rows, labels, voxels)
+            work = RegionPermutations(cell.method, cell.task.rows, labels, voxels, steps)
             name = f"regions {number} of {len(groups)}, permutations {part} of {len(plan.chunks)}"
             ending = f"regions-{number:04d}-permutations-{part:04d}"
             jobs.append(_job(cell, name, work, ending, voxels, digest(labels)))

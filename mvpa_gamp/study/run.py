@@ -45,7 +45,7 @@ from mvpa_gamp.study.inference import (
     open_jobs,
     plan_inference,
 )
-from mvpa_gamp.study.leakage import check_leakage
+from mvpa_gamp.study.leakage import check_before_fits
 from mvpa_gamp.study.lock import FolderLock, check_lock
 from mvpa_gamp.study.output import Output, check_output, check_resume, prepare
 from mvpa_gamp.study.plan import check_tuning, choose_methods, choose_tasks, planted_voxels, weighted_methods
@@ -53,7 +53,6 @@ from mvpa_gamp.study.preparing import (
     StudyPreparation,
     blocks_of,
     check_preparation,
-    covariate_checks,
     prepare_folds,
     write_checks,
 )
@@ -100,15 +99,14 @@ def _run_study(
             planted_voxels(samples, tasks), settings.fold_maps, settings.whiten, samples.events,
             regions=regions, about=sidecar_facts(settings, samples, prepared), links=samples.origin.links,
         )  # fmt: skip
-        checked = check_leakage(settings, samples, tasks)
-        checks = covariate_checks(prepared, samples, tasks, settings.seed)
+        checked, checks = check_before_fits(settings, samples, tasks, prepared)
         cells = plan_cells(output.folder, samples, tasks, methods, prepared.key)
         done = [output.resume and is_done(cell, console.note) for cell in cells]
         designs = plan_designs(
             settings, samples, prepared, tasks, methods, cells, done, output.folder, output.resume
         )
         plans = plan_inference(settings, samples, cells, prepared.steps)
-        region_plans = plan_region_jobs(settings, samples, regions, cells)
+        region_plans = plan_region_jobs(settings, samples, prepared, regions, cells)
         lock.take()
         check_output(output)  # once more: another run may have ended there meanwhile
         prepare(output)

@@ -55,3 +55,12 @@ def test_the_order_of_images_counts_where_they_are_a_series(mask):
     assert GAMPDecoder(mask=mask).fit(image, y, groups).leakage_ == ()  # maps may be sorted by class
     with pytest.warns(UserWarning, match="face before house in all 8 groups"):
         GAMPDecoder(mask=mask, detrend=True).fit(image, y, groups)
+
+
+def test_a_covariate_that_decodes_is_an_error_where_strict(mask):
+    image, y, groups = images(np.random.default_rng(5))
+    slow = 5.0 * (y == "face")[:, None] + np.random.default_rng(6).standard_normal((len(y), 1))
+    with pytest.warns(UserWarning, match="The covariate number 1 alone decodes"):
+        GAMPDecoder(mask=mask).fit(image, y, groups, fold_confounds=slow)
+    with pytest.raises(ValueError, match="strict=True: The covariate number 1 alone decodes"):
+        GAMPDecoder(mask=mask, strict=True).fit(image, y, groups, fold_confounds=slow)

@@ -1,5 +1,7 @@
 """GAMPDecoder.regions: what of the maps lies in the regions of an atlas, and how well each decodes alone."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -58,3 +60,19 @@ def test_whitened_voxels_have_no_region_of_their_own(fitted):
     finally:
         fitted.whiten = False
     assert np.isfinite(fitted.coef_).all()
+
+
+def test_regions_without_what_covariates_explain(fitted):
+    """A covariate that carries the classes: regions decode worse once it is regressed out."""
+    spec = Phantom(shape=(14, 18, 16), n_runs=4, categories=("face", "house"), signal=2.0)
+    bold, mask, _, _ = phantom_images(spec)
+    labels = phantom_labels(spec)
+    shown = (labels.conditions == "face") * 1.0 - (labels.conditions == "house")
+    decoder = GAMPDecoder(method="gamp-bg-lr", mask=mask, ignore="rest")
+    atlas, best = phantom_atlas(mask), []
+    for slow in (None, shown[:, None] + 0.05 * np.random.default_rng(0).standard_normal((shown.size, 1))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that it decodes by itself
+            decoder.fit(bold, labels.conditions, groups=labels.runs, fold_confounds=slow)
+        best.append(decoder.regions(atlas, by_region=True)["accuracy_percent"].max())
+    assert best[0] > 90 and best[1] < best[0] - 15

@@ -40,4 +40,11 @@ def test_a_covariate_of_moderate_accuracy_is_mostly_named():
 def test_few_runs_are_judged_by_accuracy():
     found = checks(np.random.default_rng(2), effect=8.0, n_runs=3)
     assert found[0].decodes and found[0].p_value > 0.05  # 8 labellings cannot reach 5 %
-    assert not found[3].decodes or found[3].accuracy >= 0.8
+    assert not found[3].decodes or found[3].accuracy >= 0.9
+
+
+def test_with_few_runs_others_are_rarely_named():
+    """Four runs, judged by accuracy: 1.5 % of the comparisons of 300 designs; a limit of 80 % names 8.5 %."""
+    found = [check for k in range(60) for check in checks(np.random.default_rng([3, k]), n_runs=4)]
+    assert sum(each.decodes for each in found) <= 7  # of 240; 8 or more at a rate of 1 %: 0.3 %
+    assert sum(each.accuracy >= 0.8 for each in found) >= 4

@@ -1,6 +1,7 @@
 """Train on one comparison, test on another: what is trained on what, and what the p-values promise."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,9 +9,12 @@ import pytest
 from scipy.stats import kstest
 
 from mvpa_gamp.decoding import (
+    FoldConfounds,
+    NoiseWhitening,
     cross_decode,
     cross_permutation_test,
     cross_validate,
+    fit_confounds,
     fit_whitened,
     leave_one_run_out,
     make_crosses,
@@ -18,7 +22,8 @@ from mvpa_gamp.decoding import (
     permuted_labels,
     session_crosses,
 )
-from mvpa_gamp.decoding.cross import cross_null, plan_cross_permutations
+from mvpa_gamp.decoding.cross_permutation import cross_null, plan_cross_permutations
+from mvpa_gamp.decoding.preparation import in_sequence
 from mvpa_gamp.methods import METHODS
 
 GAMP = METHODS["gamp-bg-lr"]
@@ -127,16 +132,58 @@ def test_sessions_have_names():
 def test_whitened_crosses_use_the_noise_of_training_runs_alone():
     X, shown, runs, blocks = study(4, "shared")
     (task,) = make_tasks(shown, [("a", "b")])
-    folds = leave_one_run_out(runs)
+    folds, whiten = leave_one_run_out(runs), NoiseWhitening(blocks)
     fits = fit_whitened([GAMP], X, blocks, [task], runs, folds)[GAMP.name, task.name]
-    (found,) = cross_decode(GAMP, X, make_crosses(shown, ["a:b>>c:d"]), runs, blocks=blocks)
+    (found,) = cross_decode(GAMP, X, make_crosses(shown, ["a:b>>c:d"]), runs, preparation=whiten)
     by_hand = np.einsum("tn,nt->t", X[found.rows], fits.coef[:, found.run]) + fits.intercept[found.run]
     np.testing.assert_allclose(found.decision, by_hand, atol=1e-6)
+    np.testing.assert_allclose(found.trained.coef, fits.folds.coef, atol=1e-6)
+    assert ((found.proba > 0.5) == (found.decision > 0)).all()
     changed = X.copy()
     changed[runs == 5] = np.random.default_rng(0).standard_normal(changed[runs == 5].shape)
     (cross,) = session_crosses([task], ["0-4>>5"], runs)
-    same = [cross_decode(GAMP, each, [cross], runs, blocks=blocks)[0].trained.coef for each in (X, changed)]
+    same = [
+        cross_decode(GAMP, each, [cross], runs, preparation=whiten)[0].trained.coef for each in (X, changed)
+    ]
     np.testing.assert_array_equal(*same)
+
+
+def test_covariates_of_training_runs_alone_are_regressed_out_of_both_comparisons():
+    """Slowness tells both comparisons apart, and nothing else does: no shared code is left without it."""
+    rng = np.random.default_rng(7)
+    X, shown, runs, _ = study(5)
+    slow = 1.0 * np.isin(shown, ["a", "c"]) + 0.1 * rng.standard_normal(shown.size)
+    X = X + 4 * np.outer(slow, rng.standard_normal(X.shape[1]))
+    (cross,) = make_crosses(shown, ["a:b>>c:d"])
+    confounds = FoldConfounds(slow[:, None])
+    assert cross_decode(GAMP, X, [cross], runs)[0].accuracy > 0.95
+    (found,) = cross_decode(GAMP, X, [cross], runs, preparation=confounds)
+    assert found.accuracy < 0.75
+    for run in (0, 5):  # by hand: least squares on all rows of other runs, applied to the tested run
+        train = runs != run
+        clean = fit_confounds(X, slow[:, None], train).apply(X, slow[:, None])
+        mine = cross.train.rows
+        fits = GAMP.fit_folds(clean[mine], cross.train.y, train[mine][:, None], runs[mine])
+        tested = found.run == run
+        by_hand = clean[found.rows[tested]] @ fits.coef[:, 0] + fits.intercept[0]
+        np.testing.assert_allclose(found.decision[tested], by_hand, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["whitened", "without covariates", "both"])
+def test_prepared_permutations_are_crosses_with_exchanged_labels(kind):
+    X, shown, runs, blocks = study(6, "shared")
+    confounds = FoldConfounds(np.random.default_rng(1).standard_normal((shown.size, 2)))
+    steps = [confounds if kind != "whitened" else None, NoiseWhitening(blocks)]
+    preparation = in_sequence(steps if kind != "without covariates" else steps[:1])
+    (cross,) = make_crosses(shown, ["a:b>>c:d"])
+    test = cross_permutation_test(GAMP, X, cross, runs, 6, blocks=blocks, preparation=preparation)
+    labels = permuted_labels(cross.train.y, runs[cross.train.rows], 6, blocks=blocks[cross.train.rows])
+    for drawn, score in zip(labels.T, test.null, strict=True):
+        other = replace(cross, train=replace(cross.train, y=drawn.astype(float)))
+        (found,) = cross_decode(GAMP, X, [other], runs, preparation=preparation)
+        assert found.accuracy == pytest.approx(score, abs=1e-12)
+    (observed,) = cross_decode(GAMP, X, [cross], runs, preparation=preparation)
+    assert test.score == pytest.approx(observed.accuracy) and test.pvalue == 1 / 7
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,13 @@ from scipy import stats
 
 from mvpa_gamp.decoding.group import Score, group_rows
 from mvpa_gamp.decoding.group_differences import difference_rows
-from mvpa_gamp.decoding.group_tests import flip_map, holm_of_known, mean_test, smallest_flip_p
+from mvpa_gamp.decoding.group_tests import (
+    flip_map,
+    holm_of_known,
+    mean_test,
+    sign_patterns,
+    smallest_flip_p,
+)
 from mvpa_gamp.decoding.prevalence import runs_above_by_chance
 
 
@@ -74,6 +80,39 @@ def test_p_values_are_uniform_and_a_wrong_chance_is_not():
         assert np.mean(p <= 0.05) < 0.05 + 3 * (0.05 * 0.95 / 300) ** 0.5
     for p in p_values(accuracy):  # plain accuracy against 1/2
         assert np.mean(p <= 0.05) > 0.9
+
+
+def test_ties_make_sign_flip_p_values_larger_and_are_the_only_reason():
+    """12 volumes per participant: few accuracies are possible. With ties broken at random p is uniform."""
+    rng = np.random.default_rng(8)
+    values = rng.binomial(12, 0.5, (300, 8)) / 12 - 0.5
+    reported, broken = [], []
+    for row in values:
+        sums, observed = sign_patterns(8, 16) @ row, row.sum()
+        ties = np.abs(sums - observed) < 1e-9
+        above = np.count_nonzero((sums > observed) & ~ties)
+        reported.append(mean_test(row).flip_p)
+        broken.append((above + rng.random() * ties.sum()) / len(sums))
+        assert reported[-1] == pytest.approx((above + ties.sum()) / len(sums))
+    assert stats.kstest(broken, "uniform").pvalue > 0.01
+    assert stats.kstest(reported, "uniform").pvalue < 0.01 and np.mean(reported) > np.mean(broken)
+
+
+@pytest.mark.parametrize("n_classes", [3, 8])
+def test_several_classes_are_tested_against_their_own_chance(n_classes):
+    """300 null groups, 8 participants of 72 volumes; against one half nobody would be above chance."""
+    rng = np.random.default_rng(9)
+    values = rng.binomial(72, 1 / n_classes, (300, 8)) / 72
+    people = [
+        [Score(f"{k}", "all", "c", "m", v, 1 / n_classes, (v,), level=1 / n_classes, runs_count=False)
+         for k, v in enumerate(row)]
+        for row in values
+    ]  # fmt: skip
+    rows = [group_rows(each, 0.05)[0] for each in people]
+    for name in ("t_p_value", "signflip_p_value"):
+        p = np.array([row[name] for row in rows])
+        assert np.mean(p <= 0.05) < 0.05 + 3 * (0.05 * 0.95 / 300) ** 0.5 and np.mean(p <= 0.2) > 0.1
+    assert rows[0]["chance_percent"] == pytest.approx(100 / n_classes)
 
 
 def test_pooling_volumes_of_participants_is_not_a_test_of_the_population():

@@ -10,6 +10,7 @@ import pytest
 
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.decoding import (
+    NoiseWhitening,
     cross_decode,
     cross_permutation_test,
     make_crosses,
@@ -206,7 +207,7 @@ def test_classes_and_crosses_may_be_added_to_a_run(four, tmp_path, no_page):
 
 def test_whitened_classes_and_crosses(four, samples, tmp_path, no_page):
     more = ("--methods", "gamp-bg-lr", "--multiclass", "--cross", "face:house>>cat:chair")
-    assert main(four.options(tmp_path / "out", *more, "--whiten", "--quiet")) == 0
+    assert main(four.options(tmp_path / "out", *more, "--whiten", "--permutations", "4", "--quiet")) == 0
     labels = read_labels(four.labels)
     decoder = GAMPDecoder("gamp-bg-lr", mask=four.mask, ignore="rest", detrend=True, whiten=True)
     decoder.fit(four.bold, labels.conditions, groups=labels.runs)
@@ -214,9 +215,12 @@ def test_whitened_classes_and_crosses(four, samples, tmp_path, no_page):
     np.testing.assert_allclose(classes["fold_scores"], decoder.fold_scores_)
     blocks = blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)
     crosses = make_crosses(samples.conditions, ["face:house>>cat:chair"])
-    (found,) = cross_decode(GAMP, samples.X, crosses, samples.runs, blocks=blocks)
+    how = {"preparation": NoiseWhitening(blocks)}
+    (found,) = cross_decode(GAMP, samples.X, crosses, samples.runs, **how)
     row = table(tmp_path / "out", "cross")[0]
     assert number(row["accuracy_percent"]) == pytest.approx(100 * found.accuracy, rel=1e-5)
+    test = cross_permutation_test(GAMP, samples.X, crosses[0], samples.runs, 4, blocks=blocks, **how)
+    assert number(row["p_value"]) == pytest.approx(test.pvalue)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from mvpa_gamp.__main__ import main as app
 from mvpa_gamp.decoding import FoldConfounds, fit_prepared, fold_errors, make_tasks
 from mvpa_gamp.haxby import main
+from mvpa_gamp.imaging.phantom import phantom_labels
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import number, read_tsv
@@ -80,6 +81,30 @@ def test_a_covariate_that_decodes_is_named_before_the_fits_and_on_the_page(clean
         "age",
     ]
     assert "Covariates (rt, age) were regressed out of every voxel" in (cleaned / "index.html").read_text()
+
+
+def test_strict_stops_at_a_covariate_that_decodes(tiny, table, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(options(tiny, out, table, "--strict")) == 2
+    said = capsys.readouterr().err.strip()
+    assert "error: --strict: sub-tiny: The covariate rt alone decodes face vs house" in said
+    assert len(said.splitlines()) == 1 and not out.exists()
+
+
+def test_strict_of_a_dataset_knows_the_covariates_of_every_participant(bids_tree, tmp_path, capsys):
+    """Those of the last one follow the faces, from a block's start to the next: nobody is analysed."""
+    for label in ("01", "03"):
+        shown = phantom_labels(bids_tree.phantoms[label]).conditions
+        last = np.maximum.accumulate(np.where(shown != "rest", np.arange(shown.size), 0))
+        slow = 9 * (shown[last] == "face") if label == "03" else 0
+        noise = np.random.default_rng(int(label)).standard_normal(shown.size)
+        write_table(tmp_path / f"sub-{label}.tsv", rt=noise + slow)
+    given = ("--methods", "onebit-cs", "--contrasts", "face:house", "--participant-label", "01", "03")
+    out = tmp_path / "out"
+    asked = [str(bids_tree.root), str(out), "participant", *given, "--quiet", "--strict"]
+    assert app([*asked, "--fold-confounds", str(tmp_path / "sub-{participant}.tsv")]) == 2
+    assert "--strict: sub-03: The covariate rt alone decodes face vs house" in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_config_repeats_the_run_and_workers_change_nothing(cleaned, tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp import __main__ as bids_command
-from mvpa_gamp.decoding import decode_regions, make_tasks
+from mvpa_gamp.decoding import FoldConfounds, decode_regions, fit_confounds, make_tasks
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.atlas import OUTSIDE, open_atlas
@@ -22,6 +22,7 @@ from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.results.region_rows import EVERYTHING, SUMS
 from mvpa_gamp.study.cells import plan_cells
+from mvpa_gamp.study.preparing import StudyPreparation
 from mvpa_gamp.study.region_jobs import portions
 from mvpa_gamp.study.regions import plan_region_jobs
 from mvpa_gamp.study.settings import StudySettings
@@ -99,6 +100,39 @@ def test_the_table_says_what_the_maps_say(done, atlas):
         assert number(row["peak_weight"]) == pytest.approx(weight[peak], rel=1e-5)
     original = np.asarray(nibabel.load(atlas).dataobj)
     np.testing.assert_array_equal(labels[labels > 0], original[labels > 0])
+
+
+def test_regions_are_decoded_without_what_covariates_explain(tiny, atlas, tmp_path):
+    """The command, Python and an X cleaned fold by fold by hand say the same of every region."""
+    samples = load_samples(tiny.bold, tiny.labels, tiny.mask)
+    (task,) = make_tasks(samples.conditions, [("face", "house")])
+    values = np.random.default_rng(2).standard_normal((len(samples.runs), 1))
+    values[:, 0] += 3 * (samples.conditions == "face")
+    np.savetxt(tmp_path / "rt.tsv", values, header="rt", comments="")
+    out = tmp_path / "out"
+    asked = ("--by-region", "--permutations", "5", "--fold-confounds", str(tmp_path / "rt.tsv"))
+    assert main(options(tiny, atlas, out, "--methods", "gamp-bg-lr", *asked)) == 0
+    told = {row["region"]: row for row in rows_of(out, "gampBgLr")}
+    regions, method = open_atlas(str(atlas)).regions(samples.mask_img), METHODS["gamp-bg-lr"]
+    places = [0, 1]
+    found = decode_regions(
+        method, samples.X, task.y, samples.runs, [regions.voxels(place) for place in places], 5, seed=SEED,
+        blocks=blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)[task.rows],
+        preparation=FoldConfounds(values), rows=task.rows,
+    )  # fmt: skip
+    for k, place in enumerate(places):
+        row = told[regions.names[place]]
+        assert number(row["accuracy_percent"]) == pytest.approx(100 * found.accuracy[k], rel=1e-5)
+        assert number(row["p_value"]) == pytest.approx(found.pvalue[k], rel=1e-5)
+        right = []
+        for run in np.unique(samples.runs):
+            train = samples.runs != run
+            clean = fit_confounds(samples.X, values, train).apply(samples.X, values)
+            X = np.ascontiguousarray(clean[task.rows][:, regions.voxels(place)])
+            fits = method.fit_folds(X, task.y, train[task.rows][:, None], samples.runs[task.rows])
+            tested = ~train[task.rows]
+            right.append(((fits.decision[tested, 0] > 0) == (task.y[tested] > 0)).mean())
+        assert found.accuracy[k] == pytest.approx(np.mean(right), abs=1e-12)
 
 
 def test_names_and_regions_left_out_are_in_the_files(done):
@@ -213,7 +247,7 @@ def test_regions_can_be_added_to_a_finished_run(tiny, atlas, tmp_path):
 
 
 def test_a_job_that_fails_is_told(tiny, atlas, tmp_path, monkeypatch, capsys):
-    def fails(*_):
+    def fails(*_, **__):
         raise RuntimeError("no luck today")
 
     monkeypatch.setattr("mvpa_gamp.study.region_jobs.region_scores", fails)
@@ -322,13 +356,17 @@ def test_the_voxels_of_a_region_decide_on_what_is_stored(tiny, atlas, tmp_path):
     cells = plan_cells(ResultsFolder(tmp_path), samples, tasks, [METHODS["gamp-bg-lr"]], "")
     regions = open_atlas(str(atlas)).regions(samples.mask_img)
     moved = replace(regions, of_voxel=np.roll(regions.of_voxel, 1))
-    settings = StudySettings(by_region=True)
+    settings, plain = StudySettings(by_region=True), StudyPreparation()
     prints = [
-        [job.fingerprint for plan in plan_region_jobs(settings, samples, each, cells) for job in plan.jobs]
+        [
+            job.fingerprint
+            for plan in plan_region_jobs(settings, samples, plain, each, cells)
+            for job in plan.jobs
+        ]
         for each in (regions, regions, moved)
     ]
     assert prints[0] == prints[1] != prints[2] and len(prints[0]) == 1
-    assert plan_region_jobs(StudySettings(), samples, regions, cells) == []
+    assert plan_region_jobs(StudySettings(), samples, plain, regions, cells) == []
 
 
 # --- real volumes

@@ -1,0 +1,105 @@
+"""The group level of all classes together and of cross-decoding: scores of participants, and their tables."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.decoding.group import ACCURACY_COLUMNS, SUMMARY_COLUMNS, Score, accuracy_row, group_rows
+from mvpa_gamp.results.files import number, read_tsv, write_tsv
+from mvpa_gamp.results.names import ALL_CLASSES, ResultsFolder
+from mvpa_gamp.results.reader import Results
+
+_KIND = ("design",)  # "classes" or "cross", before the columns of the comparisons' tables
+
+
+def write_group_designs(folder: ResultsFolder, people: Sequence[Results], alpha: float) -> bool:
+    """group_designs.tsv and group_designaccuracy.tsv; whether there is anything to tell.
+
+    Holm's correction is over the crosses of a method; all classes together are one test per method.
+    """
+    kinds = {"classes": _class_scores, "cross": _cross_scores}
+    found = {kind: [score for person in people for score in make(person)] for kind, make in kinds.items()}
+    rows = [{"design": kind, **row} for kind, mine in found.items() for row in group_rows(mine, alpha)]
+    each = [{"design": kind, **accuracy_row(s, alpha)} for kind, mine in found.items() for s in mine]
+    tables: dict[str, tuple[Sequence[str], list[dict[str, Any]]]] = {
+        "designs": (SUMMARY_COLUMNS, rows),
+        "designaccuracy": (ACCURACY_COLUMNS, each),
+    }
+    for name, (columns, lines) in tables.items():
+        if lines:
+            write_tsv(folder.group_table(name), (*_KIND, *columns), lines)
+        else:
+            folder.group_table(name).unlink(missing_ok=True)  # of an earlier group of other participants
+    return bool(rows)
+
+
+def _class_scores(person: Results) -> list[Score]:
+    """All classes together, by every method."""
+    out = []
+    for subject in person.subjects:
+        for part in person.class_parts:
+            names, files = part["names"], person.folder
+            given = subject, ALL_CLASSES, part["method"]
+            out.append(
+                Score(
+                    subject=subject,
+                    contrast=ALL_CLASSES,
+                    comparison=f"{len(names)} classes: {', '.join(names)}",
+                    method=part["method"],
+                    accuracy=float(np.nanmean(np.array(part["fold_scores"], dtype=float))),
+                    chance=part["chance"],
+                    by_run=balanced_by_run(read_tsv(files.cell_table(*given, "predictions")), len(names)),
+                    null=permuted_accuracies(files.cell_table(*given, "permutations")),
+                    level=1 / len(names),
+                    runs_count=False,
+                )
+            )
+    return out
+
+
+def _cross_scores(person: Results) -> list[Score]:
+    """Every cross that did not fail; one whose comparisons share a condition has accuracies, but no test."""
+    shared = {each["name"] for each in person.cross.get("crosses", ()) if each["caution"]}
+    out = []
+    for subject in person.subjects:
+        for row in person.table(subject, "cross") if person.cross else ():
+            if row["status"] != "ok":
+                continue
+            given = subject, row["contrast"], row["method"]
+            said = read_tsv(person.folder.cell_table(*given, "crosspredictions"))
+            out.append(
+                Score(
+                    subject=subject,
+                    contrast=row["contrast"],
+                    comparison=row["cross"],
+                    method=row["method"],
+                    accuracy=number(row["accuracy_percent"]) / 100,
+                    chance=number(row["chance_percent"]) / 100,
+                    by_run=() if row["contrast"] in shared else balanced_by_run(said),
+                    null=permuted_accuracies(person.folder.cell_table(*given, "crosspermutations")),
+                    runs_count=False,
+                )
+            )
+    return out
+
+
+def balanced_by_run(predictions: Sequence[dict[str, str]], n_classes: int = 2) -> tuple[float, ...]:
+    """Mean over the categories of the share recognised, in each run that has all of them."""
+    out = []
+    for run in dict.fromkeys(row["run"] for row in predictions):
+        mine = [row for row in predictions if row["run"] == run]
+        shares = [
+            np.mean([row["predicted"] == name for row in mine if row["true"] == name])
+            for name in sorted({row["true"] for row in mine})
+        ]
+        if len(shares) == n_classes:
+            out.append(float(np.mean(shares)))
+    return tuple(out)
+
+
+def permuted_accuracies(path: Path) -> NDArray | None:
+    """The accuracies of a participant's permutations, None where there were none."""
+    return np.array([number(row["accuracy"]) for row in read_tsv(path)]) if path.is_file() else None
