@@ -122,8 +122,14 @@ def clean_run(
         )
         return cleaned
     except ValueError as error:
+        if "padlen" in str(error):  # what the filter adds at both ends is longer than the run
+            raise DataError(
+                f"run {run}: its {int(kept.sum())} volumes are too few for a temporal filter. Leave the run "
+                "out, or do without the filter."
+            ) from error
         raise DataError(
-            f"run {run} with {int(kept.sum())} volumes cannot be processed: {error}. Change the processing."
+            f"run {run} with {int(kept.sum())} volumes cannot be processed: {str(error).rstrip('.')}. Change "
+            "the processing."
         ) from error
 
 

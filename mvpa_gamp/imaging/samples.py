@@ -122,6 +122,8 @@ def load_samples(
     files_told = f"{len(names)} files" if len(names) > 1 else Path(names[0]).name
     told = f"fMRI volumes of sub-{samples.subject} ({files_told})."
     origin = {"labels": "in memory" if isinstance(labels, Labels) else str(labels), "mask": name_of(mask)}
+    if known.run_names:  # tables number the runs
+        origin["runs"] = ", ".join(f"{run} = {name}" for run, name in known.run_names.items())
     return samples.from_source("nifti", told, bold=list(names), **origin)
 
 
