@@ -323,7 +323,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             if not str(error).startswith(_NUMPY):
                 raise
             raise ValueError(
-                f"X must be a matrix of numbers, samples x features, got something else ({error}). Convert it."
+                f"X must be a matrix of numbers, samples x features, got something else ({error}). Convert."
             ) from error
 
     def __sklearn_tags__(self) -> Tags:

@@ -12,6 +12,7 @@ from .moments import Array
 
 _LARGEST = 1e15  # as of X: its square fits into float32
 
+
 def checked_counts(weights: Any, train: NDArray) -> NDArray:
     """How often each row counts in each column, (M, B): the weights, 0 off the training rows.
 

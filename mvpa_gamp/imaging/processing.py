@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.errors import DataError, reason
 
 STANDARDIZE = (True, False, None, "zscore_sample", "psc")
 _FINEST, _COARSEST = 1e-3, 1e3  # mm: no volume has finer voxels or is larger
@@ -193,7 +193,9 @@ def confound_table(path: Path, rows: int, columns: tuple[str, ...] | None) -> tu
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"confounds {path} cannot be read as text ({error}). Check the path.") from error
+        raise DataError(
+            f"confounds {path} cannot be read as text ({reason(error)}). Check the path."
+        ) from error
     separator = "\t" if lines and "\t" in lines[0] else ","
     header = [name.strip() for name in lines[0].split(separator)] if lines else []
     cells = [line.split(separator) for line in lines[1:] if line.strip()]

@@ -1,1 +1,1 @@
-"""Generated faults: damaged results folders, bad input to Python and to the command, and how each one ends."""
+"""Generated faults, damaged results folders and bad input to Python and the command: how each one ends."""

@@ -10,7 +10,8 @@ from scipy import sparse
 Change = Callable[[Any, np.random.Generator], Any]
 
 _SCALES = (
-    1e-310, 1e-200, 1e-155, 1e-40, 1e-25, 1e-14, 1e-9, 1e-5, 1e4, 1e8, 1e13, 1e16, 1e25, 1e40, 1e155, 1e200, 1e300,
+    1e-310, 1e-200, 1e-155, 1e-40, 1e-25, 1e-14, 1e-9, 1e-5, 1e4, 1e8, 1e13, 1e16, 1e25, 1e40,
+    1e155, 1e200, 1e300,
 )  # fmt: skip
 _SIZES = (1e-12, 1e-6, 1e-3, 1e2, 1e4, 1e6, 1e8, 1e12)
 _ODD = (np.nan, np.inf, -np.inf, 1e308)

@@ -24,7 +24,7 @@ class TooLong(BaseException):
 
 def judged(call: Callable[[], Any], wrong: Callable[[Any], str]) -> tuple[str, str]:
     """Call, and say how it ended; ``wrong`` says what is not right of a result, "" if nothing is."""
-    with warnings.catch_warnings(record=True) as caught, _limited():
+    with warnings.catch_warnings(record=True) as caught, limited(_SECONDS):
         warnings.simplefilter("always")
         try:
             said = wrong(call())
@@ -74,16 +74,16 @@ def _raw(error: BaseException) -> str:
 
 
 @contextmanager
-def _limited() -> Iterator[None]:
-    """End what takes longer than a few seconds."""
+def limited(seconds: int) -> Iterator[None]:
+    """End what needs more than some seconds of the processor."""
 
     def end(number: int, frame: FrameType | None) -> None:
-        raise TooLong(f"more than {_SECONDS} s")
+        raise TooLong(f"more than {seconds} s of the processor")
 
-    before = signal.signal(signal.SIGALRM, end)
-    signal.alarm(_SECONDS)
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

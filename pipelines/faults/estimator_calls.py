@@ -19,7 +19,7 @@ _ODD: dict[str, tuple[Any, ...]] = {
     "center": ("train", None, 2, True, False),
     "learn_prior": (("rate", "width"), "rate", (), 5),
     "learn_likelihood": (("scale",), ("var",), 5),
-    "class_weight": ("balanced", "equal", {-1.0: 3}, {"x": 1}, {-1.0: -1.0, 1.0: 1.0}, {-1.0: np.nan, 1.0: 1.0}),
+    "class_weight": ("balanced", "equal", {-1.0: 3}, {"x": 1}, {-1.0: -1.0, 1.0: 1.0}, {-1.0: np.nan}),
     "em": (False, None, "no"),
 }  # fmt: skip
 

@@ -22,7 +22,7 @@ from mvpa_gamp.imaging.bids.masks import common_mask
 from mvpa_gamp.imaging.bids.names import IMAGE, BidsFile, natural, parse_name
 from mvpa_gamp.imaging.bids.selection import NATIVE, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.labels import UNLABELLED, Labels
 from mvpa_gamp.imaging.matrix import Volumes
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Processing
@@ -131,7 +131,7 @@ def _labelled(table: Path, session: Any, run: str | None) -> tuple[list[str], li
         with table.open(encoding="utf-8-sig", newline="") as stream:
             rows = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"table {table} cannot be read ({error}). Check the file.") from error
+        raise DataError(f"table {table} cannot be read ({reason(error)}). Check the file.") from error
     needed = ["trial_type", *(["run"] if run is None else [])]
     if missing := [name for name in needed if not rows or name not in rows[0]]:
         raise DataError(
