@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .coupling import Answers, class_pairs, classify
-from .feature_scale import rescaled, rescaled_prior, scale_factor
+from .feature_scale import rescaled, rescaled_prior, scale_factor, warn_of_unequal
 from .gamp import Design, EmResult, SolverSettings, fit_em, solve
 from .gamp.likelihoods import LIKELIHOODS, Likelihood
 from .gamp.moments import floored
@@ -134,6 +134,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         labels = _pair_labels(codes, len(self.classes_))
         centered = self._is_centered(X)
         factor = scale_factor(X)
+        warn_of_unequal(X)
         design = Design(
             rescaled(X, factor), labels != 0, center="train" if centered else None,
             connectivity=self.connectivity, **({} if weights is None else {"weights": weights}),
