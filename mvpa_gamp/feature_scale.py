@@ -40,7 +40,7 @@ def warn_of_unequal(X: Any) -> None:
     times = float(largest.max() / np.median(largest)) if largest.size else 1.0
     if times >= _LOST:
         warnings.warn(
-            f"One feature of X is {times:.1g} times as large as the usual one. All weights have one prior, so "
+            f"One feature of X is {times:.1g} times as large as the usual one. All weights share a prior, so "
             "the others hardly count. Standardise the features (StandardScaler, MaxAbsScaler).",
             stacklevel=3,
         )
