@@ -112,6 +112,11 @@ def test_run_numbers_beyond_64_bits_are_names(options, tiny, tmp_path):
     assert told == ", ".join(f"{k + 1} = {2**70 + k}" for k in range(4))
 
 
+def test_a_label_of_the_participant_that_no_file_name_holds(options, capsys):
+    given = with_option(options, "--participant-label", "x" * 300)
+    refused(given, capsys, "at most 60 characters", "got 300", "Shorten it")
+
+
 def test_a_pair_with_one_run(make_tiny, tmp_path, capsys):
     data = make_tiny(tmp_path / "one", n_runs=1)
     refused(data.options(tmp_path / "out"), capsys, "at least two runs")

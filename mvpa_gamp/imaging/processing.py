@@ -109,17 +109,20 @@ def clean_run(
     _check_run(int(kept.sum()), processing, t_r, confounds, run)
     cleaned = np.full(values.shape, np.nan)
     try:
-        cleaned[kept] = signal.clean(
-            np.asarray(values, dtype=np.float64),
-            sample_mask=None if kept.all() else np.flatnonzero(kept),
-            detrend=processing.detrend,
-            standardize="zscore_sample" if processing.standardize is True else processing.standardize or None,
-            confounds=confounds,
-            filter="butterworth" if processing.high_pass or processing.low_pass else False,
-            high_pass=processing.high_pass,
-            low_pass=processing.low_pass,
-            t_r=t_r,
-        )
+        with np.errstate(invalid="ignore", divide="ignore"):  # volumes of zeros have a mean of zero
+            cleaned[kept] = signal.clean(
+                np.asarray(values, dtype=np.float64),
+                sample_mask=None if kept.all() else np.flatnonzero(kept),
+                detrend=processing.detrend,
+                standardize="zscore_sample"
+                if processing.standardize is True
+                else processing.standardize or None,
+                confounds=confounds,
+                filter="butterworth" if processing.high_pass or processing.low_pass else False,
+                high_pass=processing.high_pass,
+                low_pass=processing.low_pass,
+                t_r=t_r,
+            )
         return cleaned
     except ValueError as error:
         if "padlen" in str(error):  # what the filter adds at both ends is longer than the run

@@ -28,6 +28,8 @@ KINDS = {
     "beta": "maps",
 }  # what a row is, and its plural
 
+_LONGEST = 60  # of a subject's label; names of files end at 255
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -65,6 +67,11 @@ class Samples:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise DataError(f"kind: expected one of {', '.join(KINDS)}, got {self.kind!r}. Change it.")
+        if len(self.subject) > _LONGEST:
+            raise DataError(
+                f"subject: expected a label of at most {_LONGEST} characters, part of every file name, "
+                f"got {len(self.subject)}. Shorten it."
+            )
         if self.is_phantom != (self.subject.lower() == "phantom"):
             raise DataError(
                 f"subject: the name 'phantom' belongs to the phantom alone, got {self.subject!r} for "
