@@ -90,6 +90,8 @@ def rescaled(X: Any, factor: float) -> Any:
 
 def _largest_by_feature(X: Any) -> NDArray:
     """max |x| of every feature, (N,), without a copy of X."""
+    if not math.prod(X.shape):
+        return np.zeros(0)
     high, low = X.max(axis=0), X.min(axis=0)
     if sparse.issparse(X):
         high, low = high.toarray().ravel(), low.toarray().ravel()

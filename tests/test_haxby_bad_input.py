@@ -117,6 +117,13 @@ def test_a_label_of_the_participant_that_no_file_name_holds(options, capsys):
     refused(given, capsys, "at most 60 characters", "got 300", "Shorten it")
 
 
+def test_values_that_no_fit_can_hold_are_told_before_the_first_fit(options, tiny, tmp_path, capsys):
+    image = nibabel.load(tiny.bold)
+    bold = tmp_path / "tiny-values.nii.gz"
+    nibabel.save(nibabel.Nifti1Image(np.asarray(image.dataobj) * np.float32(1e-30), image.affine), bold)
+    refused(with_option(options, "--bold", bold), capsys, "volumes: their values", "between 1e-15 and 1e+15")
+
+
 def test_a_pair_with_one_run(make_tiny, tmp_path, capsys):
     data = make_tiny(tmp_path / "one", n_runs=1)
     refused(data.options(tmp_path / "out"), capsys, "at least two runs")

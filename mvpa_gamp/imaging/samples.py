@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from mvpa_gamp.feature_scale import scale_factor
 from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.file_checks import check_not_swapped, order_notes
@@ -67,6 +68,10 @@ class Samples:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise DataError(f"kind: expected one of {', '.join(KINDS)}, got {self.kind!r}. Change it.")
+        try:
+            scale_factor(self.X)
+        except ValueError as error:
+            raise DataError(f"volumes: their values, after cleaning, cannot be decoded. {error}") from error
         if len(self.subject) > _LONGEST:
             raise DataError(
                 f"subject: expected a label of at most {_LONGEST} characters, part of every file name, "
