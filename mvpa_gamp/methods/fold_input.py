@@ -1,4 +1,4 @@
-"""The door of every method: shapes, types and labels are settled here once."""
+"""The input of every method: shapes, types and labels are settled here once."""
 
 from typing import Any, NamedTuple
 
