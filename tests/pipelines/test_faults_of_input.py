@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # the judge of a call reads i
 
 
 def test_a_hundred_odd_calls_end_in_a_sentence_or_in_right_results():
-    outcomes = list(python_input.campaign(100, seed=6))
+    outcomes = list(python_input.campaign(100, seed=0))
     assert not [each for each in outcomes if each.verdict == ELSE]
     found = [each.verdict for each in outcomes]
     assert found.count(NAMED) > 40 and found.count(RIGHT) > 20
