@@ -15,13 +15,17 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .coupling import Answers, class_pairs, classify
-from .feature_scale import rescaled, rescaled_prior, scale_factor
+from .feature_scale import rescaled, rescaled_prior, scale_factor, warn_of_unequal
 from .gamp import Design, EmResult, SolverSettings, fit_em, solve
 from .gamp.likelihoods import LIKELIHOODS, Likelihood
 from .gamp.moments import floored
 from .gamp.parameters import parameters
 from .gamp.priors import Prior
 from .gamp.starts import start
+from .sortable import check_sortable
+
+# How numpy's own errors begin, of arrays that cannot be made.
+_NUMPY = ("could not convert", "setting an array element")
 
 
 class GAMPClassifier(ClassifierMixin, BaseEstimator):
@@ -124,14 +128,13 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         like two copies of it, one of weight 0 is left out.
         """
         settings, likelihood = self._settings(), _likelihood(self.likelihood)
-        X, y = validate_data(
-            self, X, y, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), order="C"
-        )
+        X, y = self._checked(X, y, reset=True)
         self.classes_, codes = _classes(y)
         weights = self._weights(X, y, codes, sample_weight)
         labels = _pair_labels(codes, len(self.classes_))
         centered = self._is_centered(X)
         factor = scale_factor(X)
+        warn_of_unequal(X)
         design = Design(
             rescaled(X, factor), labels != 0, center="train" if centered else None,
             connectivity=self.connectivity, **({} if weights is None else {"weights": weights}),
@@ -202,7 +205,12 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         """The weight of every sample (n_samples,), None where all are 1."""
         if sample_weight is None and self.class_weight is None:
             return None
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        try:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        except ValueError as error:
+            if not str(error).startswith(_NUMPY):
+                raise
+            raise ValueError(f"sample_weight must hold numbers ({error}). Give one per sample.") from error
         by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         weights = weights * by_class[codes]
         empty = np.bincount(codes, weights, len(self.classes_)) == 0
@@ -305,11 +313,19 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         score, variance, _ = Design(X, center=center).scores(coef, np.square(coef_std))
         return score + self.intercept_[p] + float(np.vdot(center.astype(float), coef)), variance
 
-    def _checked(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return validate_data(
-            self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), order="C", reset=False
-        )
+    def _checked(self, X: Any, y: Any = "no_validation", reset: bool = False) -> Any:
+        """X, and y where it is given, as scikit-learn checks them; ``reset`` at the start of a fit."""
+        if not reset:
+            check_is_fitted(self)
+        how = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
+        try:
+            return validate_data(self, X, y, reset=reset, **how)
+        except ValueError as error:
+            if not str(error).startswith(_NUMPY):
+                raise
+            raise ValueError(
+                f"X must be a matrix of numbers, samples x features, got something else ({error}). Convert."
+            ) from error
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -331,6 +347,7 @@ def _likelihood(given: Any) -> Any:
 
 def _classes(y: Any) -> tuple[NDArray, NDArray]:
     """Sorted classes and the number of each sample's class."""
+    check_sortable("y", y)
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")
     if kind not in ("binary", "multiclass"):

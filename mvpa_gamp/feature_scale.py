@@ -5,6 +5,7 @@ can be held. A factor that is a power of two changes no digit.
 """
 
 import math
+import warnings
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -17,6 +18,9 @@ SMALLEST, LARGEST = 1e-15, 1e15
 # Where the largest feature is this many times a usual one, a square of the usual one has two digits left
 # beside a square of the largest.
 UNEQUAL = 1e7
+# All weights have one prior, in the units of X. Of 300 features, one without information that is 100 times as
+# large as the others did no harm to GAMPClassifier (96 % correct); 10,000 times as large it left 48 %.
+_LOST = 1e4
 # The same weights to 8 digits, measured from 2^-20 to 2^20: within, X is left as it is.
 _USUAL = 20
 
@@ -27,6 +31,19 @@ _POWERS = {
     "ElasticNet": {"l1": -1, "l2": -2},
     "GaussianMixture": {"means": 1, "variances": 2},
 }
+
+
+def warn_of_unequal(X: Any) -> None:
+    """Warn of features so much smaller than the largest one that a common prior cannot serve both."""
+    largest = _largest_by_feature(X)
+    largest = largest[largest > 0]
+    times = float(largest.max() / np.median(largest)) if largest.size else 1.0
+    if times >= _LOST:
+        warnings.warn(
+            f"One feature of X is {times:.1g} times as large as the usual one. All weights share a prior, so "
+            "the others hardly count. Standardise the features (StandardScaler, MaxAbsScaler).",
+            stacklevel=3,
+        )
 
 
 def scale_factor(X: Any) -> float:
@@ -73,6 +90,8 @@ def rescaled(X: Any, factor: float) -> Any:
 
 def _largest_by_feature(X: Any) -> NDArray:
     """max |x| of every feature, (N,), without a copy of X."""
+    if not math.prod(X.shape):
+        return np.zeros(0)
     high, low = X.max(axis=0), X.min(axis=0)
     if sparse.issparse(X):
         high, low = high.toarray().ravel(), low.toarray().ravel()

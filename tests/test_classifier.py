@@ -610,3 +610,17 @@ def test_every_likelihood_works_with_constant_features(data):
 def test_an_x_that_does_not_vary_is_refused():
     with pytest.raises(ValueError, match=r"No feature of X varies.*Check how X was built"):
         GAMPClassifier().fit(np.ones((20, 5)), np.arange(20) % 2)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "weights", "message"),
+    [
+        ("features.csv", [0, 1], None, r"matrix of numbers.*\(could not convert string"),
+        ([[1.0, 2.0], [3.0]], [0, 1], None, r"matrix of numbers.*\(setting an array element"),
+        ([[1.0], [3.0]], np.array(["a", 3], dtype=object), None, "a mixture of int, str, which has no order"),
+        ([[1.0], [3.0]], [0, 1], ["heavy", "light"], "sample_weight must hold numbers"),
+    ],
+)
+def test_what_cannot_be_made_an_array_is_told_in_our_words(X, y, weights, message):
+    with pytest.raises(ValueError, match=message):
+        GAMPClassifier().fit(X, y, weights)

@@ -80,6 +80,26 @@ def test_the_classifier_refuses_the_same():
             GAMPClassifier().fit(X, Y)
 
 
+def test_the_classifier_warns_of_a_feature_that_outweighs_all_others():
+    """As text counts beside one feature in other units: with the warning, nothing is decoded."""
+    X = features()
+    X[:, 10] *= 1e5
+    with pytest.warns(UserWarning, match=r"[0-9]e\+04 times as large.*Standardise the features"):
+        lost = GAMPClassifier().fit(X, Y)
+    assert not lost.get_support()[5]
+    kept = GAMPClassifier().fit(X / X.std(axis=0), Y)  # no warning, and the informative feature is found
+    assert kept.get_support()[5]
+
+
+def test_expression_beside_an_indicator_is_fitted():
+    """Counts over five orders of magnitude and a column of 0 and 1 are not refused."""
+    rng = np.random.default_rng(1)
+    X = np.exp(rng.normal(4, 3, 30)) * np.exp(0.5 * rng.standard_normal((32, 30)))
+    X = np.c_[X, Y > 0]
+    assert 10 < X.max() / np.median(X.max(axis=0)) < 1e4
+    assert np.isfinite(GAMPClassifier().fit(X, Y).coef_).all()
+
+
 def test_usual_features_are_left_alone():
     assert scale_factor(features()) == 1.0
     assert scale_factor(1e5 * features()) == 1.0

@@ -1,6 +1,7 @@
 """Input that cannot be run: one sentence on stderr, exit code 2, and no results folder."""
 
 import gzip
+import json
 from pathlib import Path
 
 import nibabel
@@ -83,6 +84,44 @@ def test_a_category_that_is_not_there(options, capsys):
 
 def test_a_method_that_does_not_exist(options, capsys):
     refused(with_option(options, "--methods", "magic"), capsys, "'magic'", "onebit-cs")
+
+
+def relabelled(options, tiny, tmp_path, runs):
+    """The options with a label file in which the volumes belong to other runs."""
+    names = [line.split("\t")[0] for line in tiny.labels.read_text().splitlines()[1:]]
+    lines = [f"{name}\t{run}" for name, run in zip(names, runs, strict=True)]
+    labels = tmp_path / "labels.tsv"
+    labels.write_text("\n".join(["labels\tchunks", *lines]) + "\n")
+    return with_option(options, "--labels", labels)
+
+
+def test_runs_of_very_different_length(options, tiny, tmp_path, capsys):
+    def given(*borders):
+        return relabelled(options, tiny, tmp_path, np.searchsorted(borders, np.arange(96), side="right"))
+
+    refused(given(1), capsys, "run 0: expected at least 3 volumes, got 1", "Leave the run out")
+    refused([*given(88), "--high-pass", "0.01"], capsys, "run 1: its 8 volumes are too few for a temporal")
+    refused([*given(88), "--pairs", "face:house"], capsys, "at least two runs")
+
+
+def test_run_numbers_beyond_64_bits_are_names(options, tiny, tmp_path):
+    runs = 2**70 + np.repeat(np.arange(4), 24).astype(object)
+    given = relabelled(options, tiny, tmp_path, runs)
+    assert main([*given, "--pairs", "face:house", "--quiet"]) == 0
+    told = json.loads((tmp_path / "out" / "summary.json").read_text())["data"]["provenance"]["runs"]
+    assert told == ", ".join(f"{k + 1} = {2**70 + k}" for k in range(4))
+
+
+def test_a_label_of_the_participant_that_no_file_name_holds(options, capsys):
+    given = with_option(options, "--participant-label", "x" * 300)
+    refused(given, capsys, "at most 60 characters", "got 300", "Shorten it")
+
+
+def test_values_that_no_fit_can_hold_are_told_before_the_first_fit(options, tiny, tmp_path, capsys):
+    image = nibabel.load(tiny.bold)
+    bold = tmp_path / "tiny-values.nii.gz"
+    nibabel.save(nibabel.Nifti1Image(np.asarray(image.dataobj) * np.float32(1e-30), image.affine), bold)
+    refused(with_option(options, "--bold", bold), capsys, "volumes: their values", "between 1e-15 and 1e+15")
 
 
 def test_a_pair_with_one_run(make_tiny, tmp_path, capsys):

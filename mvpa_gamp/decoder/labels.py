@@ -15,6 +15,7 @@ from mvpa_gamp.decoder.contrast_maps import contrast_key
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.processing import MIN_VOLUMES
 from mvpa_gamp.methods.gamp import GAMP_METHODS, GampMethod
+from mvpa_gamp.sortable import check_sortable
 
 
 def gamp_method(name: Any) -> GampMethod:
@@ -62,6 +63,7 @@ def check_images_and_labels(n_images: int, y: Any) -> NDArray:
             f"Found input variables with inconsistent numbers of samples: {n_images} images and {len(y)} "
             "labels in y. Give exactly one label per image (volume)."
         )
+    check_sortable("y", y)
     check_classification_targets(y)
     return y
 
@@ -76,6 +78,7 @@ def check_groups(groups: Any, n_images: int) -> NDArray | None:
             f"groups: expected the group (run) of each of {n_images} images, got {len(groups)}. "
             "Give one group per image."
         )
+    check_sortable("groups", groups)
     if groups.dtype.kind == "f":
         assert_all_finite(groups, input_name="groups")
     return groups
@@ -85,7 +88,12 @@ def check_fold_confounds(covariates: Any, n_images: int) -> NDArray | None:
     """Covariates (M, C), one row per image, or None; a vector is one covariate."""
     if covariates is None:
         return None
-    values = np.asarray(covariates, dtype=np.float64)
+    try:
+        values = np.asarray(covariates, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"fold_confounds: expected numbers ({error}). Give one row per image, one column per covariate."
+        ) from error
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or len(values) != n_images or not np.isfinite(values).all():
         raise ValueError(

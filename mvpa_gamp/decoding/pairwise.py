@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,8 @@ def solve_columns(
 ) -> FoldFits:
     """The fits of all columns of ``train`` (M, B), chunk by chunk or in ``n_jobs`` processes."""
     n_columns, most, graph = train.shape[1], columns_at_once(X), graph_for(method, connectivity)
+    if not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be 1 or more processes, or -1 for one per core, got {n_jobs!r}.")
     if n_jobs == 1:
         chunks = [slice(at, at + most) for at in range(0, n_columns, most)]
         return FoldFits.join([method.fit_folds(X, targets[:, c], train[:, c], runs, **graph) for c in chunks])

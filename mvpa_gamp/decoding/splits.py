@@ -86,6 +86,9 @@ def _number_of_folds(cv: Any, codes: NDArray, classes: NDArray) -> int:
 def _as_rows(fold: Any, n_rows: int) -> Split:
     """Row numbers of a fold that may also be given as masks."""
     train, test = (np.asarray(part) for part in fold)
+    numbers = [part for part in (train, test) if part.dtype != bool]
+    if any(part.size and not -n_rows <= part.min() <= part.max() < n_rows for part in numbers):
+        raise ValueError(f"cv: expected row numbers below {n_rows}, the number of images used. Change cv.")
     return np.arange(n_rows)[train], np.arange(n_rows)[test]
 
 

@@ -296,7 +296,12 @@ def checked_matrix(X: Any) -> Any:
 
     Sparse X is CSR or CSC with every entry given once.
     """
-    X = X if sparse.issparse(X) else np.asarray(X)
+    try:
+        X = X if sparse.issparse(X) else np.asarray(X)
+    except ValueError as error:
+        raise ValueError(
+            "X must be a matrix, got rows of different length. Pass samples x features."
+        ) from error
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(
             "X must be a matrix with one row per sample and one column per feature, "

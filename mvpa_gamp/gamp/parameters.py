@@ -12,6 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 Model = TypeVar("Model")
+# Weights and what is measured in their units, as X, and squares of these, which float32 holds.
+_LARGEST, _LARGEST_SQUARE = 1e15, 1e30
+_SQUARES = ("var", "variances", "l2")
+_SHARES = ("weights", "flip")  # probabilities, which may be as small as they like
 _VECTOR = {"parameter_ndim": 1}
 
 
@@ -43,6 +47,8 @@ def learnt_names(model: Any, learn: Iterable[str] | None) -> tuple[str, ...]:
     """The names of the parameters to learn, checked; None means the model's default."""
     if learn is None:
         return tuple(model.default_learn)
+    if not isinstance(learn, Iterable):
+        raise ValueError(f"Expected the names of parameters to learn, got {learn!r}. Give a tuple of names.")
     names = (learn,) if isinstance(learn, str) else tuple(learn)
     unknown = [name for name in names if name not in model.learnable]
     if unknown:
@@ -88,7 +94,12 @@ def with_parameters(model: Model, values: dict[str, Any], prefix: str = "") -> M
 
 
 def expand(model: Model, n_columns: int) -> Model:
-    """Give every parameter one value per column: (B,), or (L, B) for mixture fields."""
+    """Give every parameter one value per column: (B,), or (L, B) for mixture fields.
+
+    What float32 cannot compute with is refused.
+    """
+    for name, given in parameters(model).items():
+        _check_size(type(model).__name__, name, given)
 
     def spread(value: Any, ndim: int) -> Any:
         value = np.asarray(value, dtype=float)
@@ -121,6 +132,20 @@ def put(model: Model, columns: Any, part: Model) -> Model:
             changed[..., columns] = other
             changes[item.name] = changed
     return replace(model, **changes)  # type: ignore[type-var]
+
+
+def _check_size(model: str, name: str, given: Any) -> None:
+    """Refuse a parameter that is too large, or too small and not zero."""
+    last = name.rsplit(".", 1)[-1]
+    if last in _SHARES or (model, name) == ("Bernoulli", "rate"):
+        return
+    largest = _LARGEST_SQUARE if last in _SQUARES else _LARGEST
+    size = np.abs(given)
+    if np.any((size > largest) | ((size > 0) & (size < 1 / largest))):
+        raise ValueError(
+            f"{model}: {name} must be zero or between {1 / largest:g} and {largest:g} in size, which float32 "
+            f"can compute with, got {given!r}. Give a usual value, or multiply X by a number."
+        )
 
 
 def _map(model: Model, change: Callable[[Any, int], Any]) -> Model:

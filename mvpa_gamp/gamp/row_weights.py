@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from .moments import Array
 
+_LARGEST = 1e15  # as of X: its square fits into float32
+
 
 def checked_counts(weights: Any, train: NDArray) -> NDArray:
     """How often each row counts in each column, (M, B): the weights, 0 off the training rows.
@@ -21,7 +23,10 @@ def checked_counts(weights: Any, train: NDArray) -> NDArray:
         return train
     if np.iscomplexobj(weights):
         raise ValueError("weights must hold real numbers, got complex ones. Give one weight per row.")
-    given = np.asarray(weights, dtype=float)
+    try:
+        given = np.asarray(weights, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"weights must hold numbers ({error}). Give one weight per row.") from error
     n_rows, n_columns = train.shape
     if given.shape not in ((n_rows,), (n_rows, n_columns)):
         raise ValueError(
@@ -34,6 +39,12 @@ def checked_counts(weights: Any, train: NDArray) -> NDArray:
         raise ValueError(
             f"weights must be finite and not negative, got {wrong[0]:g} on a training row. "
             "A row of weight 2 counts twice, one of weight 0 not at all."
+        )
+    largest = counts.max()
+    if largest > _LARGEST or 0 < largest < 1 / _LARGEST:
+        raise ValueError(
+            f"weights must be of a usual size, at most {_LARGEST:g} and not all below {1 / _LARGEST:g}, got "
+            f"{largest:g} as the largest. A row of weight 2 counts like two rows: divide them by a number."
         )
     return counts
 

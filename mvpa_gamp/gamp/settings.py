@@ -1,6 +1,11 @@
 """How the solver runs: mode, stopping rule, damping, variances."""
 
+import math
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
 
 MODES = ("sum-product", "max-sum")
 STOPS = ("cavity", "fixed-point")
@@ -60,14 +65,14 @@ class SolverSettings:
                 "stop='cavity' needs mode='sum-product': max-sum has no leave-one-out predictive density. "
                 "Use stop='fixed-point'."
             )
-        if self.damping is not None and not 0 < self.damping <= 1:
-            raise ValueError(f"damping must be a step in (0, 1], got {self.damping}; 1 means undamped.")
+        if self.damping is not None and not (_is_number(self.damping) and 0 < self.damping <= 1):
+            raise ValueError(f"damping must be a step in (0, 1], got {self.damping!r}; 1 means undamped.")
         for name in ("max_iter", "patience"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
-        if self.tol is not None and not self.tol > 0:
-            raise ValueError(f"tol must be positive, got {self.tol}.")
+            if value is not None and not (_is_number(value) and value >= 1 and value == int(value)):
+                raise ValueError(f"{name} must be at least 1, got {value!r}. Give a whole number.")
+        if self.tol is not None and not (_is_number(self.tol) and self.tol > 0):
+            raise ValueError(f"tol must be positive, got {self.tol!r}. Give a finite number.")
 
     def resolved(self, neighbours: bool = False) -> "ResolvedSettings":
         """What a solve runs with: every None replaced by its default, with neighbours or without."""
@@ -100,6 +105,10 @@ class ResolvedSettings:
     patience: int
     variance: str
     intercept: bool
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (Real, np.number)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

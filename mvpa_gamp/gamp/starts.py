@@ -19,7 +19,9 @@ from .solve import checked_labels
 # Prior variance of a score. Measured on fMRI and on synthetic data with N >> M: 5 to 50 decode equally
 # well; below, the first iterations are too timid to leave zero; above, selection is too eager.
 SCORE_VARIANCE = 15.0
-_NO_ENERGY = 1e-100  # of an X of zeros, which then has a start like any other
+# Below what features of a usual scale have in common: X of zeros, which gets a start like any other.
+_NO_ENERGY = 1e-26
+_NO_SLOPE = 1e-14
 # At most one feature in ten, and at most one per two training rows: labels carry one bit each.
 LARGEST_RATE = 0.1
 FEATURES_PER_ROW = 0.5
@@ -46,7 +48,8 @@ def start_prior(name: str, design: Design) -> Any:
     if prior.has_atom:
         share = np.minimum(LARGEST_RATE, FEATURES_PER_ROW * n_train / n_features)
         prior = with_parameters(prior, {"rate": share})
-    return prior.scaled(np.sqrt(SCORE_VARIANCE / np.maximum(share * energy, _NO_ENERGY)))
+    spread = share * energy
+    return prior.scaled(np.sqrt(SCORE_VARIANCE / np.where(spread > _NO_ENERGY, spread, 1.0)))
 
 
 def slopes_at_zero(design: Design, labels: Array, likelihood: Any) -> Array:
@@ -67,7 +70,7 @@ def start_laplace(design: Design, y: Any, likelihood: Any) -> Laplace:
             lambda block: np.abs(block.adjoint(slopes.astype(design.dtype))).max(axis=0), design.blocks()
         ):
             largest = np.maximum(largest, part.astype(float))
-    return Laplace(SHARE_OF_LARGEST_RATE * np.maximum(largest, np.finfo(np.float32).tiny))
+    return Laplace(SHARE_OF_LARGEST_RATE * np.maximum(largest, _NO_SLOPE))
 
 
 def named_prior(name: str) -> Any:

@@ -47,7 +47,7 @@ def write_error(path: Path, error: OSError) -> WriteError:
     if isinstance(error, WriteError):
         return error
     if error.errno in _FULL:
-        reason, advice = "the disk is full", "Make room"
+        reason, advice = "the disk is full", "Free some space"
     elif path.is_dir():
         reason, advice = "a folder that holds something is in its place", "Move that folder away"
     elif blocking := next((each for each in path.parents if each.exists() and not each.is_dir()), None):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.samples import Samples
 
 _OPTION = "--fold-confounds"
@@ -53,7 +53,9 @@ def read_covariates(path: str | Path) -> Covariates:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{_OPTION} {path} cannot be read as text ({error}). Save it as UTF-8.") from error
+        raise DataError(
+            f"{_OPTION} {path} cannot be read as text ({reason(error)}). Save it as UTF-8."
+        ) from error
     rows = [row for row in csv.reader(text.splitlines(), delimiter="\t") if any(cell.strip() for cell in row)]
     if len(rows) < 2:
         raise DataError(

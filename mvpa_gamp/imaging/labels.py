@@ -14,6 +14,8 @@ CONDITION_COLUMNS = ("labels", "label", "condition", "trial_type")
 RUN_COLUMNS = ("chunks", "chunk", "run", "runs", "session")
 _EXACT = 2.0**53  # whole numbers from here on are not told apart as floats: such runs have names
 UNLABELLED = "n/a"  # BIDS's word for a missing value: such volumes are never used
+# Characters of a condition's name; names are repeated in every table, whose cells end at 131,072.
+_LONGEST = 1000
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,14 @@ class Labels:
     conditions: NDArray
     runs: NDArray | None
     run_names: dict[int, str] | None = None
+
+    def __post_init__(self) -> None:
+        longest = max(self.conditions, key=len, default="")
+        if len(longest) > _LONGEST:
+            raise DataError(
+                f"labels: expected names of at most {_LONGEST} characters, got one of {len(longest)}, which "
+                f"begins with {longest[:20]!r}. Shorten it."
+            )
 
     def __len__(self) -> int:
         return len(self.conditions)
@@ -151,7 +161,7 @@ def _cells(path: Path, lines: list[str], separator: str) -> list[list[str]]:
 
 
 def _check_headers(path: Path, header: list[str], rows: list[list[str]]) -> None:
-    """Refuse a column that is there twice, and a header line among the volumes."""
+    """Refuse a column that is there twice, and a header line among the volumes, also in other words."""
     for names in (CONDITION_COLUMNS, RUN_COLUMNS):
         found = [name for name in header if name in names]
         if len(set(found)) < len(found):
@@ -160,7 +170,8 @@ def _check_headers(path: Path, header: list[str], rows: list[list[str]]) -> None
                 "all but one."
             )
     for number, row in enumerate(rows[1:], start=2):
-        if [cell.strip().lower() for cell in row] == header:
+        cells = [cell.strip().lower() for cell in row]
+        if cells == header or ({*cells} & {*CONDITION_COLUMNS} and {*cells} & {*RUN_COLUMNS}):
             raise DataError(
                 f"label file {path}: line {number} is a header line once more, expected the condition and "
                 "run of a volume. Remove it."

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.errors import DataError, reason
 
 STANDARDIZE = (True, False, None, "zscore_sample", "psc")
 _FINEST, _COARSEST = 1e-3, 1e3  # mm: no volume has finer voxels or is larger
@@ -109,21 +109,30 @@ def clean_run(
     _check_run(int(kept.sum()), processing, t_r, confounds, run)
     cleaned = np.full(values.shape, np.nan)
     try:
-        cleaned[kept] = signal.clean(
-            np.asarray(values, dtype=np.float64),
-            sample_mask=None if kept.all() else np.flatnonzero(kept),
-            detrend=processing.detrend,
-            standardize="zscore_sample" if processing.standardize is True else processing.standardize or None,
-            confounds=confounds,
-            filter="butterworth" if processing.high_pass or processing.low_pass else False,
-            high_pass=processing.high_pass,
-            low_pass=processing.low_pass,
-            t_r=t_r,
-        )
+        with np.errstate(invalid="ignore", divide="ignore"):  # volumes of zeros have a mean of zero
+            cleaned[kept] = signal.clean(
+                np.asarray(values, dtype=np.float64),
+                sample_mask=None if kept.all() else np.flatnonzero(kept),
+                detrend=processing.detrend,
+                standardize="zscore_sample"
+                if processing.standardize is True
+                else processing.standardize or None,
+                confounds=confounds,
+                filter="butterworth" if processing.high_pass or processing.low_pass else False,
+                high_pass=processing.high_pass,
+                low_pass=processing.low_pass,
+                t_r=t_r,
+            )
         return cleaned
     except ValueError as error:
+        if "padlen" in str(error):  # what the filter adds at both ends is longer than the run
+            raise DataError(
+                f"run {run}: its {int(kept.sum())} volumes are too few for a temporal filter. Leave the run "
+                "out, or do without the filter."
+            ) from error
         raise DataError(
-            f"run {run} with {int(kept.sum())} volumes cannot be processed: {error}. Change the processing."
+            f"run {run} with {int(kept.sum())} volumes cannot be processed: {str(error).rstrip('.')}. Change "
+            "the processing."
         ) from error
 
 
@@ -187,7 +196,9 @@ def confound_table(path: Path, rows: int, columns: tuple[str, ...] | None) -> tu
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"confounds {path} cannot be read as text ({error}). Check the path.") from error
+        raise DataError(
+            f"confounds {path} cannot be read as text ({reason(error)}). Check the path."
+        ) from error
     separator = "\t" if lines and "\t" in lines[0] else ","
     header = [name.strip() for name in lines[0].split(separator)] if lines else []
     cells = [line.split(separator) for line in lines[1:] if line.strip()]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from mvpa_gamp.feature_scale import scale_factor
 from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.file_checks import check_not_swapped, order_notes
@@ -28,6 +29,8 @@ KINDS = {
     "trial": "single trials",
     "beta": "maps",
 }  # what a row is, and its plural
+
+_LONGEST = 60  # of a subject's label; names of files end at 255
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,15 @@ class Samples:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise DataError(f"kind: expected one of {', '.join(KINDS)}, got {self.kind!r}. Change it.")
+        try:
+            scale_factor(self.X)
+        except ValueError as error:
+            raise DataError(f"volumes: their values, after cleaning, cannot be decoded. {error}") from error
+        if len(self.subject) > _LONGEST:
+            raise DataError(
+                f"subject: expected a label of at most {_LONGEST} characters, part of every file name, "
+                f"got {len(self.subject)}. Shorten it."
+            )
         if self.is_phantom != (self.subject.lower() == "phantom"):
             raise DataError(
                 f"subject: the name 'phantom' belongs to the phantom alone, got {self.subject!r} for "
@@ -126,6 +138,8 @@ def load_samples(
     files_told = f"{len(names)} files" if len(names) > 1 else Path(names[0]).name
     told = f"fMRI volumes of sub-{samples.subject} ({files_told})."
     origin = {"labels": "in memory" if isinstance(labels, Labels) else str(labels), "mask": name_of(mask)}
+    if known.run_names:  # tables number the runs
+        origin["runs"] = ", ".join(f"{run} = {name}" for run, name in known.run_names.items())
     return samples.from_source("nifti", told, bold=list(names), **origin)
 
 

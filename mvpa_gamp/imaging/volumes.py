@@ -278,6 +278,8 @@ def _unzipped_bytes(path: Path, what: str) -> int:
 
 def _damaged(path: Path, what: str, error: Exception) -> DataError:
     reason = str(error).strip().rstrip(".") or type(error).__name__
+    if isinstance(error, zlib.error):
+        reason = "its compressed data are damaged"
     return DataError(
         f"{what} {path} cannot be read as an image ({reason}). It is corrupt, truncated or of another "
         "format: copy or download it again."

@@ -1,4 +1,4 @@
-"""The door of every method: shapes, types and labels are settled here once."""
+"""The input of every method: shapes, types and labels are settled here once."""
 
 from typing import Any, NamedTuple
 
@@ -8,6 +8,7 @@ from scipy import sparse
 
 from ..feature_scale import scale_factor
 from ..gamp.design import checked_matrix
+from ..sortable import check_sortable
 
 
 class FoldInput(NamedTuple):
@@ -97,4 +98,5 @@ def _check_runs(runs: Any, n_rows: int) -> NDArray:
         )
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise ValueError("runs must name a run for every row, got NaN. Number the runs.")
+    check_sortable("runs", array)
     return array

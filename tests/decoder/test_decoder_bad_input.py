@@ -52,6 +52,9 @@ def mask():
         ({"method": "cdn"}, Y, RUNS, "expected one of gamp-bg-lr, .*got 'cdn'"),
         ({"scoring": "r2"}, Y, RUNS, "scorer of classes"),
         ({"cv": 40}, Y, None, "expected 2 to 16 folds"),
+        ({"cv": [(np.r_[:16], np.r_[99:100])]}, Y, None, "row numbers below 32"),
+        ({"n_jobs": 0}, Y, RUNS, "1 or more processes"),
+        ({}, Y, np.array([None, *RUNS[1:]], dtype=object), "groups must hold numbers or words.*no order"),
     ],
 )
 def test_labels_groups_and_settings(volumes, mask, settings, y, groups, message):

@@ -199,6 +199,54 @@ def test_tolerance_that_is_not_positive(tol):
     refused(lambda: SolverSettings(tol=tol), "tol must be positive", f"got {tol}")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_iter", "many"), ("max_iter", 1.5), ("max_iter", True), ("patience", np.inf), ("tol", "small"),
+        ("tol", np.inf), ("damping", "half"),
+    ],
+)  # fmt: skip
+def test_settings_of_the_wrong_kind(name, value):
+    refused(lambda: SolverSettings(**{name: value}), f"{name} must be", f"got {value!r}")
+    assert SolverSettings(max_iter=np.int64(3), tol=np.float32(0.5)).max_iter == 3
+
+
+@pytest.mark.parametrize(
+    ("prior", "name"),
+    [
+        (Gaussian(0.0, 1e300), "var"),
+        (Gaussian(1e200, 1.0), "mean"),
+        (Laplace(1e-30), "rate"),
+        (Bernoulli(0.1, Laplace(1e20)), "slab.rate"),
+        (ElasticNet(1.0, 1e40), "l2"),
+        (GaussianMixture([0.5, 0.5], [0.0, 0.0], [1.0, 1e-200]), "variances"),
+    ],
+)
+def test_parameters_that_float32_cannot_compute_with(prior, name):
+    X, y = problem()
+    for fit in (solve, fit_em):
+        refused(
+            lambda fit=fit: fit(Design(X), y, Logistic(), prior), f"{name} must be zero or between", "float32"
+        )
+
+
+@pytest.mark.parametrize("rate", [1e-300, 1.0])
+def test_a_probability_may_be_as_small_as_it_likes(rate):
+    X, y = problem()
+    found = solve(Design(X), y, Robust(Logistic(), 1e-200), Bernoulli(rate, Gaussian(0.0, 1e20)), SHORT)
+    assert np.isfinite(found.coef).all() and np.isfinite(found.coef_var).all()
+
+
+def test_weights_that_cannot_be_used():
+    X, _ = problem()
+    refused(lambda: Design(X, weights=["heavy"] * 20), "weights must hold numbers", "one weight per row")
+    for size in (1e300, 1e-300):
+        refused(lambda size=size: Design(X, weights=np.full(20, size)), "of a usual size", f"got {size:g}")
+    refused(lambda: Design([[1.0, 2.0], [3.0]]), "rows of different length", "samples x features")
+    design = Design(X)
+    refused(lambda: fit_em(design, problem()[1], Logistic(), Laplace(), learn_prior=5), "names of parameters")
+
+
 def test_unknown_prior_names_and_moments():
     X, _ = problem()
     for call in (lambda: named_prior("horseshoe"), lambda: start_prior("horseshoe", Design(X))):

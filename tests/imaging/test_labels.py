@@ -63,6 +63,8 @@ def test_no_run_column(tmp_path):
         ("labels chunks\n\0\0\0\0 1\n", "is binary, expected text"),
         ("labels\tchunks\nrest\t0\n" + "x" * 140_000 + "\t0\n", "line 3 cannot be read .*correct that line"),
         ("labels chunks\nrest 0\nlabels chunks\nface 1\n", "line 3 is a header line once more"),
+        ("labels chunks\nrest 0\nCondition Run\nface 1\n", "line 3 is a header line once more"),
+        ("labels chunks\nrest 0\n" + "x" * 140_000 + " 0\n", "at most 1000 characters, got one of 140000"),
         ("labels labels chunks\nrest rest 0\nface face 1\n", "expected one column 'labels', got 2"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from mvpa_gamp.haxby import main
 from mvpa_gamp.results.names import ResultsFolder
-from pipelines import faults
+from pipelines.faults import folders as faults
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def test_a_hundred_faults_end_in_a_sentence_or_in_right_results(small):
     assert not [each for each in outcomes if each.verdict == faults.ELSE]
     found = dict.fromkeys((faults.NAMED, faults.RIGHT), 0)
     for each in outcomes:
-        found[each.verdict] += len(each.faults)
+        found[each.verdict] += len(each.kinds)
     assert sum(found.values()) > 80 and min(found.values()) > 15, found
 
 

@@ -111,7 +111,7 @@ def test_a_full_disk_ends_in_a_sentence_and_can_be_resumed(finished, tmp_path, c
     assert main(["--out", str(copy), "--resume", "--quiet"]) == 1
     said = capsys.readouterr().err.splitlines()
     assert len([line for line in said if "error: " in line]) == 1
-    assert "cannot be written: the disk is full. Make room and write it again" in said[-1]
+    assert "cannot be written: the disk is full. Free some space and write it again" in said[-1]
     assert not [path for path in copy.rglob("*") if path.name.startswith((".writing-", ".running"))]
     monkeypatch.undo()
     assert main(["--out", str(copy), "--resume", "--quiet"]) == 0

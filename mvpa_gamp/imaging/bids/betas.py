@@ -23,7 +23,7 @@ from mvpa_gamp.imaging.bids.names import IMAGE, BidsFile, natural, parse_name
 from mvpa_gamp.imaging.bids.participant import by_session
 from mvpa_gamp.imaging.bids.selection import NATIVE, asked_values, chosen_tasks, space_of
 from mvpa_gamp.imaging.bids.source import BidsSource
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.labels import UNLABELLED, Labels
 from mvpa_gamp.imaging.map_names import shared_entities
 from mvpa_gamp.imaging.matrix import Volumes
@@ -167,7 +167,7 @@ def _labelled(table: Path, session: str, run: str | None) -> tuple[list[str], li
         with table.open(encoding="utf-8-sig", newline="") as stream:
             rows = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"table {table} cannot be read ({error}). Check the file.") from error
+        raise DataError(f"table {table} cannot be read ({reason(error)}). Check the file.") from error
     needed = ["trial_type", *(["run"] if run is None else [])]
     if missing := [name for name in needed if not rows or name not in rows[0]]:
         raise DataError(

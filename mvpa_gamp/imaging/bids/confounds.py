@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.bids.layout import RunFiles
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.processing import Nuisance, confound_table
 
 _MOTION = tuple(f"{kind}_{axis}" for kind in ("trans", "rot") for axis in "xyz")
@@ -160,7 +160,9 @@ def _header(path: Path) -> list[str]:
         with path.open(encoding="utf-8-sig") as stream:
             return stream.readline().rstrip("\r\n").split("\t")
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"confounds {path} cannot be read as text ({error}). Check the file.") from error
+        raise DataError(
+            f"confounds {path} cannot be read as text ({reason(error)}). Check the file."
+        ) from error
 
 
 def _is_wild(name: str) -> bool:

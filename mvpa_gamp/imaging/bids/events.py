@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.labels import UNLABELLED
 
 COLUMNS = ("onset", "duration", "trial_type")
@@ -43,7 +43,9 @@ def read_events(path: Path) -> list[Event]:
             rows = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
             header = tuple(rows[0]) if rows else ()
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"events {path} cannot be read as a table ({error}). Check the file.") from error
+        raise DataError(
+            f"events {path} cannot be read as a table ({reason(error)}). Check the file."
+        ) from error
     if not rows:
         raise DataError(
             f"events {path}: expected a header and a line per event, got no event. Check the file."

@@ -22,7 +22,7 @@ from mvpa_gamp.imaging.bids.selection import (
     space_of,
     values,
 )
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.origin import Origin, bids_uri, generated_by
 
 MIN_RUNS = 2  # one is left out, one is needed to train on
@@ -232,7 +232,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise DataError(f"sidecar {path} cannot be read as JSON ({error}). Correct it.") from error
+        raise DataError(f"sidecar {path} cannot be read as JSON ({reason(error)}). Correct it.") from error
     if not isinstance(content, dict):
         raise DataError(
             f"sidecar {path}: expected a JSON object, got a {type(content).__name__}. Correct it."

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mvpa_gamp.imaging.bids.names import BidsFile, natural
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.errors import DataError, reason
 
 NATIVE = "native"  # the space of files that name none
 PREPROCESSED = "preproc"
@@ -71,7 +71,7 @@ def _bold_query(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise DataError(
-            f"--bids-filter-file {path} cannot be read as JSON ({error}). Correct the path or the file."
+            f"--bids-filter-file {path} cannot be read as JSON ({reason(error)}). Correct the path or file."
         ) from error
     query = content.get("bold", {}) if isinstance(content, dict) else None
     if not isinstance(query, dict):

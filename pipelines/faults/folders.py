@@ -5,14 +5,10 @@ damaged copy must end in one of two ways: with a sentence that names the file an
 results that are right to the last byte.
 """
 
-import argparse
 import io
 import shutil
-import sys
 import tempfile
-import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -24,11 +20,10 @@ from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.verify import manifest_digests
 
+from .outcomes import ELSE, NAMED, RAW, RIGHT, Outcome
+
 HOWS = ("flipped", "cut", "emptied", "folder", "full folder")
 COMMANDS = ("--resume", "--reports-only")
-NAMED, RIGHT, ELSE = "named errors", "accepted and right", "anything else"
-# What must never reach a user: the words of libraries, and names of temporary files.
-_RAW = ("Traceback", "BadZipFile", "Error -", "ImageFileError", "Errno", ".writing-", "--verbose shows where")
 
 
 class Fault(NamedTuple):
@@ -36,15 +31,6 @@ class Fault(NamedTuple):
 
     path: str
     how: str
-
-
-class Outcome(NamedTuple):
-    """How a run on a damaged folder ended: one of NAMED, RIGHT and ELSE, and what it said."""
-
-    command: str
-    faults: tuple[Fault, ...]
-    verdict: str
-    said: str
 
 
 def study(out: Path) -> Path:
@@ -100,7 +86,8 @@ def try_faults(finished: Path, command: str, faults: Sequence[Fault], rng: np.ra
         said = told.getvalue().replace(place, "")
         wrong = _wrong(finished, copy, command, faults, before, code, said)
     verdict = ELSE if wrong else RIGHT if code == 0 else NAMED
-    return Outcome(command, tuple(faults), verdict, f"exit code {code}: {wrong} {said}")
+    kinds = tuple(fault.how for fault in faults)
+    return Outcome(command, kinds, verdict, f"{list(faults)}, exit code {code}: {wrong} {said}")
 
 
 def _wrong(
@@ -108,7 +95,7 @@ def _wrong(
     said: str,
 ) -> str:  # fmt: skip
     """What is not as it should be; empty if nothing is."""
-    if raw := [word for word in _RAW if word in said]:
+    if raw := [word for word in RAW if word in said]:
         return f"the words {raw} came through;"
     if left := [name for name in files_of(copy) if ".writing-" in name or ".running" in name]:
         return f"left behind: {left};"
@@ -134,7 +121,13 @@ def _not_right(finished: Path, copy: Path, command: str, faults: Sequence[Fault]
     if other := [name for name in listed if (copy / name).read_bytes() != (finished / name).read_bytes()]:
         return f"accepted although wrong: {other};"
     timed = command == "--resume" and any(name.startswith("work/") for name in damaged)
-    if not timed and "timings.tsv" not in damaged and folder.page.read_bytes() != _page(finished):
+    listed_anew = "logs/run.log" in damaged and not folder.log.is_file()  # the page lists the files there are
+    if (
+        not timed
+        and not listed_anew
+        and "timings.tsv" not in damaged
+        and folder.page.read_bytes() != _page(finished)
+    ):
         return "another page;"
     cells = [{**row, "seconds": ""} for row in read_tsv(folder.timings)]
     if cells != [{**row, "seconds": ""} for row in read_tsv(ResultsFolder(finished).timings)]:
@@ -153,6 +146,12 @@ def one_by_one(finished: Path, n: int, seed: int) -> Iterator[Outcome]:
         yield try_faults(finished, COMMANDS[number % 2], [fault], rng)
 
 
+def campaign(n: int, seed: int) -> Iterator[Outcome]:
+    """n faults to a study made for them."""
+    with tempfile.TemporaryDirectory(prefix="faults-") as place:
+        yield from one_by_one(study(Path(place) / "finished"), n, seed)
+
+
 def quick(finished: Path, n: int, seed: int) -> Iterator[Outcome]:
     """n faults in seconds: refusals one by one, and what --resume repairs many at a time."""
     rng = np.random.default_rng(seed)
@@ -168,50 +167,3 @@ def quick(finished: Path, n: int, seed: int) -> Iterator[Outcome]:
     chosen = list({fault.path: fault for fault in faults}.values())[: n * 3 // 10]
     for part in (chosen[0::3], chosen[1::3], chosen[2::3]):
         yield try_faults(finished, "--resume", part, rng)
-
-
-def counts(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Counter[str]]:
-    """Faults by command and kind of damage: how many ended in which way."""
-    out: dict[tuple[str, str], Counter[str]] = {}
-    for outcome in outcomes:
-        for fault in outcome.faults:
-            out.setdefault((outcome.command, fault.how), Counter())[outcome.verdict] += 1
-    return out
-
-
-def table(counted: dict[tuple[str, str], Counter[str]]) -> str:
-    """The counts as a table of the documentation."""
-    lines = [f"| command | damage | tried | {NAMED} | {RIGHT} | {ELSE} |", "|---|---|--:|--:|--:|--:|"]
-    total: Counter[str] = Counter()
-    for (command, how), found in sorted(counted.items()):
-        lines.append(f"| `{command}` | {how} | {_row(found)} |")
-        total += found
-    return "\n".join([*lines, f"| all | | {_row(total)} |"])
-
-
-def _row(found: Counter[str]) -> str:
-    return " | ".join(str(number) for number in (found.total(), found[NAMED], found[RIGHT], found[ELSE]))
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Try faults and print the table; 1 when one of them ended in a way it must not."""
-    parser = argparse.ArgumentParser(prog="python -m pipelines.faults", description=__doc__)
-    parser.add_argument("--full", type=int, metavar="N", help="N faults, each in its own run (default: 100)")
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args(argv)
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="faults-") as place:
-        finished = study(Path(place) / "finished")
-        run, n = (one_by_one, given.full) if given.full else (quick, 100)
-        outcomes = []
-        for outcome in run(finished, n, given.seed):
-            outcomes.append(outcome)
-            if outcome.verdict == ELSE:
-                print(outcome, file=sys.stderr, flush=True)
-    print(table(counts(outcomes)))
-    print(f"seed {given.seed}, {time.monotonic() - began:.0f} s")
-    return int(any(outcome.verdict == ELSE for outcome in outcomes))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

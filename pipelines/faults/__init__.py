@@ -1,0 +1,1 @@
+"""Generated faults, damaged results folders and bad input to Python and the command: how each one ends."""

@@ -1,0 +1,41 @@
+"""How a fault ended, and how many ended in which way."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+NAMED, RIGHT, ELSE = "named errors", "accepted and right", "anything else"
+# What must never reach a user: the words of libraries, and names of temporary files.
+RAW = ("Traceback", "BadZipFile", "Error -", "ImageFileError", "Errno", ".writing-", "--verbose shows where")
+
+
+class Outcome(NamedTuple):
+    """What was given the fault, its kinds, one of NAMED, RIGHT and ELSE, and what was said."""
+
+    target: str
+    kinds: tuple[str, ...]
+    verdict: str
+    said: str
+
+
+def counts(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Counter[str]]:
+    """Faults by target and kind: how many ended in which way."""
+    out: dict[tuple[str, str], Counter[str]] = {}
+    for outcome in outcomes:
+        for kind in outcome.kinds:
+            out.setdefault((outcome.target, kind), Counter())[outcome.verdict] += 1
+    return out
+
+
+def table(counted: dict[tuple[str, str], Counter[str]]) -> str:
+    """The counts as a table of the documentation."""
+    lines = [f"| given to | fault | tried | {NAMED} | {RIGHT} | {ELSE} |", "|---|---|--:|--:|--:|--:|"]
+    total: Counter[str] = Counter()
+    for (target, kind), found in sorted(counted.items()):
+        lines.append(f"| `{target}` | {kind} | {_row(found)} |")
+        total += found
+    return "\n".join([*lines, f"| all | | {_row(total)} |"])
+
+
+def _row(found: Counter[str]) -> str:
+    return " | ".join(f"{number:,}" for number in (found.total(), found[NAMED], found[RIGHT], found[ELSE]))
