@@ -55,10 +55,6 @@ class PreparedNull(NamedTuple):
         found = prepared_null(asked, X, runs, self.preparation, connectivity=connectivity, rows=self.prepared)
         return [stored_null(each) for each in found]
 
-    def read(self, arrays: Arrays) -> NullStatistics:
-        """The way back, for the arrays of any one of the cells."""
-        return self.chunks[0].read(arrays)
-
 
 def read_null(arrays: Arrays) -> NullStatistics:
     """The permutations of a chunk, from their arrays."""

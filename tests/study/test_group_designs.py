@@ -67,7 +67,8 @@ def by_hand(table, names):
 def test_the_group_is_the_mean_of_its_participants(done, design, contrast, ending, names):
     row = designs(done)[design, contrast]
     stem = f"contrast-{contrast}_desc-gampBgLr_{ending}.tsv"
-    tables = [read_tsv(done / f"sub-{label}" / f"sub-{label}_{stem}") for label in PEOPLE]
+    paths = [next((done / f"sub-{label}").glob(f"sub-{label}_*{stem}")) for label in PEOPLE]
+    tables = [read_tsv(path) for path in paths]
     values = np.array([by_hand(table, names) for table in tables])
     found = mean_test(values - 1 / len(names))
     told = [
