@@ -40,10 +40,10 @@ from mvpa_gamp.decoding.tasks import Task, make_tasks
 
 @dataclass
 class ImageInputTags(InputTags):
-    """scikit-learn's tags and nilearn's two: the decoder takes volumes, not surfaces."""
+    """scikit-learn's tags and nilearn's two: the decoder takes volumes and surfaces."""
 
     niimg_like: bool = True
-    surf_img: bool = False
+    surf_img: bool = True
 
 
 class GAMPDecoder(ClassifierMixin, BaseEstimator):
@@ -61,10 +61,11 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         alike, "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", which do not, or "gamp-l1-lr", which
         has no posterior and therefore no deviation and inclusion maps.
 
-    mask : filename, Nifti1Image, NiftiMasker or None, default=None
+    mask : filename, Nifti1Image, NiftiMasker, SurfaceImage, SurfaceMasker or None, default=None
         Where to decode. An image or file on another grid than the images is resampled to theirs (nearest
         neighbour) with a warning, where nilearn would resample the images to the mask. A masker, fitted or
-        not, brings its own cleaning and resampling, as in nilearn. None: nilearn computes a mask.
+        not, brings its own cleaning and resampling, as in nilearn. None: nilearn computes a mask; on surfaces
+        the vertices that are finite and vary are used.
 
     cv : :obj:`int`, splitter, iterable of (train, test) or None, default=None
         With groups, None and numbers mean leave-one-group-out, as in nilearn. Without groups: stratified
@@ -76,7 +77,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         X, and y.
 
     smoothing_fwhm : :obj:`float` or None, default=None
-        Gaussian smoothing in mm.
+        Gaussian smoothing in mm. Not for surfaces.
 
     standardize : "zscore_sample", "psc", True, False or None, default=True
         As in nilearn, but each group by itself when groups are given, which decodes better and keeps test
@@ -270,6 +271,10 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, groups: Any = None, fold_confounds: Any = None) -> "GAMPDecoder":
         """Fit to images X (4-D, a list of 3-D ones, or paths), their classes y and, best, their runs.
+
+        X may also be nilearn's SurfaceImage, a list of them, or names of surface files: a CIFTI dense series,
+        or one file of a GIFTI pair (``hemi-L``, ``hemi-R``), read on the meshes of the mask, else on
+        fsaverage5. All maps are then SurfaceImages, and neighbours are vertices that share an edge.
 
         ``groups`` names the run (or subject) of each image. With it every group is cleaned by itself and
         held out once; without it neighbouring volumes reach both sides of a fold and scores are too good.
@@ -526,8 +531,8 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
                     "mask_img_. Give images, or rows from masker_.transform."
                 )
             return np.asarray(X, dtype=np.float64)
-        series = open_images(X)
-        groups = check_groups(groups, series.shape[3])
+        series = open_images(X, self.mask_img_)
+        groups = check_groups(groups, series.n_rows)
         rows = transform(self.masker_, series, groups_to_clean(groups, self.masker_)[0])
         return np.asarray(rows, dtype=np.float64)
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from nilearn.maskers import NiftiMasker
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
-from mvpa_gamp.decoder.images import CLEANING, build_masker, extract, fit_mask_grid, open_images
+from mvpa_gamp.decoder.images import CLEANING, RowMasker, build_masker, extract, fit_mask_grid, open_images
 from mvpa_gamp.decoder.labels import (
     check_classes,
     check_fold_confounds,
@@ -36,7 +35,7 @@ from mvpa_gamp.decoding.prepared import PreparedRefits, fit_prepared_pairs
 from mvpa_gamp.decoding.scoring import check_scoring_name, mean_score, score_rows
 from mvpa_gamp.decoding.splits import Splits, make_splits
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.connectivity import voxel_connectivity
+from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.methods.gamp import GampMethod
 
@@ -61,7 +60,7 @@ class Decoded:
     splits: Splits
     fits: tuple[FoldFits, ...]  # one per pair of classes, each with its folds and refit
     center: NDArray  # (N,) mean of X
-    masker: NiftiMasker
+    masker: RowMasker
     mean_img: Any
     cleaned_by_group: bool
     connectivity: Any  # (N, N) which voxels are neighbours, None where the method does not ask
@@ -106,11 +105,11 @@ def decode_images(
 ) -> Decoded:
     """Check the input of a decoder's fit, mask and clean the images, and fit all pairs, folds and refits."""
     method = gamp_method(decoder.method)
-    masker = build_masker(decoder.mask, _masker_settings(decoder))
-    series = open_images(X)
+    series = open_images(X, decoder.mask)
+    masker = build_masker(decoder.mask, _masker_settings(decoder), series)
     y, groups = join_runs(series.counts, y, groups)
     mask_notes = fit_mask_grid(masker, decoder.mask, series)
-    y = check_images_and_labels(series.shape[3], y)
+    y = check_images_and_labels(series.n_rows, y)
     groups = check_groups(groups, len(y))
     covariates = check_fold_confounds(fold_confounds, len(y))
     kept = ~is_ignored(y, decoder.ignore)
@@ -130,7 +129,7 @@ def decode_images(
     leakage = check_leakage(decoder, found, classes[codes], kept_groups, np.flatnonzero(kept), splits)
     n_pairs = len(classes) * (len(classes) - 1) // 2
     say(
-        f"{len(rows)} images of {len(classes)} classes and {rows.shape[1]} voxels: "
+        f"{len(rows)} images of {len(classes)} classes and {rows.shape[1]} {series.elements}: "
         f"{len(splits.folds.held_out) + 1} fits of "
         f"{'each of ' * (n_pairs > 1)}{n_pairs} pair{'s' * (n_pairs > 1)}."
     )
@@ -141,7 +140,7 @@ def decode_images(
         notes += confounded(confounds, codes, classes, runs, blocks)
     for note in notes:
         warnings.warn(note, stacklevel=3)
-    connectivity = voxel_connectivity(found.masker.mask_img_) if method.uses_connectivity else None
+    connectivity = space_of(found.masker.mask_img_).connectivity() if method.uses_connectivity else None
     places = np.flatnonzero(kept)
     known: dict[str, Any] = {"n_jobs": decoder.n_jobs, "connectivity": connectivity}
     preparation = in_sequence([confounds, NoiseWhitening(blocks) if decoder.whiten else None])

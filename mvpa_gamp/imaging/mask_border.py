@@ -26,13 +26,11 @@ def brain_border(series: Any, runs: Sequence[NDArray]) -> NDArray | None:
     ``series`` is a Series, ``runs`` are the rows of each run. Brain is what is at least half as bright as the
     mask's median voxel and varies in every run.
     """
+    if series.border is None:
+        return None
     mean = np.asarray(series.mean_img.dataobj)
     bright = _BRIGHT * float(np.median(mean[series.inside]))
-    if (
-        series.border is None
-        or bright <= 0
-        or series.inside.sum() > _SMALL * np.count_nonzero(mean >= bright)
-    ):
+    if bright <= 0 or series.inside.sum() > _SMALL * np.count_nonzero(mean >= bright):
         return None
     usable = series.border.mean(axis=0) >= bright
     for members in runs:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,14 @@ from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.mask_border import border_of, brain_border, fingerprints_of
 from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.processing import Nuisance, Processing, clean_run, read_confounds
-from mvpa_gamp.imaging.volumes import check_same_grid, like, n_volumes, name_of, volume_blocks
+from mvpa_gamp.imaging.volumes import (
+    check_same_grid,
+    like,
+    n_volumes,
+    name_of,
+    repetition_time,
+    volume_blocks,
+)
 
 BROKEN = 0.5  # a volume without values in more than this share of the mask is itself to blame
 _SHOWN = 5  # volumes or files listed in a message
@@ -28,6 +35,7 @@ class Volumes:
     images: Sequence[Any]
     what: str = "BOLD file"
     given_names: tuple[str, ...] = ()  # where file names do not tell them apart
+    elements: ClassVar[str] = "voxels"
 
     def __post_init__(self) -> None:
         for image, name in zip(self.images, self.names, strict=True):
@@ -48,14 +56,66 @@ class Volumes:
         """Grid and number of volumes, (x, y, z, M)."""
         return (*self.images[0].shape[:3], sum(self.counts))
 
+    @property
+    def n_rows(self) -> int:
+        """Volumes of all images."""
+        return sum(self.counts)
+
+    @property
+    def t_r(self) -> float | None:
+        """Seconds between volumes according to the first header, None where it does not say."""
+        return repetition_time(self.images[0])
+
+    def read(self, mask: Any, smoothing_fwhm: float | None = None) -> "Series":
+        """The raw values at the voxels of a mask."""
+        return _read_volumes(self, mask, smoothing_fwhm)
+
+    def mask_image(self, inside: NDArray, mask_img: Any) -> Any:
+        """A mask of some voxels (x, y, z) bool, with another mask's header."""
+        return like(mask_img, inside.astype(np.uint8))
+
+
+class Images(Protocol):
+    """What a matrix is made from: images of one space, in order. Volumes are; so are surfaces."""
+
+    @property
+    def what(self) -> str:
+        """What messages call an image."""
+
+    @property
+    def elements(self) -> str:
+        """What messages call the columns: voxels or vertices."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What messages call each image."""
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Volumes (time points) of each image."""
+
+    @property
+    def n_rows(self) -> int:
+        """Those of all images."""
+
+    @property
+    def t_r(self) -> float | None:
+        """Seconds between them as files tell, None where they do not."""
+
+    def read(self, mask: Any, smoothing_fwhm: float | None = None) -> "Series":
+        """The raw values inside a mask (image or file)."""
+
+    def mask_image(self, inside: NDArray, mask_img: Any) -> Any:
+        """A mask of some places, given in the form of ``Series.inside``."""
+
 
 @dataclass(frozen=True)
 class Series:
     """M raw volumes at the N voxels of a mask, and which of their values were missing."""
 
-    volumes: Volumes
+    volumes: Images
     values: NDArray  # (M, N) float32; NaN and infinity are 0
-    inside: NDArray  # (x, y, z) bool
+    inside: NDArray  # (x, y, z) bool, or (V,) of vertices
     mask_img: Any  # whose header the voxels' mask gets
     mean_img: Any
     finite: NDArray  # (N,) bool: no volume has NaN or infinity there
@@ -67,7 +127,7 @@ class Series:
         """The mask of some of the voxels (N,) bool."""
         mask = self.inside.copy()
         mask[self.inside] = kept
-        return like(self.mask_img, mask.astype(np.uint8))
+        return self.volumes.mask_image(mask, self.mask_img)
 
 
 @dataclass(frozen=True)
@@ -83,7 +143,7 @@ class Matrix:
 
 
 def volumes_to_matrix(
-    volumes: Volumes,
+    volumes: Images,
     mask: Any,
     processing: Processing,
     runs: NDArray | None = None,
@@ -97,7 +157,7 @@ def volumes_to_matrix(
     others help to clean their run. ``voxels`` is VARYING, FINITE or ALL. ``nuisance`` is known of the runs by
     name, in place of the files that ``processing`` names.
     """
-    n = volumes.shape[3]
+    n = volumes.n_rows
     members_of = _rows_of_runs(np.ones(n, dtype=int) if runs is None else np.asarray(runs), n)
     rows = np.ones(n, dtype=bool) if rows is None else rows
     if nuisance is None:
@@ -125,7 +185,7 @@ def volumes_to_matrix(
 
 
 def _nuisance_of_files(
-    processing: Processing, volumes: Volumes, members_of: Mapping[Any, NDArray]
+    processing: Processing, volumes: Images, members_of: Mapping[Any, NDArray]
 ) -> dict[Any, Nuisance]:
     """The confounds of each run in the files that the processing names; every volume is used."""
     if not (files := processing.confound_files):
@@ -143,7 +203,12 @@ def _rows_of_runs(runs: NDArray, n: int) -> dict[Any, NDArray]:
     return {run: np.flatnonzero(runs == run) for run in dict.fromkeys(runs.tolist())}
 
 
-def read_series(volumes: Volumes, mask: Any, smoothing_fwhm: float | None = None) -> Series:
+def read_series(volumes: Images, mask: Any, smoothing_fwhm: float | None = None) -> Series:
+    """Read the voxels (or vertices) of a mask; volumes are smoothed before masking."""
+    return volumes.read(mask, smoothing_fwhm)
+
+
+def _read_volumes(volumes: Volumes, mask: Any, smoothing_fwhm: float | None) -> Series:
     """Read the voxels of a mask block by block, smoothed before masking.
 
     Infinite and missing values count as 0 in the mean volume and in smoothing. A mask on another grid is
@@ -195,7 +260,7 @@ def usable_voxels(
     series: Series, runs: Sequence[NDArray], voxels: str = VARYING
 ) -> tuple[NDArray, tuple[str, ...]]:
     """The voxels (N,) bool that are used, and a sentence about each kind left out; ``runs``: rows of each."""
-    size = series.values.shape[1]
+    size, words = series.values.shape[1], series.volumes.elements
     finite = np.ones(size, dtype=bool) if voxels == ALL else series.finite
     varying = _varying(series.values, runs) if voxels == VARYING else np.ones(size, dtype=bool)
     kept = finite & varying
@@ -208,17 +273,17 @@ def usable_voxels(
         )
     if not kept.any():
         raise DataError(
-            f"mask: none of its {size} voxels can be used ({unknown} with NaN or infinity, {constant} "
+            f"mask: none of its {size} {words} can be used ({unknown} with NaN or infinity, {constant} "
             f"constant within a run). Check that mask and {series.volumes.what} belong together."
         )
     notes = []
     if unknown:
         notes.append(
-            f"{unknown} of {size} voxels of the mask have NaN or infinite values and were dropped."
-            + (f" {broken}: without such volumes more voxels would be left." if broken else "")
+            f"{unknown} of {size} {words} of the mask have NaN or infinite values and were dropped."
+            + (f" {broken}: without such volumes more {words} would be left." if broken else "")
         )
     if constant:
-        notes.append(f"{constant} of {size} voxels of the mask are constant within a run and were dropped.")
+        notes.append(f"{constant} of {size} {words} of the mask are constant within a run and were dropped.")
     return kept, tuple(notes)
 
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.file_checks import check_not_swapped, order_notes
 from mvpa_gamp.imaging.labels import UNLABELLED, Labels, read_labels, runs_in_order, shift_labels
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.matrix import Volumes, volumes_to_matrix
 from mvpa_gamp.imaging.processing import Nuisance, Processing
+from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.imaging.truth import PlantedTruth
 from mvpa_gamp.imaging.volumes import name_of, open_series, repetition_time
 
@@ -83,8 +83,8 @@ class Samples:
 
     @cached_property
     def connectivity(self) -> csr_array:
-        """Which voxels share a face: a symmetric (N, N) adjacency in the order of the columns of X."""
-        return voxel_connectivity(self.mask_img)
+        """Which voxels share a face (vertices an edge): a symmetric (N, N) adjacency of the columns of X."""
+        return space_of(self.mask_img).connectivity()
 
     def from_source(self, source: str, description: str, **facts: Any) -> "Samples":
         """The same samples with where they come from; ``facts`` are only printed."""

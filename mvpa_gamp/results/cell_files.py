@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.atlas import Regions
 from mvpa_gamp.imaging.brainmaps import Display, write_map
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.spaces import Space, space_of
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.results.clusters import cluster_rows
 from mvpa_gamp.results.files import write_json, write_tsv
@@ -78,10 +80,10 @@ class Subject:
     events: Mapping[str, NDArray] = field(default_factory=dict)  # (M,) facts on the event behind each sample
     regions: Regions | None = None  # of an atlas, at the voxels of the mask
 
-    @property
-    def mask(self) -> NDArray:
-        """The analysed voxels as a 3-d bool array."""
-        return np.asarray(self.mask_img.dataobj) > 0
+    @cached_property
+    def space(self) -> Space:
+        """Where the analysed voxels (or vertices) are."""
+        return space_of(self.mask_img)
 
     def marked(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """The content of a JSON file, under the phantom's banner if there is one."""
@@ -286,8 +288,7 @@ def _clusters(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
     refit, subject = fits.refit, cell.subject
     if refit.support.all():
         return []
-    affine = np.asarray(subject.mask_img.affine)
-    rows = cluster_rows(refit.support[:, 0], refit.coef[:, 0], fits.frequency, subject.mask, affine)
+    rows = cluster_rows(refit.support[:, 0], refit.coef[:, 0], fits.frequency, subject.space)
     if subject.regions is None:
         return rows
     peaks = [[row[f"peak_{axis}_mm"] for axis in "xyz"] for row in rows]
@@ -299,5 +300,4 @@ def _pattern_clusters(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
     if fits.pattern is None or fits.refit.support.any():
         return []
     names, subject = (cell.task.positive, cell.task.negative), cell.subject
-    affine = np.asarray(subject.mask_img.affine)
-    return pattern_cluster_rows(np.asarray(fits.pattern[:, -1], float), names, subject.mask, affine)
+    return pattern_cluster_rows(np.asarray(fits.pattern[:, -1], float), names, subject.space)

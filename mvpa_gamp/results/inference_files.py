@@ -11,10 +11,11 @@ from mvpa_gamp.decoding.calibration import FdrSelection, fdr_refusal
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve
 from mvpa_gamp.decoding.permutation import PermutationTest, holm
 from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
-from mvpa_gamp.imaging.brainmaps import coordinates, write_map
+from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.results.cell_files import Cell
+from mvpa_gamp.results.clusters import placed
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.names import ResultsFolder
 
@@ -152,7 +153,7 @@ def write_selection(
     sidecar = {**_sidecar(cell, about), "Type": "ROI"}
     write_map(path, chosen.selected, cell.subject.mask_img, sidecar, display)
     path = cell.folder.fdr_voxels(cell.subject.name, cell.task.name, cell.method.name)
-    write_tsv(path, _VOXELS, _voxel_rows(cell, fits, chosen))
+    write_tsv(path, placed(_VOXELS, cell.subject.space, ""), _voxel_rows(cell, fits, chosen))
     if check is not None:
         rows = [{"nominal_rate": check.fdr, **effect._asdict()} for effect in check.effects]
         write_tsv(cell.table("planted"), ("nominal_rate", *PlantedEffect._fields), rows)
@@ -170,11 +171,13 @@ def write_selection(
 def _voxel_rows(cell: Cell, fits: FoldFits, chosen: FdrSelection) -> list[dict[str, Any]]:
     """The selected voxels with coordinates, the strongest first."""
     assert fits.inclusion is not None
-    places, voxels = coordinates(cell.subject.mask_img), np.argwhere(cell.subject.mask)
+    space = cell.subject.space
+    places = space.coordinates()
     order = np.argsort(-chosen.strength, kind="stable")
     values = (chosen.strength, fits.inclusion[:, -1], fits.coef[:, -1])
+    names = ("x_mm", "y_mm", "z_mm", "strength", "inclusion", "weight")
     return [
-        dict(zip(_VOXELS, (*places[n], *voxels[n], *(each[n] for each in values)), strict=True))
+        {**dict(zip(names, (*places[n], *(each[n] for each in values)), strict=True)), **space.place(n)}
         for n in order[chosen.selected[order]]
     ]
 

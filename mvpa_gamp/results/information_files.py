@@ -7,8 +7,9 @@ import numpy as np
 
 from mvpa_gamp.decoding.information import InformationMap
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.brainmaps import coordinates, write_map
+from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.results.cell_files import Subject
+from mvpa_gamp.results.clusters import placed
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.names import ResultsFolder
 
@@ -43,14 +44,17 @@ def _write_comparison(
     for ending, (values, about) in maps.items():
         sidecar = subject.sidecar({"Description": about, "Contrast": what})
         write_map(folder.information(subject.name, task.name, ending), values, subject.mask_img, sidecar)
-    places, voxels = coordinates(subject.mask_img), np.argwhere(subject.mask)
+    space = subject.space
+    places = space.coordinates()
     order = np.lexsort((-np.abs(each.correlation), each.pvalue))
     order = order[selected[order]]
+    names = ("x_mm", "y_mm", "z_mm", "correlation", "p_value")
     table = [
-        dict(zip(_VOXELS, (*places[n], *voxels[n], each.correlation[n], each.pvalue[n]), strict=True))
+        {**dict(zip(names, (*places[n], each.correlation[n], each.pvalue[n]), strict=True)), **space.place(n)}
         for n in order
     ]
-    write_tsv(folder.information(subject.name, task.name, "voxels.tsv"), _VOXELS, table)
+    columns = placed(_VOXELS, space, "")
+    write_tsv(folder.information(subject.name, task.name, "voxels.tsv"), columns, table)
     peak = int(np.argmax(np.abs(each.correlation)))
     return {
         "contrast": task.name,
