@@ -66,6 +66,18 @@ class Space(Protocol):
     def content(self) -> list[NDArray]:
         """Arrays that tell spaces apart."""
 
+    def check(self, image: Any, what: str) -> None:
+        """Refuse an image on another grid or mesh."""
+
+    def whole(self, image: Any) -> NDArray:
+        """All values of an image, also outside the mask: (x, y, z) or (V,)."""
+
+    def of_whole(self, values: NDArray) -> Any:
+        """An image of such values: a mask, say, or a background."""
+
+    def kind(self) -> str:
+        """Grid or meshes in words, for messages."""
+
 
 class VoxelSpace:
     """Voxels of a mask image, in C order."""
@@ -107,8 +119,8 @@ class VoxelSpace:
 
     def values(self, image: Any) -> NDArray:
         """The values (N,) of an image on the mask's grid."""
-        check_same_grid(image, self.mask_img, "brain map")
-        return np.asarray(image.dataobj)[self.inside]
+        self.check(image, "brain map")
+        return self.whole(image)[self.inside]
 
     def connectivity(self) -> csr_array:
         """Voxels that share a face."""
@@ -135,6 +147,22 @@ class VoxelSpace:
     def content(self) -> list[NDArray]:
         """Mask and affine."""
         return [self.inside, self.affine]
+
+    def check(self, image: Any, what: str) -> None:
+        """Refuse an image on another grid."""
+        check_same_grid(image, self.mask_img, what)
+
+    def whole(self, image: Any) -> NDArray:
+        """The volume (x, y, z)."""
+        return np.asarray(image.dataobj)
+
+    def of_whole(self, values: NDArray) -> Any:
+        """A volume with the mask's header."""
+        return like(self.mask_img, values)
+
+    def kind(self) -> str:
+        """The shape of the grid."""
+        return f"{' x '.join(map(str, self.mask_img.shape[:3]))} voxels"
 
     @cached_property
     def _indices(self) -> NDArray:
@@ -175,10 +203,8 @@ class VertexSpace:
 
     def values(self, image: Any) -> NDArray:
         """The values (N,) of an image on the same meshes."""
-        from mvpa_gamp.imaging.cortex import check_same_mesh, cortex_of
-
-        check_same_mesh(cortex_of(image), self.cortex, "brain map")
-        return self.cortex.joined(image)[self.inside]
+        self.check(image, "brain map")
+        return self.whole(image)[self.inside]
 
     def connectivity(self) -> csr_array:
         """Vertices that an edge of the mesh joins."""
@@ -209,6 +235,24 @@ class VertexSpace:
     def content(self) -> list[NDArray]:
         """Mask and faces."""
         return [self.inside, *(np.asarray(self.cortex.mesh.parts[part].faces) for part in self.cortex.parts)]
+
+    def check(self, image: Any, what: str) -> None:
+        """Refuse an image on other meshes."""
+        from mvpa_gamp.imaging.cortex import check_same_mesh, cortex_of
+
+        check_same_mesh(cortex_of(image), self.cortex, what)
+
+    def whole(self, image: Any) -> NDArray:
+        """The values (V,) of both hemispheres."""
+        return self.cortex.joined(image)
+
+    def of_whole(self, values: NDArray) -> Any:
+        """An image on the mask's meshes."""
+        return self.cortex.image(values)
+
+    def kind(self) -> str:
+        """The sizes of the meshes."""
+        return f"{' + '.join(f'{size:,}' for size in self.cortex.sizes)} vertices"
 
     @cached_property
     def _places(self) -> tuple[NDArray, NDArray]:

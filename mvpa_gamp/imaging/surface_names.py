@@ -111,6 +111,11 @@ def expanded(paths: Iterable[Path]) -> Iterator[Path]:
             yield from ground_files(path)
 
 
+def is_there(path: Path) -> bool:
+    """Whether a map named as a volume is there, as a volume or on surfaces."""
+    return all(each.is_file() for each in map_files(path))
+
+
 def is_surface_map(path: Path) -> bool:
     """Whether a map named as a volume is kept as one on a surface."""
     return map_files(path) != [path]

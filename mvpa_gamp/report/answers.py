@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.markup import file_link, text
 from mvpa_gamp.report.printed import significant
 from mvpa_gamp.results.files import MISSING, number
@@ -223,7 +224,7 @@ def _map_links(results: Results, subject: str, contrast: str, method: str) -> st
         "all weights": folder.statmap(subject, contrast, desc, "weight"),
         "pattern": folder.statmap(subject, contrast, desc, "pattern"),
     }
-    there = {words: path for words, path in files.items() if path.is_file()}
+    there = {words: path for words, path in files.items() if is_there(path)}
     return "<br>".join(file_link(path, folder.root, results.linked, words) for words, path in there.items())
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.brain_figures import MapLine, map_figure
 from mvpa_gamp.report.class_plots import confusion_figure
 from mvpa_gamp.report.inference import p_text
@@ -66,7 +67,7 @@ def class_methods_section(results: Results) -> str:
     )
     for part in results.class_parts:
         path = results.folder.figure(f"classes_maps_{entity(part['method'])}.png")
-        if part.get("maps") and path.is_file():
+        if part.get("maps") and is_there(path):
             label = results.labels[part["method"]]
             parts.append(details(f"Maps by class: {label}", figure(path, about, f"Maps by class, {label}")))
     return section("recall", "Recall by class", *parts)

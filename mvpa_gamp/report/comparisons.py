@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.answers import EVERYBODY, NOBODY, Answer, facts_box, sentence
 from mvpa_gamp.report.inference import voxel_lists
 from mvpa_gamp.report.markup import (
@@ -23,6 +24,7 @@ from mvpa_gamp.report.markup import (
 from mvpa_gamp.report.outlines import has_selection
 from mvpa_gamp.report.overview import anchor, answers
 from mvpa_gamp.report.style import colour_of
+from mvpa_gamp.report.surface_figures import cluster_volume, surface_caption
 from mvpa_gamp.report.viewer import thumbnail, viewer
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
@@ -111,6 +113,7 @@ def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who:
         "the largest value along the line of sight. Neurological convention: the left hemisphere is on the "
         "left."
     )
+    caption = surface_caption(task, kind) if results.on_surface else caption
     stem = f"sub-{subject}_contrast-{task['contrast']}_maps"
     image, drawing = (results.folder.figure(stem + ending) for ending in (".png", ".svg"))
     link = f" {file_link(drawing, results.folder.root, words='SVG')}" if results.linked else ""
@@ -145,6 +148,13 @@ def _outline_words(results: Results, subject: str, contrast: str) -> str:
     return f"{joined[:1].upper()}{joined[1:]}. " if said else ""
 
 
+_TOUCH = {
+    False: "touch (faces, edges or corners) form a cluster; coordinates are in the space of the image's "
+    "affine",
+    True: "edges of the mesh join form a cluster; coordinates are those of the mesh",
+}  # by whether maps are on surfaces
+
+
 def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
     """The largest clusters of each method."""
     named = any(row.get("region", MISSING) not in (MISSING, "") for row in rows)
@@ -153,7 +163,7 @@ def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
         "Method",
         "Cluster",
         "Voxels",
-        "mm³",
+        "Peak vertex" if results.on_surface else "mm³",
         "Peak x, y, z (mm)",
         *regions,
         "Peak weight",
@@ -167,7 +177,7 @@ def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
             cells = (
                 f"{row['cluster']} of {len(mine)}",
                 row["voxels"],
-                f"{number(row['volume_mm3']):.0f}",
+                cluster_volume(row),
                 peak,
                 *([row.get("region", MISSING)] if named else []),
                 f"{number(row['peak_weight']):+.3g}",
@@ -175,9 +185,8 @@ def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
             )
             body.append(cell(label, "name") + "".join(cell(value) for value in cells))
     caption = text(
-        "Voxels of the refit that touch (faces, edges or corners) form a cluster; coordinates are in the "
-        f"space of the image's affine ({results.study['data']['space']}). All clusters are in the clusters "
-        "table of the subject's folder."
+        f"Voxels of the refit that {_TOUCH[results.on_surface]} ({results.study['data']['space']}). All "
+        "clusters are in the clusters table of the subject's folder."
     )
     return table([headings(head)], body, caption)
 
@@ -210,4 +219,4 @@ def _files(results: Results, subject: str, contrast: str, method: str) -> list[t
         *((name, folder.cell_table(subject, contrast, method, name))
           for name in ("folds", "predictions", "jaccard", "permutations", "planted", "learningcurve")),
     ]  # fmt: skip
-    return [(name, path) for name, path in files if path.is_file()]
+    return [(name, path) for name, path in files if is_there(path)]

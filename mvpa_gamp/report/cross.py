@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.brain_figures import MapLine, map_figure
 from mvpa_gamp.report.inference_plots import draw_null
 from mvpa_gamp.report.markup import cell, details, figure, headings, paragraph, section, table, text
@@ -65,7 +66,7 @@ def cross_section(results: Results) -> str:
         parts.append(paragraph(caution))
     for each in results.cross["crosses"]:
         path = results.folder.figure(f"cross_{each['name']}_maps.png")
-        if each["own_maps"] and path.is_file():
+        if each["own_maps"] and is_there(path):
             about = text(f"Maps of the classifiers trained on {each['trained_on']}.")
             parts.append(details(f"Maps: {each['label']}", figure(path, about, each["label"])))
     return section("cross", "Cross-decoding", *parts)
@@ -107,7 +108,7 @@ def _map_lines(results: Results, name: str) -> list[MapLine]:
     for method, label in results.labels.items():
         stats = ("weight", "pattern", "pip")
         paths = {stat: results.folder.statmap(subject, name, entity(method), stat) for stat in stats}
-        known = {stat: path for stat, path in paths.items() if path.is_file()}
+        known = {stat: path for stat, path in paths.items() if is_there(path)}
         out += [MapLine(label, known)] if known else []
     return out
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import nibabel
 import numpy as np
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.imaging.brainmaps import read_image
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.report import inference_plots
 from mvpa_gamp.report.markup import cell, details, figure, file_link, folded, headings, paragraph, table, text
 from mvpa_gamp.report.outlines import FAMILY_WISE, has_selection
@@ -201,16 +201,17 @@ def _voxel_list(
     results: Results, title: str, path: Path, level: float, head: str = "", show: Callable[[float], str] = str
 ) -> str:
     """The voxels of a map from a level on, largest value first, and a link to the map."""
-    image: Any = nibabel.load(path)
-    values = np.asarray(image.dataobj, dtype=float)
-    there = np.argwhere(values >= level - _ROUNDING)
-    there = there[np.argsort(-values[tuple(there.T)], kind="stable")]
+    image = read_image(path)
+    space = space_of(image)
+    values = space.values(image).astype(float)  # others are 0 and below every level
+    there = np.flatnonzero(values >= level - _ROUNDING)
+    there = there[np.argsort(-values[there], kind="stable")]
     link = file_link(path, results.folder.root, results.linked)
     if not len(there):
         return details(f"{title}: none", f"<p>No voxel. {link}</p>")
-    places = there[:_LISTED] @ image.affine[:3, :3].T + image.affine[:3, 3]
+    places = space.coordinates()[there[:_LISTED]]
     body = [
-        cell(" ".join(f"{x:.1f}" for x in place)) + (cell(show(values[tuple(voxel)])) if head else "")
+        cell(" ".join(f"{x:.1f}" for x in place)) + (cell(show(values[voxel])) if head else "")
         for voxel, place in zip(there, places, strict=False)
     ]
     more = f"The first {_LISTED} of {len(there):,}. " if len(there) > _LISTED else ""

@@ -38,6 +38,8 @@ _BUDGET = 6_000_000
 
 def viewer(results: Results, subject: str, task: Mapping[str, Any], method: str) -> str:
     """The place of a viewer, with its volumes; empty (the static figure stays) until the script opens it."""
+    if results.on_surface:
+        return ""  # the figure below shows the maps
     backdrop = _backdrop(results, subject)
     stats = results.stats(subject, task["contrast"], method)
     mask = results.folder.selected_mask(subject, task["contrast"], method)
@@ -71,10 +73,10 @@ def viewer(results: Results, subject: str, task: Mapping[str, Any], method: str)
 
 def thumbnail(results: Results, subject: str, contrast: str, method: str) -> str:
     """The selected voxels from above on the outline of the analysed ones: where, at a glance."""
-    backdrop = _backdrop(results, subject)
     path = results.folder.statmap(subject, contrast, f"{entity(method)}Selected", "weight")
     if not path.is_file():
         return ""
+    backdrop = _backdrop(results, subject)
     weights = backdrop.read(path).data
     axis = int(np.argmin(weights.shape)) if min(weights.shape) == 1 else 2
     deepest = np.expand_dims(np.abs(weights).argmax(axis=axis), axis)
@@ -102,7 +104,7 @@ def _room(results: Results, backdrop: Backdrop) -> dict[str, bool]:
 def grounds(results: Results) -> str:
     """What all viewers of a page share: the mean volume of every subject, and the two scales of colour."""
     parts = []
-    for subject in results.subjects:
+    for subject in () if results.on_surface else results.subjects:
         backdrop = _backdrop(results, subject)
         shade = np.clip(255 * backdrop.grey(np.nan_to_num(backdrop.mean.data)).data, 1, 255)
         image = mosaic(np.where(backdrop.inside, shade, 0))  # 0 is air

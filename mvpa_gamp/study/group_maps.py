@@ -5,16 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import nibabel
 import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.group_tests import EXACT_MAPS, flip_map, smallest_flip_p
-from mvpa_gamp.imaging.brainmaps import from_image, write_image, write_map
+from mvpa_gamp.imaging.brainmaps import from_image, read_image, write_image, write_map, write_meshes
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.volumes import check_same_grid, like, open_mask
+from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results
 
@@ -47,14 +46,17 @@ def write_group_maps(
     trouble = grid_trouble(people)
     if trouble is not None:
         return [], [trouble]
-    masks = [open_mask(person.folder.mask(person.subjects[0])) for person in people]
-    inside = np.logical_and.reduce([mask for _, mask in masks])
+    masks = [_mask(person) for person in people]
+    space = space_of(masks[0])
+    inside = np.logical_and.reduce([space.whole(mask) != 0 for mask in masks])
     if not inside.any():
         return [], ["There are no mean maps: the participants' analysed voxels have none in common."]
-    common = like(masks[0][0], inside.astype(np.uint8))
+    common = space.of_whole(inside.astype(np.uint8))
     about = {"GeneratedBy": f"mvpa_gamp {__version__}", "Participants": [p.subjects[0] for p in people]}
     write_image(folder.group_mask, common, {**about, "Description": "Voxels analysed in all participants."})
-    mean = like(common, np.mean([_background(person) for person in people], axis=0).astype(np.float32))
+    write_meshes(folder.group_mask, common)
+    means = [space.whole(_background(person)).astype(float) for person in people]
+    mean = space.of_whole(np.mean(means, axis=0).astype(np.float32))
     write_image(folder.group_background, mean, {**about, "Description": "Mean of the mean volumes."})
     shared = _shared_maps(people)
     written = [_mean_map(folder, people, common, about, *one) for one in shared if one[2] in _AVERAGED]
@@ -84,7 +86,7 @@ def grid_trouble(people: Sequence[Results]) -> str | None:
             f"There are no mean maps, because the space {space} is each participant's own. For mean maps "
             "run the participant level in a standard space (--space)."
         )
-    images = [nibabel.load(person.folder.mask(person.subjects[0])) for person in people]
+    images = [_mask(person) for person in people]
     grids: dict[str, list[str]] = {}
     for person, image in zip(people, images, strict=True):
         grids.setdefault(_grid(image, images), []).append(f"sub-{person.subjects[0]}")
@@ -103,11 +105,10 @@ def _grid(image: Any, images: Sequence[Any]) -> str:
     """The grid of an image: its shape, and a letter for each affine of that shape."""
     for number, other in enumerate(images):
         try:
-            check_same_grid(image, other, "mask")
+            space_of(other).check(image, "mask")
         except DataError:
             continue
-        shape = " x ".join(map(str, image.shape[:3]))
-        return f"{shape} voxels (grid {number + 1})"
+        return f"{space_of(image).kind()} (grid {number + 1})"
     raise AssertionError("an image is on its own grid")
 
 
@@ -198,10 +199,14 @@ def _maps(people: Sequence[Results], common: Any, contrast: str, method: str, st
 
 
 def _values(path: Path, common: Any) -> NDArray:
-    return np.asarray(from_image(nibabel.load(path), common), dtype=float)
+    return np.asarray(from_image(read_image(path), common), dtype=float)
 
 
-def _background(person: Results) -> NDArray:
+def _background(person: Results) -> Any:
     """A participant's mean volume."""
-    image: Any = nibabel.load(person.folder.background(person.subjects[0]))
-    return np.asarray(image.dataobj, dtype=float)
+    return read_image(person.folder.background(person.subjects[0]))
+
+
+def _mask(person: Results) -> Any:
+    """A participant's analysed voxels."""
+    return read_image(person.folder.mask(person.subjects[0]))

@@ -14,9 +14,11 @@ from mvpa_gamp.imaging.bids.layout import RunFiles, repetition_time_of, spaces_o
 from mvpa_gamp.imaging.bids.participant import check_confounds
 from mvpa_gamp.imaging.bids.selection import choose, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
+from mvpa_gamp.imaging.bids.surface_runs import check_surface_runs, is_on_surface
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.processing import check_high_pass
+from mvpa_gamp.imaging.surface_names import is_surface_file
 from mvpa_gamp.imaging.volumes import open_mask
 
 # In the order in which they are checked. The settings decide on the last ones: where they fail for all who
@@ -41,7 +43,7 @@ def check_participants(source: BidsSource, labels: Sequence[str]) -> None:
     """
     if not isinstance(source, BetasSource):
         _check_task_and_space(source, labels)
-    mask = open_mask(source.mask)[0] if source.mask else None
+    mask = open_mask(source.mask)[0] if source.mask and not is_surface_file(source.mask) else None
     checked = [_check_one(replace(source, participant_label=label), mask) for label in labels]
     found = sorted({name for participant in checked for name in participant.conditions})
     if found:
@@ -79,14 +81,16 @@ def _check_one(source: BidsSource, mask: Any) -> _Participant:
         step = "confounds"
         check_confounds(runs, confound_columns(source.confounds), source.confounds_strategy)
         step = "mask"
-        _check_mask(mask, runs)
+        check_surface_runs(source, runs) if is_on_surface(runs) else _check_mask(source, mask, runs)
     except DataError as error:
         return _Participant(names, step, str(error))
     return _Participant(names)
 
 
-def _check_mask(mask: Any, runs: Sequence[RunFiles]) -> None:
+def _check_mask(source: BidsSource, mask: Any, runs: Sequence[RunFiles]) -> None:
     """Refuse a mask that the first run's grid has no use for, as far as headers tell."""
+    if mask is None and source.mask:
+        raise DataError(f"--mask {source.mask} is on a surface, and the runs are volumes. Give a volume.")
     if mask is None:
         return
     try:
@@ -104,7 +108,7 @@ def _check_task_and_space(source: BidsSource, labels: Sequence[str]) -> None:
         chosen_tasks(source.task, tasks, "the dataset")
     if layout.derivatives is None:
         return
-    each = {label: spaces_of(layout, label, source.task) for label in labels}
+    each = {label: spaces_of(layout, label, source.task, space) for label in labels}
     everywhere = sorted({name for spaces in each.values() for name in spaces})
     if space is None:
         for label, spaces in each.items():
