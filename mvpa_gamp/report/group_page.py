@@ -45,6 +45,7 @@ from mvpa_gamp.report.markup import (
     text,
 )
 from mvpa_gamp.report.style import INK, QUIET, RULE, colour_of, look, marker_of, svg
+from mvpa_gamp.report.surface_figures import group_caption, worded
 from mvpa_gamp.results.files import number, read_json, read_tsv, write_text
 from mvpa_gamp.results.names import ResultsFolder
 
@@ -126,7 +127,8 @@ def build_group_page(root: Path) -> Path:
             stem = folder.figure(f"group_contrast-{contrast}_glass")
             glass_figure(path, False, _banner(group)).write(stem)
     parts = [make(group) for make in SECTIONS]
-    return write_text(folder.page, document(_title(group), _header(group), parts, group.study["version"]))
+    page = document(_title(group), _header(group), parts, group.study["version"])
+    return write_text(folder.page, worded(page, folder.group_mask))
 
 
 def _glass_maps(group: Group, contrast: str) -> list[Path]:
@@ -355,6 +357,7 @@ def _map_parts(group: Group) -> list[str]:
         "convention: "
         "the left hemisphere is on the left."
     )
+    caption = group_caption(group.folder.group_mask, caption)
     parts = []
     for contrast in group.contrasts:
         label, folder = group.study["comparisons"][contrast], group.folder

@@ -69,8 +69,10 @@ def file_link(path: Path, root: Path, linked: bool = True, words: str = "") -> s
     """
     files = map_files(path)
     if len(files) > 1 and linked:
-        named = ((files[0], f"{words or path.name} L"), (files[1], "R"))
-        return ", ".join(file_link(each, root, linked, name) for each, name in named)
+        named = (
+            (each, f"{words} {letter}" if words else "") for each, letter in zip(files, "LR", strict=True)
+        )
+        return " ".join(file_link(each, root, linked, name) for each, name in named)
     path = files[0].with_name(files[0].name.replace("hemi-L", "hemi-{L,R}")) if len(files) > 1 else files[0]
     if not linked:
         return f"<code>{text(path.name)}</code>"

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.brainmaps import read_image
+from mvpa_gamp.imaging.surface_names import is_surface_map
 from mvpa_gamp.report.markup import text
 from mvpa_gamp.report.style import INK, QUIET, SHARES, WEIGHTS, Drawn, look, png_and_svg
 from mvpa_gamp.results.files import number
@@ -40,8 +41,7 @@ def surface_figure(lines: Sequence["MapLine"], background: Path, banner: str | N
     Meshes are inflated where they are known, grey is sulcal depth where it is known, else the mean image.
     """
     ground = read_image(background)
-    shown = _shown(lines)
-    rows = [(line, stat) for line in lines for stat in shown]
+    rows = [(line, stat) for line in lines for stat in _shown(line)]
     views = [view for view in _VIEWS if view[0] in ground.cortex.parts]
     with look():
         tall = _TOP + _TALL * len(rows)
@@ -63,10 +63,9 @@ def surface_figure(lines: Sequence["MapLine"], background: Path, banner: str | N
 _WORDS = {"lateral": "from outside", "medial": "from inside"}
 
 
-def _shown(lines: Sequence["MapLine"]) -> list[str]:
-    """The kinds of map that every line has, at most three."""
-    shared = [stat for stat in _ROWS if all(stat in line.paths for line in lines)]
-    return shared[:3]
+def _shown(line: "MapLine") -> list[str]:
+    """The kinds of map that are drawn of a line, at most three."""
+    return [stat for stat in _ROWS if stat in line.paths][:3]
 
 
 def hemisphere(
@@ -81,7 +80,7 @@ def hemisphere(
     axes = sheet.add_axes((0, 0, 1, 1), projection="3d")
     top = float(scale.vmax or 1.0)
     plot_surf_stat_map(
-        cortex.drawn or cortex.mesh,
+        seen_mesh((cortex.drawn or cortex.mesh).parts[part], part, view),
         _of_part(values, part),
         bg_map=_grey(cortex, ground, part),
         hemi=part,
@@ -98,6 +97,18 @@ def hemisphere(
     )
     canvas.draw()
     return _cut(np.asarray(canvas.buffer_rgba()).copy())
+
+
+def seen_mesh(mesh: Any, part: str, view: str) -> Any:
+    """The same vertices with the faces that look towards the viewer: the others cost time and are hidden."""
+    from nilearn.surface import InMemoryMesh
+
+    places, faces = np.asarray(mesh.coordinates, dtype=float), np.asarray(mesh.faces)
+    corners = places[faces]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    outwards = np.sign(np.sum(normals * (corners.mean(axis=1) - places.mean(axis=0)))) or 1.0
+    side = -1.0 if (part == "left") == (view == "lateral") else 1.0  # where the viewer is along x
+    return InMemoryMesh(mesh.coordinates, faces[side * outwards * normals[:, 0] > 0])
 
 
 def _of_part(image: Any, part: str) -> NDArray:
@@ -162,6 +173,23 @@ def surface_caption(task: Mapping[str, Any], kind: str = "") -> str:
         f"{text(task['negative'])}; values close to zero are left out, and grey is sulcal depth (or the mean "
         "image, where it is not known). Neither selections nor outlines are drawn: the files have them."
     )
+
+
+def group_caption(mask: Path, usual: str) -> str:
+    """What a figure of mean maps shows, in HTML; ``usual`` is what is said of volumes."""
+    if not is_surface_map(mask):
+        return usual
+    return text(
+        "Means over participants of the fits' patterns (each scaled to unit root mean square first) and "
+        "inclusion probabilities on the surface, at the vertices analysed in all of them, both hemispheres "
+        "from outside and from inside; the folder group/ also has the share of participants that select a "
+        "vertex and, with enough participants, family-wise p-values."
+    )
+
+
+def worded(page: str, mask: Path) -> str:
+    """A page in the words of its maps: voxels, or vertices where the mask is on a surface."""
+    return in_vertices(page) if is_surface_map(mask) else page
 
 
 def cluster_volume(row: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.regions import FEWEST_VOXELS, join_scores, plan_regions
 from mvpa_gamp.imaging.atlas import PHANTOM, Regions, open_atlas, phantom_atlas
-from mvpa_gamp.imaging.bids.surface_runs import is_surface_space
+from mvpa_gamp.imaging.bids.surface_series import is_surface_space
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.spaces import is_surface
 from mvpa_gamp.methods.fold_fits import Method

@@ -23,7 +23,7 @@ from mvpa_gamp.imaging.bids.selection import (
     space_of,
     values,
 )
-from mvpa_gamp.imaging.bids.surface_runs import SURFACE, is_surface_series, of_kind
+from mvpa_gamp.imaging.bids.surface_series import SURFACE, is_surface_series, of_kind
 from mvpa_gamp.imaging.errors import DataError
 
 MIN_RUNS = 2  # one is left out, one is needed to train on

@@ -1,16 +1,11 @@
-"""Runs on surfaces in a BIDS dataset: which files they are, the meshes they belong to, what they allow.
+"""Runs on surfaces in a BIDS dataset: their meshes and masks, and what they allow."""
 
-DERIVATIVES/sub-01/[ses-x/]func/..._hemi-L_space-fsaverage5_bold.func.gii and its right hemisphere
-DERIVATIVES/sub-01/[ses-x/]func/..._space-fsLR_den-91k_bold.dtseries.nii
-"""
-
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mvpa_gamp.imaging.bids.masks import mask_of
-from mvpa_gamp.imaging.bids.names import BidsFile
+from mvpa_gamp.imaging.bids.surface_series import is_surface_space
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.matrix import Images, Volumes
 from mvpa_gamp.imaging.surface_names import is_surface_file
@@ -21,30 +16,8 @@ if TYPE_CHECKING:
     from mvpa_gamp.imaging.bids.source import BidsSource
     from mvpa_gamp.imaging.cortex import Cortex
 
-SURFACE = ("func.gii", "dtseries.nii")
-_SPACES = re.compile(r"fsaverage[0-9]*|fsnative|fsLR|onavg.*")
 _PACKAGED = "fsaverage5"
 ALL_VERTICES = "all vertices that vary in every run"
-
-
-def is_surface_space(space: str | None) -> bool:
-    """Whether a space, in fMRIPrep's form ``name[:den-x]``, is one of meshes."""
-    return space is not None and _SPACES.fullmatch(space.split(":")[0]) is not None
-
-
-def is_surface_series(file: BidsFile, desc: str) -> bool:
-    """Whether a file is a series on a surface; of a pair the left hemisphere speaks for both."""
-    return (
-        file.extension in SURFACE
-        and file.entities.get("hemi") != "R"
-        and file.entities.get("desc", desc) == desc == "preproc"
-    )
-
-
-def of_kind(files: Sequence[BidsFile], space: str | None) -> list[BidsFile]:
-    """The volumes where no space is asked for and there are some; else all files."""
-    volumes = [file for file in files if file.extension not in SURFACE]
-    return volumes if space is None and volumes else list(files)
 
 
 def is_on_surface(runs: Sequence["RunFiles"]) -> bool:
@@ -103,12 +76,15 @@ def cortex_for(source: "BidsSource", runs: Sequence["RunFiles"]) -> "Cortex":
 
 
 def check_surface_runs(source: "BidsSource", runs: Sequence["RunFiles"]) -> None:
-    """Refuse what runs on a surface have no use for; meshes and mask are read, the series are not."""
+    """Refuse what runs on a surface have no use for; of the series the first is read, to see if it fits."""
+    from mvpa_gamp.imaging.surface_files import read_surface
     from mvpa_gamp.imaging.surfaces import NO_SMOOTHING
 
     if source.smoothing_fwhm is not None:
         raise DataError(NO_SMOOTHING.format(source.smoothing_fwhm))
-    _surface_mask(source.mask, cortex_for(source, runs))
+    cortex = cortex_for(source, runs)
+    _surface_mask(source.mask, cortex)
+    read_surface(runs[0].bold, cortex)
 
 
 def check_surface_settings(source: "BidsSource") -> None:
