@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from mvpa_gamp.imaging.connectivity import voxel_connectivity
+from mvpa_gamp.imaging.surface_names import in_vertices
 from mvpa_gamp.imaging.volumes import check_same_grid, like
 
 _TOUCHING = np.ones((3, 3, 3))  # faces, edges and corners: sparse selections often touch diagonally
@@ -77,6 +78,9 @@ class Space(Protocol):
 
     def kind(self) -> str:
         """Grid or meshes in words, for messages."""
+
+    def said(self, text: str) -> str:
+        """A text about voxels in the words of the space."""
 
 
 class VoxelSpace:
@@ -159,6 +163,10 @@ class VoxelSpace:
     def of_whole(self, values: NDArray) -> Any:
         """A volume with the mask's header."""
         return like(self.mask_img, values)
+
+    def said(self, text: str) -> str:
+        """The text as it is."""
+        return text
 
     def kind(self) -> str:
         """The shape of the grid."""
@@ -249,6 +257,10 @@ class VertexSpace:
     def of_whole(self, values: NDArray) -> Any:
         """An image on the mask's meshes."""
         return self.cortex.image(values)
+
+    def said(self, text: str) -> str:
+        """The text with vertices for voxels."""
+        return in_vertices(text)
 
     def kind(self) -> str:
         """The sizes of the meshes."""

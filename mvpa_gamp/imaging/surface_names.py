@@ -20,6 +20,19 @@ _LATER = (
 )  # fmt: skip
 
 
+def in_vertices(text: str) -> str:
+    """What a text says of voxels, said of vertices; names of files and of columns stay as they are."""
+    return _VOXELS.sub(_vertices, text)
+
+
+_VOXELS = re.compile(r"(?<![\w./-])[Vv]oxels?(?![\w-]|\.tsv)")
+
+
+def _vertices(found: "re.Match[str]") -> str:
+    new = "vertices" if found[0].endswith("s") else "vertex"
+    return new.capitalize() if found[0][0].isupper() else new
+
+
 def is_surface_file(name: Any) -> bool:
     """Whether something is the name of a GIFTI or CIFTI file."""
     return isinstance(name, str | Path) and str(name).endswith((GIFTI, *CIFTI))

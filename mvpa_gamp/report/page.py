@@ -26,7 +26,7 @@ from mvpa_gamp.report.overview import overview_section
 from mvpa_gamp.report.record import record_section
 from mvpa_gamp.report.regions import draw_regions, regions_section
 from mvpa_gamp.report.sections import confusion_section, consistency_section, phantom_section
-from mvpa_gamp.report.surface_figures import in_vertices
+from mvpa_gamp.report.surface_figures import worded
 from mvpa_gamp.report.viewer import grounds
 from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.reader import Results, read_results
@@ -112,7 +112,7 @@ def render(results: Results, title: str = "") -> str:
     name = f"PHANTOM – {name}" if results.phantom else name
     parts = [make(results) for make in SECTIONS]
     page = document(name, _header(results, title), parts, results.study["version"])
-    return in_vertices(page) if results.on_surface else page
+    return worded(page, results.folder.mask(results.subjects[0]))
 
 
 def _who(results: Results) -> str:

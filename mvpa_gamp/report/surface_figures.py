@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.brainmaps import read_image
-from mvpa_gamp.imaging.surface_names import is_surface_map
+from mvpa_gamp.imaging.surface_names import in_vertices, is_surface_map
 from mvpa_gamp.report.markup import text
 from mvpa_gamp.report.style import INK, QUIET, SHARES, WEIGHTS, Drawn, look, png_and_svg
 from mvpa_gamp.results.files import number
@@ -189,7 +189,7 @@ def group_caption(mask: Path, usual: str) -> str:
 
 def worded(page: str, mask: Path) -> str:
     """A page in the words of its maps: voxels, or vertices where the mask is on a surface."""
-    return in_vertices(page) if is_surface_map(mask) else page
+    return page_in_vertices(page) if is_surface_map(mask) else page
 
 
 def cluster_volume(row: Mapping[str, str]) -> str:
@@ -199,14 +199,7 @@ def cluster_volume(row: Mapping[str, str]) -> str:
     return f"{number(row['volume_mm3']):.0f}"
 
 
-def in_vertices(page: str) -> str:
-    """A page about surfaces: what it calls voxels are vertices; names of files stay as they are."""
-
-    def said(match: "re.Match[str]") -> str:
-        word = match[0]
-        new = "vertices" if word.lower().endswith("s") else "vertex"
-        return new.capitalize() if word[0].isupper() else new
-
-    outside = re.split(r"(<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>)", page, flags=re.DOTALL)
-    pattern = re.compile(r"(?<![\w./-])[Vv]oxels?(?![\w-]|\.tsv)")
-    return "".join(part if part.startswith("<") else pattern.sub(said, part) for part in outside)
+def page_in_vertices(page: str) -> str:
+    """A page about surfaces: what its text calls voxels are vertices; scripts and links stay."""
+    parts = re.split(r"(<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>)", page, flags=re.DOTALL)
+    return "".join(part if part.startswith("<") else in_vertices(part) for part in parts)

@@ -91,7 +91,10 @@ class Subject:
 
     def sidecar(self, about: Mapping[str, Any]) -> dict[str, Any]:
         """The content of a map's sidecar: what it is, and the program that made it."""
-        return self.marked({**about, "GeneratedBy": f"mvpa_gamp {__version__}"})
+        told = {
+            key: self.space.said(value) if isinstance(value, str) else value for key, value in about.items()
+        }
+        return self.marked({**told, "GeneratedBy": f"mvpa_gamp {__version__}"})
 
 
 @dataclass(frozen=True)
