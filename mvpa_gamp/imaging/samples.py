@@ -14,8 +14,9 @@ from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.file_checks import check_not_swapped, order_notes
 from mvpa_gamp.imaging.labels import UNLABELLED, Labels, read_labels, runs_in_order, shift_labels
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.matrix import Images, Volumes, volumes_to_matrix
+from mvpa_gamp.imaging.matrix import Volumes, volumes_to_matrix
 from mvpa_gamp.imaging.processing import Nuisance, Processing
+from mvpa_gamp.imaging.series import Images
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.imaging.truth import PlantedTruth
 from mvpa_gamp.imaging.volumes import name_of, open_series

@@ -53,7 +53,8 @@ def _check_size(path: Path, part: str, got: int, expected: int) -> None:
     if got != expected:
         raise DataError(
             f"surface file {path}: expected {expected:,} vertices in the {part} hemisphere, as the mesh has, "
-            f"got {got:,}. Give the mesh that belongs to the file (--surface-mesh LEFT RIGHT)."
+            f"got {got:,}. Give the mesh that belongs to the file: --surface-mesh LEFT RIGHT to the command, "
+            "a mask on it to the decoder."
         )
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.cortex import Cortex, check_same_mesh, cortex_of, packaged_cortex
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.matrix import Series
+from mvpa_gamp.imaging.mask_border import thinned
+from mvpa_gamp.imaging.series import Series
 from mvpa_gamp.imaging.surface_files import read_surface
 from mvpa_gamp.imaging.surface_names import is_surface_file
 
@@ -67,11 +68,17 @@ class Surfaces:
         mean = cortex.image(whole.mean(axis=1, dtype=np.float64).astype(np.float32))
         values = np.ascontiguousarray(whole[inside].T)
         lost = (~good[inside]).sum(axis=0)
-        return Series(self, values, inside, mask, mean, good[inside].all(axis=1), lost)
+        border = np.ascontiguousarray(whole[touching(inside, cortex)].T)
+        return Series(self, values, inside, mask, mean, good[inside].all(axis=1), lost, border=border)
 
     def mask_image(self, inside: NDArray, mask_img: Any) -> Any:
         """A mask of some vertices (V,) bool."""
         return self.cortex.image(inside)
+
+
+def touching(inside: NDArray, cortex: Cortex) -> NDArray:
+    """Numbers of the vertices that an edge joins to a mask (V,) bool from outside, at most 2,000 of them."""
+    return thinned(np.flatnonzero((cortex.edges @ inside.astype(np.int64) > 0) & ~inside))
 
 
 def _columns(cortex: Cortex, image: SurfaceImage) -> NDArray:

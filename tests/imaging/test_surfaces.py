@@ -227,3 +227,14 @@ def test_a_masker_with_more_settings_is_nilearns(mesh):
     ours = masker.set_params(reports=False).fit_to(Surfaces([image])).read(Surfaces([image])).X
     theirs = SurfaceMasker(mask, detrend=True, standardize="zscore_sample").fit().transform(image)
     np.testing.assert_allclose(ours, theirs, atol=1e-5)  # float32 rows
+
+
+def test_vertices_that_touch_a_small_mask_are_kept_for_the_leakage_check(mesh):
+    data = planted(mesh)
+    inside = {part: np.isin(np.arange(m.n_vertices), data.patches[part]) for part, m in mesh.parts.items()}
+    found = volumes_to_matrix(Surfaces([data.image]), SurfaceImage(mesh, inside), RAW)
+    wanted = []
+    for part, m in mesh.parts.items():
+        near = {v for face in m.faces.tolist() if inside[part][face].any() for v in face}
+        wanted.append(data.image.data.parts[part][sorted(v for v in near if not inside[part][v])])
+    np.testing.assert_array_equal(found.around, np.concatenate(wanted).T)

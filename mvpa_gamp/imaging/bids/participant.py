@@ -29,9 +29,10 @@ from mvpa_gamp.imaging.bids.trials import RunTrials, run_trials
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels, runs_of_files
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.matrix import Images, read_series, usable_voxels
+from mvpa_gamp.imaging.matrix import read_series, usable_voxels
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, Processing, clean_run
 from mvpa_gamp.imaging.samples import Samples, load_samples
+from mvpa_gamp.imaging.series import Images
 
 if TYPE_CHECKING:
     from mvpa_gamp.imaging.bids.source import BidsSource

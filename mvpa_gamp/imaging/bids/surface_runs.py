@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from mvpa_gamp.imaging.bids.masks import mask_of
 from mvpa_gamp.imaging.bids.surface_series import is_surface_space
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.matrix import Images, Volumes
+from mvpa_gamp.imaging.matrix import Volumes
+from mvpa_gamp.imaging.series import Images
 from mvpa_gamp.imaging.surface_names import is_surface_file
 from mvpa_gamp.imaging.volumes import open_series
 
