@@ -16,7 +16,7 @@ from mvpa_gamp.imaging.surface_files import read_surface
 from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.manifest import missing_files, result_files
 from mvpa_gamp.results.reader import read_results
-from tests.surface_data import planted, small_mesh
+from tests.surface_data import near, planted, small_mesh
 
 CONTRAST = "face-house"
 
@@ -78,11 +78,26 @@ def test_runs_as_a_list_and_single_images(data, fitted):
     np.testing.assert_array_equal(again.coef_, fitted.coef_)
 
 
+def mask_around(data, count):
+    """The vertices nearest to the middle of each patch."""
+    inside = {
+        part: np.isin(np.arange(each.n_vertices), near(each, int(data.patches[part][0]), count))
+        for part, each in data.image.mesh.parts.items()
+    }
+    return SurfaceImage(data.image.mesh, inside)
+
+
+def test_a_mask_of_just_the_vertices_that_carry_information_is_doubted(data):
+    decoder = GAMPDecoder(mask=mask_around(data, 12), ignore="rest")
+    with pytest.warns(UserWarning, match="mask"):
+        decoder.fit(data.image, data.y, groups=data.runs)
+    assert decoder.leakage_ and decoder.n_elements_ == 24
+
+
 def test_a_mask_or_a_masker_says_where(data):
-    inside = {p: np.isin(np.arange(m.n_vertices), data.patches[p]) for p, m in data.image.mesh.parts.items()}
-    mask = SurfaceImage(data.image.mesh, inside)
+    mask = mask_around(data, 80)
     by_mask = GAMPDecoder(mask=mask, ignore="rest").fit(data.image, data.y, groups=data.runs)
-    assert by_mask.n_elements_ == 24
+    assert by_mask.n_elements_ == 160
     for masker in (SurfaceMasker(mask, standardize="zscore_sample"), SurfaceMasker(mask).fit()):
         masker.set_params(standardize="zscore_sample")
         other = GAMPDecoder(mask=masker, ignore="rest").fit(data.image, data.y, groups=data.runs)
