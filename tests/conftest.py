@@ -14,9 +14,18 @@ import threadpoolctl
 
 from mvpa_gamp.haxby import main
 
-_spec = spec_from_file_location("bids_tree", Path(__file__).parent / "bids_tree.py")
-_bids_tree = sys.modules.setdefault("bids_tree", module_from_spec(_spec))
-_spec.loader.exec_module(_bids_tree)
+
+def _beside(name: str):
+    """A module of this folder, which tests can import by its name."""
+    spec = spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
+    module = sys.modules.setdefault(name, module_from_spec(spec))
+    spec.loader.exec_module(module)
+    return module
+
+
+_bids_tree, _ = _beside("bids_tree"), _beside("fmriprep_tree")
+for _name in ("surface_data", "surface_tree"):
+    _beside(_name)
 
 AFFINE = np.array(
     [[-3.0, 0.2, 0, 12], [0, 3.5, 0.1, -20], [0, 0, 4.0, 5], [0, 0, 0, 1]]

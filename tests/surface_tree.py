@@ -7,11 +7,11 @@ from pathlib import Path
 import nibabel
 import numpy as np
 from nibabel.cifti2 import BrainModelAxis, SeriesAxis
+from surface_data import Planted, planted, small_mesh
 
 from mvpa_gamp.imaging.bids.confounds import SETS
 from mvpa_gamp.imaging.cortex import Cortex, packaged_cortex
 from mvpa_gamp.imaging.surface_files import write_mesh
-from tests.surface_data import Planted, planted, small_mesh
 
 T_R = 2.0
 VOLUMES = "MNI152NLin2009cAsym"

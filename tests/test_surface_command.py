@@ -3,15 +3,15 @@
 import nibabel
 import numpy as np
 import pytest
+from surface_tree import VOLUMES, write_surface_tree
 
 from mvpa_gamp.__main__ import main
 from mvpa_gamp.imaging.bids.layout import find_layout, find_runs, spaces_of
 from mvpa_gamp.imaging.bids.selection import Selection
-from mvpa_gamp.imaging.brainmaps import read_image
+from mvpa_gamp.imaging.brainmaps import read_image, sidecar_path
 from mvpa_gamp.results.files import number, read_json, read_tsv
 from mvpa_gamp.results.manifest import missing_files
 from mvpa_gamp.results.reader import read_results
-from tests.surface_tree import VOLUMES, write_surface_tree
 
 BOTH = ("--task", "faces", "houses", "--lag-trs", "0", "--methods", "gamp-sbg-lr", "--quiet")
 CONTRAST, METHOD = "faceMinusHouse", "gampSbgLr"
@@ -47,7 +47,7 @@ def pip_of(out, label):
 def test_volumes_are_taken_unless_a_surface_is_asked_for(tree):
     layout = find_layout(tree.root)
     assert spaces_of(layout, "01") == [VOLUMES]
-    assert spaces_of(layout, "01", asked="fsLR") == [VOLUMES, "fsLR:den-91k", "fsnative"]
+    assert spaces_of(layout, "01", Selection(space="fsLR")) == [VOLUMES, "fsLR:den-91k", "fsnative"]
     both = ("faces", "houses")
     runs = find_runs(layout, "01", Selection(tasks=both))
     assert len(runs) == 4 and all(run.mask is not None for run in runs)
@@ -136,6 +136,9 @@ def test_gifti_pairs_of_meshes_that_are_each_participants_own(tree, dense, tmp_p
             np.testing.assert_array_equal(image.data.parts[part], other.data.parts[part])
         names = {path.name for path in results.folder.mask(label).parent.glob(f"*{METHOD}_stat-pip_*.gii")}
         assert len(names) == 2 and not missing_files(results)
+        path = results.folder.statmap(label, CONTRAST, METHOD, "pip")
+        sources = read_json(sidecar_path(path))["Sources"]
+        assert sum(source.endswith(".func.gii") for source in sources) == 8  # both hemispheres of four runs
     assert main([str(tree.root), str(out), "group", "--quiet"]) == 0
     assert "the space fsnative is each participant's own" in (out / "group_summary.json").read_text()
 

@@ -64,6 +64,11 @@ def pair_of(path: Path) -> tuple[Path, Path]:
     return pair[0], pair[1]
 
 
+def files_of(path: Path) -> tuple[Path, ...]:
+    """The files of a series that is named by one: both of a GIFTI pair, else itself."""
+    return pair_of(path) if path.name.endswith(GIFTI) else (path,)
+
+
 def hemisphere_path(path: Path, part: str, ending: str = "") -> Path:
     """The file of one hemisphere of a map named as a volume: ``hemi-`` before ``space-`` or what follows.
 

@@ -43,6 +43,8 @@ _SHARES = ("pip", "selfreq")
 _SELECTED = (
     "Selected: inclusion probability above one half where the method has one, else a weight that is not zero."
 )
+NO_THRESHOLD = "none"  # every voxel of the mask has its value
+_PROBABLE, _NOT_ZERO = "posterior inclusion probability above 0.5", "weight other than 0"
 _FIELDS = {"weight": "coef", "weightsd": "coef_std", "pip": "inclusion", "pattern": "pattern"}
 _PREDICTIONS = {
     "sample": "Row among the labelled volumes of the study (rest left out), from 0.",
@@ -79,6 +81,8 @@ class Subject:
     whitened: bool = False  # whether noise was whitened before fitting
     events: Mapping[str, NDArray] = field(default_factory=dict)  # (M,) facts on the event behind each sample
     regions: Regions | None = None  # of an atlas, at the voxels of the mask
+    about: Mapping[str, Any] = field(default_factory=dict)  # what every sidecar says: Sources, Software, ...
+    links: Mapping[str, str] = field(default_factory=dict)  # datasets that Sources name
 
     @cached_property
     def space(self) -> Space:
@@ -90,11 +94,12 @@ class Subject:
         return dict(content) if self.banner is None else {"Phantom": self.banner, **content}
 
     def sidecar(self, about: Mapping[str, Any]) -> dict[str, Any]:
-        """The content of a map's sidecar: what it is, and the program that made it."""
+        """The content of a map's sidecar: what it is, what it was made from, and by which program."""
         told = {
             key: self.space.said(value) if isinstance(value, str) else value for key, value in about.items()
         }
-        return self.marked({**told, "GeneratedBy": f"mvpa_gamp {__version__}"})
+        made = {"GeneratedBy": [{"Name": "mvpa_gamp", "Version": __version__}]}
+        return self.marked({**told, **self.about, **made})
 
 
 @dataclass(frozen=True)
@@ -126,12 +131,15 @@ class Cell:
         names = (self.subject.name, task.name, task.label, self.method.name)
         return dict(zip(("subject", "contrast", "comparison", "method"), names, strict=True))
 
-    def write_map(self, desc: str, stat: str, values: NDArray, which: str) -> None:
+    def write_map(
+        self, desc: str, stat: str, values: NDArray, which: str, threshold: str = NO_THRESHOLD
+    ) -> None:
         """One map with its sidecar; ``which`` says what it was estimated from."""
         about = {
             "Description": _MEANING[stat],
             "Estimate": which,
             "Units": _UNITS[stat],
+            "Threshold": threshold,
             "Contrast": f"{self.task.positive} (positive) versus {self.task.negative} (negative)",
             "Method": self.method.name,
             "MethodDescription": self.method.description,
@@ -148,13 +156,16 @@ class Cell:
         words = f"{phantom}{what} {self.method.name} {self.task.label} mvpa_gamp"
         return Display(words, intent, share)
 
-    def write_selection(self, support: NDArray, weight: NDArray) -> None:
+    def write_selection(self, fits: FoldFits) -> None:
         """The voxels that the refit selected as a mask, and the weights at these voxels, zero elsewhere."""
+        support, weight = fits.refit.support[:, 0], fits.refit.coef[:, 0]
+        threshold = _PROBABLE if fits.inclusion is not None else _NOT_ZERO
         folder, subject = self.folder, self.subject
         path = folder.selected_mask(subject.name, self.task.name, self.method.name)
         about = {
             "Description": f"Voxels selected by the refit on all samples. {_SELECTED}",
             "Type": "ROI",
+            "Threshold": threshold,
             "Contrast": f"{self.task.positive} versus {self.task.negative}",
             "Method": self.method.name,
         }
@@ -162,7 +173,7 @@ class Cell:
         write_map(path, support.astype(np.uint8), subject.mask_img, sidecar, self.display("selected"))
         kept = np.where(support, weight, 0.0)
         which = f"refit on all samples, zero outside of the selected voxels. {_SELECTED}"
-        self.write_map(f"{entity(self.method.name)}Selected", "weight", kept, which)
+        self.write_map(f"{entity(self.method.name)}Selected", "weight", kept, which, threshold)
 
     def table(self, name: str) -> Any:
         """The path of one of its tables."""
@@ -203,7 +214,7 @@ def _write_maps(cell: Cell, fits: FoldFits) -> tuple[str, ...]:
         cell.write_map(desc, stat, values[:, -1], "refit on all samples")
         mean = np.asarray(values[:, :n_folds].mean(axis=1, dtype=np.float64))
         cell.write_map(f"{desc}FoldMean", stat, mean, f"mean over {n_folds} folds")
-    cell.write_selection(fits.refit.support[:, 0], fits.refit.coef[:, 0])
+    cell.write_selection(fits)
     selects = not fits.folds.support.all()  # of a method that weighs every voxel nothing is selected
     if selects:
         cell.write_map(desc, "selfreq", fits.frequency, f"over {n_folds} folds")

@@ -8,7 +8,7 @@ import numpy as np
 from mvpa_gamp.decoding.information import InformationMap
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import write_map
-from mvpa_gamp.results.cell_files import Subject
+from mvpa_gamp.results.cell_files import NO_THRESHOLD, Subject
 from mvpa_gamp.results.clusters import placed
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.names import ResultsFolder
@@ -42,7 +42,8 @@ def _write_comparison(
         MAPS[2]: (selected, f"Voxels that carry information about the labels, family-wise p <= {LEVEL}."),
     }  # fmt: skip
     for ending, (values, about) in maps.items():
-        sidecar = subject.sidecar({"Description": about, "Contrast": what})
+        threshold = f"family-wise p of {LEVEL} or less" if values is selected else NO_THRESHOLD
+        sidecar = subject.sidecar({"Description": about, "Contrast": what, "Threshold": threshold})
         write_map(folder.information(subject.name, task.name, ending), values, subject.mask_img, sidecar)
     space = subject.space
     places = space.coordinates()

@@ -17,6 +17,7 @@ from mvpa_gamp.decoding.group import (
     name_of_test,
 )
 from mvpa_gamp.decoding.group_differences import DIFFERENCE_COLUMNS, difference_rows
+from mvpa_gamp.imaging.map_names import shared_entities
 from mvpa_gamp.report.closing import group_closing
 from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.report.group_words import (
@@ -48,6 +49,7 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
             "Run the participant level first."
         )
     people, unfinished = read_participants(root, labels)
+    folder = ResultsFolder(root, shared_entities(person.folder.entities for person in people))
     console.log_to(folder.log)
     for sentence in unfinished:
         console.note(sentence, level=0)
@@ -60,10 +62,10 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     write_tsv(folder.group_table("differences"), DIFFERENCE_COLUMNS, difference_rows(scores))
     maps, sentences = write_group_maps(folder, people, alpha)
     notes = [
-        *unfinished, *_skipped(folder, people), *_mixed(people), *sentences, *_powerless(scores, alpha),
-        *_few_participants(rows, alpha),
+        *unfinished, *_skipped(folder, people), *_mixed(people), *sentences,
+        *_powerless(scores, alpha, people[0].fold_word), *_few_participants(rows, alpha),
     ]  # fmt: skip
-    study = _study(people, scores, alpha, maps, notes)
+    study = _study(people, scores, alpha, maps, notes) | {"entities": dict(folder.entities)}
     write_json(folder.group, study)
     page = build_group_page(root)
     console.result(group_lines(read_tsv(folder.group_table("summary")), study["methods"]), always=True)
@@ -173,23 +175,26 @@ def _mixed(people: Sequence[Results]) -> list[str]:
     return [f"Participants were processed in different ways ({groups}): compare their config.toml files."]
 
 
-def _powerless(scores: Sequence[Score], alpha: float) -> list[str]:
-    """Participants with so few runs that their test cannot reach alpha."""
+def _powerless(scores: Sequence[Score], alpha: float, word: str) -> list[str]:
+    """Participants with so few runs that their test cannot reach alpha; ``word`` is what a fold holds out."""
     few = {score.subject: score for score in scores if not score.testable(alpha)}
     return [
-        f"sub-{subject} cannot be significant: with {score.runs} runs the smallest p-value is "
+        f"sub-{subject} cannot be significant: with {score.runs} {word}s the smallest p-value is "
         f"{score.smallest_p:.3g}. It has no part in the prevalence; a permutation test (--permutations at "
-        "the participant level) needs fewer runs."
+        f"the participant level) needs fewer {word}s."
         for subject, score in few.items()
     ]
 
 
-def _space(people: Sequence[Results]) -> str:
-    """The space that all participants have in common, nothing where they differ."""
-    spaces = {
-        str(person.study["data"].get("bids_space") or person.study["data"]["space"]) for person in people
+def _in_common(people: Sequence[Results]) -> dict[str, Any]:
+    """Space, resolution and preprocessing of all participants, nothing where they differ."""
+    each = [person.study["data"] for person in people]
+    found = {
+        "space": [str(data.get("bids_space") or data["space"]) for data in each],
+        "resolution": [data.get("resolution", "") for data in each],
+        "prepared_with": [data.get("prepared_with", {}) for data in each],
     }
-    return spaces.pop() if len(spaces) == 1 else ""
+    return {name: values[0] if all(v == values[0] for v in values) else "" for name, values in found.items()}
 
 
 def _few_participants(rows: Sequence[dict[str, Any]], alpha: float) -> list[str]:
@@ -221,7 +226,7 @@ def _study(
         "phantom": any(person.phantom for person in people),
         "subjects": [subject for person in people for subject in person.subjects],
         "alpha": alpha,
-        "space": _space(people),
+        **_in_common(people),
         "test": name_of_test(scores),
         "methods": labels,
         "comparisons": {s.contrast: s.comparison for s in scores if s.contrast != AVERAGE},

@@ -8,6 +8,7 @@ import pytest
 from nilearn.maskers import NiftiMasker, SurfaceMasker
 from nilearn.surface import SurfaceImage
 from sklearn.base import clone
+from surface_data import near, planted, small_mesh
 
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.imaging.cortex import Cortex
@@ -16,7 +17,6 @@ from mvpa_gamp.imaging.surface_files import read_surface
 from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.manifest import missing_files, result_files
 from mvpa_gamp.results.reader import read_results
-from tests.surface_data import near, planted, small_mesh
 
 CONTRAST = "face-house"
 

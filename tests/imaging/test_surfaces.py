@@ -6,6 +6,7 @@ import pytest
 from nibabel.cifti2 import BrainModelAxis, SeriesAxis
 from nilearn.maskers import SurfaceMasker
 from nilearn.surface import InMemoryMesh, PolyMesh, SurfaceImage
+from surface_data import planted, small_mesh
 
 from mvpa_gamp.imaging.brainmaps import coordinates, from_image, read_image, to_image, write_map, write_meshes
 from mvpa_gamp.imaging.cortex import Cortex, cortex_of, packaged_cortex, read_cortex
@@ -17,7 +18,6 @@ from mvpa_gamp.imaging.surface_files import read_surface
 from mvpa_gamp.imaging.surface_masker import VertexMasker
 from mvpa_gamp.imaging.surface_names import hemisphere_path, map_files
 from mvpa_gamp.imaging.surfaces import Surfaces, open_surfaces
-from tests.surface_data import planted, small_mesh
 
 RAW = Processing(detrend=False, standardize=None)
 
