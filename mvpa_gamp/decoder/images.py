@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.matrix import FINITE, Volumes
-from mvpa_gamp.imaging.volume_masker import CLEANING, VolumeMasker, one_image, open_volumes
+from mvpa_gamp.imaging.scaling import Scaling
+from mvpa_gamp.imaging.volume_masker import CLEANING, Confounds, VolumeMasker, one_image, open_volumes
+
+GRID = ("target_affine", "target_shape", "mask_strategy")  # of a mask that no masker brings
 
 
 class Extracted(NamedTuple):
@@ -24,13 +27,14 @@ class Extracted(NamedTuple):
     notes: tuple[str, ...]
     around: NDArray | None = None  # (M, S) at voxels that touch a small mask from outside
     fingerprints: NDArray | None = None  # (M,) digests of the raw volumes
+    scaling: Scaling | None = None  # what cleaning did to the runs
 
 
 def build_masker(mask: Any, settings: dict[str, Any]) -> VolumeMasker:
     """A masker from a mask image, a path, None, or a masker, whose settings then win over ``settings``.
 
-    ``settings`` holds the names of ``CLEANING`` and memory, memory_level and verbose. A fitted masker lends
-    its mask.
+    ``settings`` holds the names of ``CLEANING`` and ``GRID``, and memory, memory_level and verbose. A fitted
+    masker lends its mask.
     """
     cleaning = {name: settings[name] for name in CLEANING}
     system = {name: settings[name] for name in ("memory", "memory_level", "verbose")}
@@ -41,7 +45,7 @@ def build_masker(mask: Any, settings: dict[str, Any]) -> VolumeMasker:
         _warn_overridden(cleaning, own)
     else:
         _check_kind(mask, "mask")
-        masker = VolumeMasker(mask_img=mask, **cleaning, **system)
+        masker = VolumeMasker(mask_img=mask, **cleaning, **system, **{name: settings[name] for name in GRID})
     # nilearn announces an end of True and False here; these are what they mean.
     words = {True: "zscore_sample", False: None}
     if isinstance(masker.standardize, bool):
@@ -53,9 +57,9 @@ def fit_mask_grid(masker: VolumeMasker, mask: Any, volumes: Volumes) -> tuple[st
     """Bring a mask image or file to the grid of the images, with a note (nilearn resamples the images).
 
     Changes the masker's mask where it is on another grid. A masker given as mask says by itself what is to be
-    resampled, and a mask that nilearn computes fits.
+    resampled, as a ``target_affine`` does, and a mask that nilearn computes fits.
     """
-    if mask is None or isinstance(mask, NiftiMasker):
+    if mask is None or isinstance(mask, NiftiMasker) or masker.target_affine is not None:
         return ()
     is_file = isinstance(mask, (str, Path)) and Path(mask).expanduser().is_file()
     moved, _, notes = mask_on_grid(mask if is_file else load_img(mask), volumes.images[0])
@@ -70,21 +74,25 @@ def open_images(images: Any) -> Volumes:
     return open_volumes(images)
 
 
-def extract(masker: VolumeMasker, volumes: Volumes, groups: NDArray | None) -> Extracted:
+def extract(
+    masker: VolumeMasker, volumes: Volumes, groups: NDArray | None, confounds: Confounds = None
+) -> Extracted:
     """Fit the masker and read its voxels; with ``groups`` (M,) every group is cleaned by itself.
 
     Voxels that are NaN or infinite in some volume leave the mask, with a sentence. A volume without any value
     is refused by name.
     """
     masker = _fitted(masker, volumes)
-    found = masker.read(volumes, groups, FINITE)
-    seen = found.around, found.fingerprints
+    found = masker.read(volumes, groups, FINITE, confounds)
+    seen = found.around, found.fingerprints, found.scaling
     return Extracted(masker.narrowed(found.mask_img), found.X, found.mean_img, found.notes, *seen)
 
 
-def transform(masker: VolumeMasker, volumes: Volumes, groups: NDArray | None = None) -> NDArray:
+def transform(
+    masker: VolumeMasker, volumes: Volumes, groups: NDArray | None = None, confounds: Confounds = None
+) -> NDArray:
     """Rows (M, N) of the masker's voxels; with ``groups`` (M,) every group is cleaned by itself."""
-    return masker.read(volumes, groups).X
+    return masker.read(volumes, groups, nuisance=confounds).X
 
 
 def _fitted(masker: VolumeMasker, volumes: Volumes) -> VolumeMasker:
