@@ -50,7 +50,7 @@ def build_masker(mask: Any, settings: dict[str, Any]) -> VolumeMasker:
     words = {True: "zscore_sample", False: None}
     if isinstance(masker.standardize, bool):
         masker.standardize = words[masker.standardize]
-    return masker.set_params(reports=False)
+    return masker.set_params(reports=masker.target_shape is not None)  # nilearn 0.14 has an error else
 
 
 def fit_mask_grid(masker: VolumeMasker, mask: Any, volumes: Volumes) -> tuple[str, ...]:
