@@ -34,11 +34,12 @@ def new_rows(decoder: FittedDecoder, X: Any, groups: Any, confounds: Any) -> NDA
         return _as_in_training(masker, decoder._data.scaling, series, confounds)
     runs = groups_to_clean(groups, masker, confounds is not None)[0]
     nuisance = confounds_of_runs(confounds, series.counts, runs)
-    _mention_few(decoder._data, series.shape[3], runs)
     with warnings.catch_warnings():
-        # Said above in other words: nilearn leaves a single volume as it is.
+        # Said below in other words: nilearn leaves a single volume as it is.
         warnings.filterwarnings("ignore", message=".* of 3D signal has been requested but would lead to zero")
-        return np.asarray(transform(masker, series, runs, nuisance), dtype=np.float64)
+        rows = transform(masker, series, runs, nuisance).astype(np.float64)
+    _mention_few(decoder._data, len(rows), runs)
+    return rows
 
 
 def _as_in_training(masker: Any, scaling: Scaling | None, series: Volumes, confounds: Any) -> NDArray:
