@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.matrix import FINITE, Volumes
+from mvpa_gamp.imaging.scaling import Scaling
 from mvpa_gamp.imaging.surface_files import read_surface
 from mvpa_gamp.imaging.surface_masker import VertexMasker
 from mvpa_gamp.imaging.surfaces import NO_SMOOTHING, Surfaces, is_on_surface, open_surfaces
-from mvpa_gamp.imaging.volume_masker import CLEANING, VolumeMasker, one_image, open_volumes
+from mvpa_gamp.imaging.volume_masker import CLEANING, Confounds, VolumeMasker, one_image, open_volumes
+
+GRID = ("target_affine", "target_shape", "mask_strategy")  # of a mask that no masker brings
 
 RowMasker = VolumeMasker | VertexMasker
 ImageSeries = Volumes | Surfaces
@@ -30,13 +33,14 @@ class Extracted(NamedTuple):
     notes: tuple[str, ...]
     around: NDArray | None = None  # (M, S) at voxels that touch a small mask from outside
     fingerprints: NDArray | None = None  # (M,) digests of the raw volumes
+    scaling: Scaling | None = None  # what cleaning did to the runs
 
 
 def build_masker(mask: Any, settings: dict[str, Any], series: ImageSeries) -> RowMasker:
     """A masker from a mask image, a path, None, or a masker, whose settings then win over ``settings``.
 
-    ``settings`` holds the names of ``CLEANING`` and memory, memory_level and verbose; ``series`` are the
-    images, volumes or surfaces. A fitted masker lends its mask.
+    ``settings`` holds the names of ``CLEANING`` and ``GRID``, and memory, memory_level and verbose;
+    ``series`` are the images, volumes or surfaces, which have no grid. A fitted masker lends its mask.
     """
     kind, theirs = _kinds(series)
     _check_compatible(mask, series)
@@ -48,14 +52,16 @@ def build_masker(mask: Any, settings: dict[str, Any], series: ImageSeries) -> Ro
         masker = kind(**{**own, **system, "mask_img": getattr(mask, "mask_img_", mask.mask_img)})
         _warn_overridden(cleaning, own)
     else:
-        masker = kind(mask_img=_opened_mask(mask, series), **cleaning, **system)
+        grid = {} if isinstance(series, Surfaces) else {name: settings[name] for name in GRID}
+        masker = kind(mask_img=_opened_mask(mask, series), **cleaning, **system, **grid)
     # nilearn announces an end of True and False here; these are what they mean.
     words = {True: "zscore_sample", False: None}
     if isinstance(masker.standardize, bool):
         masker.standardize = words[masker.standardize]
     if isinstance(series, Surfaces) and masker.smoothing_fwhm is not None:
         raise DataError(NO_SMOOTHING.format(masker.smoothing_fwhm))
-    return masker.set_params(reports=False)
+    shaped = getattr(masker, "target_shape", None) is not None  # nilearn 0.14 has an error else
+    return masker.set_params(reports=shaped)
 
 
 def _kinds(series: ImageSeries) -> tuple[Any, Any]:
@@ -74,9 +80,11 @@ def fit_mask_grid(masker: RowMasker, mask: Any, volumes: ImageSeries) -> tuple[s
     """Bring a mask image or file to the grid of the images, with a note (nilearn resamples the images).
 
     Changes the masker's mask where it is on another grid. A masker given as mask says by itself what is to be
-    resampled, and a mask that nilearn computes fits.
+    resampled, as a ``target_affine`` does, and a mask that nilearn computes fits.
     """
     if mask is None or isinstance(mask, NiftiMasker) or isinstance(volumes, Surfaces):
+        return ()
+    if masker.target_affine is not None:
         return ()
     is_file = isinstance(mask, (str, Path)) and Path(mask).expanduser().is_file()
     moved, _, notes = mask_on_grid(mask if is_file else load_img(mask), volumes.images[0])
@@ -93,22 +101,26 @@ def open_images(images: Any, mask: Any = None) -> ImageSeries:
     return open_surfaces(images, mask) if is_on_surface(images) else open_volumes(images)
 
 
-def extract(masker: RowMasker, volumes: ImageSeries, groups: NDArray | None) -> Extracted:
+def extract(
+    masker: RowMasker, volumes: ImageSeries, groups: NDArray | None, confounds: Confounds = None
+) -> Extracted:
     """Fit the masker and read its voxels; with ``groups`` (M,) every group is cleaned by itself.
 
     Voxels that are NaN or infinite in some volume leave the mask, with a sentence. A volume without any value
     is refused by name.
     """
     masker = _fitted(masker, volumes)
-    found = masker.read(cast(Any, volumes), groups, FINITE)
-    seen = found.around, found.fingerprints
+    found = masker.read(cast(Any, volumes), groups, FINITE, confounds)
+    seen = found.around, found.fingerprints, found.scaling
     return Extracted(masker.narrowed(found.mask_img), found.X, found.mean_img, found.notes, *seen)
 
 
-def transform(masker: RowMasker, volumes: ImageSeries, groups: NDArray | None = None) -> NDArray:
+def transform(
+    masker: RowMasker, volumes: ImageSeries, groups: NDArray | None = None, confounds: Confounds = None
+) -> NDArray:
     """Rows (M, N) of the masker's voxels; with ``groups`` (M,) every group is cleaned by itself."""
     _check_compatible(masker.mask_img_, volumes)
-    return masker.read(cast(Any, volumes), groups).X
+    return masker.read(cast(Any, volumes), groups, nuisance=confounds).X
 
 
 def _fitted(masker: RowMasker, volumes: ImageSeries) -> RowMasker:

@@ -11,6 +11,7 @@ from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.mask_border import border_of, brain_border, fingerprints_of
 from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.processing import Nuisance, Processing, clean_run, read_confounds
+from mvpa_gamp.imaging.scaling import Scaling, pooled_scaling, run_sums
 from mvpa_gamp.imaging.series import Images, Series
 from mvpa_gamp.imaging.volumes import (
     check_same_grid,
@@ -86,6 +87,7 @@ class Matrix:
     notes: tuple[str, ...]
     around: NDArray | None = None  # (M, S) cleaned volumes at voxels that touch a small mask from outside
     fingerprints: NDArray | None = None  # (M,) digests of the raw volumes at the mask's voxels
+    scaling: Scaling | None = None  # what cleaning did to whole runs, for volumes that are too few for it
 
 
 def volumes_to_matrix(
@@ -104,7 +106,7 @@ def volumes_to_matrix(
     name, in place of the files that ``processing`` names.
     """
     n = volumes.n_rows
-    members_of = _rows_of_runs(np.ones(n, dtype=int) if runs is None else np.asarray(runs), n)
+    members_of = rows_of_runs(runs, n)
     rows = np.ones(n, dtype=bool) if rows is None else rows
     if nuisance is None:
         nuisance = _nuisance_of_files(processing, volumes, members_of)
@@ -113,11 +115,12 @@ def volumes_to_matrix(
     X = np.empty((int(rows.sum()), int(kept.sum())), dtype=np.float32)
     border = brain_border(series, list(members_of.values()))
     around = None if border is None else np.empty((len(X), border.shape[1]), dtype=np.float32)
-    place = np.cumsum(rows) - 1
+    place, sums = np.cumsum(rows) - 1, []
     for run, members in members_of.items():
         confounds, used = nuisance[run].filled() if run in nuisance else (None, None)
         values = series.values[np.ix_(members, kept)]
         cleaned = clean_run(values, processing, processing.t_r, confounds, run, used)
+        sums.append(run_sums(values, cleaned))
         wanted = rows[members]
         X[place[members[wanted]]] = cleaned[wanted]
         if border is not None and around is not None:
@@ -127,7 +130,7 @@ def volumes_to_matrix(
     if missing := sum(int(np.isnan(each.values).sum()) for each in nuisance.values()):
         notes += (f"{missing} missing values in the confounds were replaced by the mean of their run.",)
     digests = fingerprints_of(series.values[rows])
-    return Matrix(X, series.mask_of(kept), series.mean_img, notes, around, digests)
+    return Matrix(X, series.mask_of(kept), series.mean_img, notes, around, digests, pooled_scaling(sums))
 
 
 def _nuisance_of_files(
@@ -140,8 +143,9 @@ def _nuisance_of_files(
     return {run: Nuisance(table[rows], np.ones(len(rows), dtype=bool)) for run, rows in members_of.items()}
 
 
-def _rows_of_runs(runs: NDArray, n: int) -> dict[Any, NDArray]:
-    """The rows of each run, in order of appearance."""
+def rows_of_runs(runs: NDArray | None, n: int) -> dict[Any, NDArray]:
+    """The rows of each run, in order of appearance; None: one run, called 1, of all n."""
+    runs = np.ones(n, dtype=int) if runs is None else np.asarray(runs)
     if len(runs) != n:
         raise DataError(
             f"runs: expected the run of each of {n} volumes, got {len(runs)}. Give one per volume."

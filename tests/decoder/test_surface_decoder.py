@@ -96,7 +96,7 @@ def test_a_mask_of_just_the_vertices_that_carry_information_is_doubted(data):
 
 def test_a_mask_or_a_masker_says_where(data):
     mask = mask_around(data, 80)
-    by_mask = GAMPDecoder(mask=mask, ignore="rest").fit(data.image, data.y, groups=data.runs)
+    by_mask = GAMPDecoder(mask=mask, ignore="rest", detrend=False).fit(data.image, data.y, groups=data.runs)
     assert by_mask.n_elements_ == 160
     for masker in (SurfaceMasker(mask, standardize="zscore_sample"), SurfaceMasker(mask).fit()):
         masker.set_params(standardize="zscore_sample")
@@ -175,3 +175,20 @@ def test_views_and_regions_on_surfaces(fitted):
             fitted.view()
     else:
         assert "face-house: weight" in fitted.view().html
+
+
+def test_confounds_and_the_scaling_of_training_runs(data, fitted):
+    """What drives every vertex is regressed out of the runs; a single image is scaled as they were."""
+    drift = np.random.default_rng(4).normal(size=(len(data.y), 1))
+    parts = {part: values + 60 * drift.T.astype(np.float32) for part, values in data.image.data.parts.items()}
+    noisy = SurfaceImage(data.image.mesh, parts)
+    wall = {part: np.isin(np.arange(len(v)), data.wall[part], invert=True) for part, v in parts.items()}
+    mask = SurfaceImage(data.image.mesh, wall)
+    decoder = GAMPDecoder(mask=mask, ignore="rest")
+    decoder.fit(noisy, data.y, groups=data.runs, confounds=drift)
+    assert decoder.fold_scores_.mean() > 0.95
+    fitted.set_params(predict_scaling="training")
+    face = int(np.flatnonzero(data.y == "face")[2])
+    one = SurfaceImage(data.image.mesh, {p: v[:, [face]] for p, v in data.image.data.parts.items()})
+    assert fitted.predict(one).tolist() == ["face"]
+    fitted.set_params(predict_scaling="own")
