@@ -396,6 +396,41 @@ def test_participants_side_by_side_are_those_of_one_by_one(bids_tree, tmp_path, 
     assert "Page:" in log
 
 
+def blind_to(folder: str) -> None:
+    """From now on this process finds nothing at ``folder`` or below it, like a machine without that disk."""
+    exists = Path.exists
+    Path.exists = lambda self: not str(self).startswith(folder) and exists(self)
+
+
+@pytest.mark.slow
+def test_workers_that_do_not_see_the_files_get_fits_instead_of_participants(bids_tree, tmp_path, capfd):
+    """One of two is enough: participants are then done here one by one, and only fits are sent."""
+    distributed = pytest.importorskip("distributed")
+    alone, out = tmp_path / "alone", tmp_path / "out"
+    only = (*QUICK[:-1], "--participant-label", "01", "02")
+    assert main(participant(bids_tree, alone, *only)) == 0
+    needed = [str(bids_tree.root), str(alone / "config.toml")]
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        where = cluster.scheduler_address
+        assert side_by_side._answers_of_all(where, needed) == [True, True]
+        with distributed.Client(cluster) as client:
+            worker = next(iter(client.scheduler_info()["workers"]))
+            client.run(blind_to, str(out), workers=[worker])
+            assert side_by_side._answers_of_all(where, needed) == [True, True]
+            client.run(blind_to, str(bids_tree.root), workers=[worker])
+        assert sorted(side_by_side._answers_of_all(where, needed)) == [False, True]
+        assert sorted(side_by_side._answers_of_all(where, [str(out.parent)])) == [True, True]
+        capfd.readouterr()
+        assert main(participant(bids_tree, out, *only, "--dask", where)) == 0
+        assert sorted(side_by_side._answers_of_all(where, [str(out)])) == [False, True]
+    said = capfd.readouterr().err
+    assert f"Not every worker sees {bids_tree.root} and {out}" in said and "one after the other" in said
+    assert "side by side" not in said
+    assert tables(out) == tables(alone)
+
+
 def test_participants_whose_worker_dies_twice_are_told(bids_tree, tmp_path, monkeypatch, capsys):
     def broken(function, tasks, shared, workers):
         yield _Told(None, "", "")

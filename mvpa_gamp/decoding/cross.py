@@ -17,9 +17,10 @@ from .cross_tasks import Cross, check_crosses
 from .crossval import share_by_fold
 from .exchange import find_exchange
 from .folds import Folds
+from .null import NullStatistics, failures
 from .pairwise import solve_columns
 from .pattern import haufe_pattern
-from .permutation import NullStatistics, PermutationPlan, PermutationTest, plan_permutations
+from .permutation import PermutationPlan, PermutationTest, plan_permutations
 from .preparation import NoiseWhitening
 from .prepared import fit_prepared
 from .scoring import mean_score, score_rows
@@ -200,6 +201,7 @@ def plan_cross_permutations(
     exchange: str = "block",
     blocks: Any = None,
     columns_at_once: int | None = None,
+    ahead: bool = False,
 ) -> PermutationPlan:
     """Draw the permutations of ``cross_permutation_test`` and lay them out in chunks."""
     runs = np.asarray(runs)
@@ -209,7 +211,7 @@ def plan_cross_permutations(
     n_sets = _columns(cross, cross.train.y[:, None], runs).signs.shape[1]
     plan = plan_permutations(
         cross.train.y, mine, n_features, n, seed=seed, exchange=exchange, blocks=own, n_folds=n_sets,
-        columns_at_once=columns_at_once,
+        columns_at_once=columns_at_once, ahead=ahead,
     )  # fmt: skip
     return replace(plan, caution=_caution(plan, find_exchange(cross.train.y, mine, exchange, own).caution))
 
@@ -253,7 +255,7 @@ def cross_null(
     right = said == (cross.test.y > 0)[:, None]
     _, fold = np.unique(runs[cross.test.rows], return_inverse=True)
     scores = [share_by_fold(each, fold, int(fold.max()) + 1).mean() for each in right.T]
-    return NullStatistics(np.array(scores), None, int(np.count_nonzero(~np.asarray(fits.converged))))
+    return NullStatistics(np.array(scores), None, failures(fits, labels.shape[1]))
 
 
 def cross_permutation_test(
@@ -289,5 +291,5 @@ def cross_permutation_test(
         )
         parts.append(part)
         if progress is not None:
-            progress(chunk.stop, plan.labels.shape[1])
+            progress(plan.done(chunk), n)
     return plan.joined(method.name, parts)

@@ -22,7 +22,7 @@ class NullStatistics(NamedTuple):
 
     score: NDArray  # (k,) by default the mean over folds of the share of held-out rows predicted rightly
     max_inclusion: NDArray | None  # (k,) largest mean-over-folds inclusion probability of any voxel
-    n_failed: int  # fits that did not meet their stopping rule
+    n_failed: NDArray  # (k,) fits that did not meet their stopping rule
 
 
 class LabelVectors(NamedTuple):
@@ -85,7 +85,7 @@ def null_statistics(
     return NullStatistics(
         score=_scores(asked, rows, fold, decision, proba),
         max_inclusion=_largest_mean(fits.inclusion, n_pairs, folds) if max_inclusion else None,
-        n_failed=int(np.count_nonzero(~np.asarray(fits.converged))),
+        n_failed=failures(fits, labels.shape[1]),
     )
 
 
@@ -98,11 +98,13 @@ def prepared_null(
     folds: Folds | None = None,
     n_jobs: int = 1,
     connectivity: Any = None,
+    rows: Any = None,
 ) -> list[NullStatistics]:
     """Cross-validate label vectors of several comparisons and methods, on X as every fold prepares it.
 
     X (M, N), ``runs`` (M,) and ``folds`` are those of the whole study. Folds are the outer loop: one fold's X
-    is held at a time and serves everything asked for. Labels change nothing in it, so this is exact.
+    is held at a time and serves everything asked for. Labels change nothing in it, so this is exact. ``rows``
+    are those to prepare, at least those asked for: with the same ones every call has the same digits.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import LabelVectors, NoiseWhitening, permuted_labels, prepared_null
@@ -116,7 +118,7 @@ def prepared_null(
     runs = np.asarray(runs)
     folds = leave_one_run_out(runs) if folds is None else folds
     sums = [_Sums(each, *folds_of_rows(folds, each.rows)) for each in asked]
-    needed = np.unique(np.concatenate([each.rows for each in asked]))
+    needed = np.unique(np.concatenate([each.rows for each in asked])) if rows is None else np.asarray(rows)
     used = np.any([each.mine for each in sums], axis=0)
     prepared = preparation.folds(X, folds.train[:, used], needed)
     for number, fold in zip(np.flatnonzero(used), prepared, strict=True):
@@ -133,7 +135,7 @@ class _Sums:
         self.asked, self.folds, self.mine = asked, folds, mine
         self.answers: list[tuple[NDArray, NDArray]] = []
         self.inclusion: Any = 0.0  # (N, k P) summed over folds
-        self.n_failed = 0
+        self.n_failed = np.zeros(asked.labels.shape[1], dtype=int)
 
     def add(self, X: NDArray, runs: NDArray, n_jobs: int, connectivity: Any) -> None:
         """Fit the next fold to its own X (m, N)."""
@@ -147,7 +149,7 @@ class _Sums:
         )
         if asked.max_inclusion:
             self.inclusion = self.inclusion + np.asarray(fits.inclusion, dtype=float)
-        self.n_failed += int(np.count_nonzero(~np.asarray(fits.converged)))
+        self.n_failed += failures(fits, asked.labels.shape[1])
 
     def statistics(self) -> NullStatistics:
         """The statistics of all label vectors, when all folds are there."""
@@ -158,6 +160,11 @@ class _Sums:
             mean = (self.inclusion / len(self.answers)).max(axis=0)
             largest = mean.reshape(-1, len(self.asked.pairs)).max(axis=1)
         return NullStatistics(_scores(self.asked, rows, fold, decision, proba), largest, self.n_failed)
+
+
+def failures(fits: FoldFits, n_vectors: int) -> NDArray:
+    """Fits (k,) of every label vector that missed their stopping rule; columns of a vector are together."""
+    return np.count_nonzero(~np.asarray(fits.converged).reshape(n_vectors, -1), axis=1)
 
 
 def mean_accuracy(codes: NDArray, said: HeldOut) -> float:

@@ -4,7 +4,7 @@ A region is a set of voxels; numbers in, numbers out. Sums over regions are exac
 of a power of two, so that regions and what lies outside them add up to the whole to the last bit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..methods.fold_fits import Method
 from .crossval import cross_validate, fold_errors
-from .folds import Folds, leave_one_run_out
+from .folds import Folds
 from .null import null_statistics
 from .pairwise import graph_for
 from .permutation import PermutationPlan, plan_permutations
@@ -21,10 +21,6 @@ from .permutation import PermutationPlan, plan_permutations
 # Fewer voxels than this say more about single voxels, and about where the border runs, than about a region.
 FEWEST_VOXELS = 5
 _DIGITS = 30  # binary ones below the largest value: 8 million voxels still add up exactly in float64
-# Numbers that one array of a solve may hold, and what a row of (M, B) float64 arrays weighs against one of
-# (N, B) float32.
-_NUMBERS_AT_ONCE = 1_600_000
-_ARRAYS_OF_ROWS = 8
 _TIE = 1e-9  # a tie counts against the data, also where rounding hides it
 
 
@@ -52,8 +48,14 @@ class RegionScores(NamedTuple):
     """How well each of R regions decodes by itself."""
 
     accuracy: NDArray  # (R, F) of every fold
-    n_failed: NDArray  # (R,) fits that did not meet their stopping rule, those of permutations included
-    null: NDArray | None = None  # (R, U) mean accuracy of each distinct label vector of a plan
+    n_failed: NDArray  # (R,) fits that did not meet their stopping rule
+
+
+class RegionNull(NamedTuple):
+    """What R regions give for each of k label vectors of a plan."""
+
+    score: NDArray  # (R, k) mean accuracy over folds
+    n_failed: NDArray  # (R, k) fits that did not meet their stopping rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +64,7 @@ class RegionTest:
 
     accuracy: NDArray  # (R,)
     standard_error: NDArray  # (R,) across folds
-    n_failed: NDArray  # (R,)
+    n_failed: NDArray  # (R,) those of permutations included
     null: NDArray | None = None  # (R, n)
     n_distinct: int = 0
     caution: str = ""
@@ -127,61 +129,62 @@ def decode_regions(
     >>> (found.family_wise <= 0.05).tolist()
     [True, False, False]
     """
-    plan = plan_regions(y, runs, n, seed=seed, exchange=exchange, blocks=blocks) if n else None
-    labels = None if plan is None else plan.labels
     X = np.asarray(X)
-    return join_scores([region_scores(method, X, y, runs, regions, labels, connectivity, folds)], plan)
-
-
-def plan_regions(
-    y: Any, runs: Any, n: int, *, seed: int = 0, exchange: str = "block", blocks: Any = None
-) -> PermutationPlan:
-    """The label vectors that all regions share: those of the permutation test with the same seed."""
-    return plan_permutations(y, runs, 1, n, seed=seed, exchange=exchange, blocks=blocks)
+    scores = region_scores(method, X, y, runs, regions, connectivity, folds)
+    if not n:
+        return join_scores([scores])
+    largest = max(len(voxels) for voxels in regions)
+    plan = plan_permutations(y, runs, largest, n, seed=seed, exchange=exchange, blocks=blocks)
+    nulls = [
+        region_null(method, X, plan.labels[:, chunk], runs, regions, connectivity, folds)
+        for chunk in plan.chunks
+    ]
+    return join_scores([scores], plan, [nulls])
 
 
 def region_scores(
-    method: Method,
-    X: NDArray,
-    y: Any,
-    runs: Any,
-    regions: Sequence[Any],
-    labels: NDArray | None = None,
-    connectivity: Any = None,
+    method: Method, X: NDArray, y: Any, runs: Any, regions: Sequence[Any], connectivity: Any = None,
     folds: Folds | None = None,
-) -> RegionScores:
-    """Accuracies of some regions: of every fold, and of each of the label vectors (M, U) if given."""
-    folds = leave_one_run_out(runs) if folds is None else folds
-    found = [_one_region(method, X, y, runs, voxels, labels, connectivity, folds) for voxels in regions]
-    accuracy, failed, null = zip(*found, strict=True)
-    return RegionScores(np.stack(accuracy), np.array(failed), None if labels is None else np.stack(null))
+) -> RegionScores:  # fmt: skip
+    """Accuracies of some regions in every fold."""
+    found = []
+    for own, graph in _each_region(method, X, regions, connectivity):
+        fits = cross_validate(method, own, y, runs, folds, graph)
+        found.append((1 - fold_errors(fits, y), int(np.count_nonzero(~fits.folds.converged))))
+    accuracy, failed = zip(*found, strict=True)
+    return RegionScores(np.stack(accuracy), np.array(failed))
 
 
-def _one_region(
-    method: Method, X: NDArray, y: Any, runs: Any, voxels: Any, labels: NDArray | None, connectivity: Any,
-    folds: Folds,
-) -> tuple[NDArray, int, NDArray | None]:  # fmt: skip
-    """Fold accuracies (F,), fits that failed, and accuracies (U,) of label vectors."""
-    own = np.ascontiguousarray(X[:, voxels])
-    graph = connectivity[voxels][:, voxels] if graph_for(method, connectivity) else None
-    fits = cross_validate(method, own, y, runs, folds, graph)
-    accuracy, failed = 1 - fold_errors(fits, y), int(np.count_nonzero(~fits.folds.converged))
-    if labels is None:
-        return accuracy, failed, None
-    columns = chunk_columns(own.shape[1], len(own), len(folds.held_out))
-    chunks = (labels[:, at : at + columns] for at in range(0, labels.shape[1], columns))
-    parts = [null_statistics(method, own, chunk, runs, folds=folds, connectivity=graph) for chunk in chunks]
-    failed = sum(part.n_failed for part in parts)
-    return accuracy, failed, np.concatenate([part.score for part in parts])
+def region_null(
+    method: Method, X: NDArray, labels: NDArray, runs: Any, regions: Sequence[Any], connectivity: Any = None,
+    folds: Folds | None = None,
+) -> RegionNull:  # fmt: skip
+    """Accuracies of some regions for label vectors (M, k), a chunk of a plan."""
+    found = [
+        null_statistics(method, own, labels, runs, folds=folds, connectivity=graph)
+        for own, graph in _each_region(method, X, regions, connectivity)
+    ]
+    return RegionNull(np.stack([each.score for each in found]), np.stack([each.n_failed for each in found]))
 
 
-def chunk_columns(n_features: int, n_rows: int, n_folds: int) -> int:
-    """Label vectors per solve; by sizes alone, so that runs elsewhere do the same arithmetic."""
-    return max(1, _NUMBERS_AT_ONCE // ((n_features + _ARRAYS_OF_ROWS * n_rows) * n_folds))
+def _each_region(
+    method: Method, X: NDArray, regions: Sequence[Any], connectivity: Any
+) -> Iterator[tuple[NDArray, Any]]:
+    """X of every region, and which of its voxels are neighbours where the method asks for it."""
+    for voxels in regions:
+        graph = connectivity[voxels][:, voxels] if graph_for(method, connectivity) else None
+        yield np.ascontiguousarray(X[:, voxels]), graph
 
 
-def join_scores(parts: Sequence[RegionScores], plan: PermutationPlan | None) -> RegionTest:
-    """The test of all regions from the scores of some at a time, in their order."""
+def join_scores(
+    parts: Sequence[RegionScores],
+    plan: PermutationPlan | None = None,
+    nulls: Sequence[Sequence[RegionNull]] = (),
+) -> RegionTest:
+    """The test of all regions from the scores of some at a time, in their order.
+
+    ``nulls`` are, for some regions at a time, the answers to all chunks of the plan.
+    """
     by_fold = np.concatenate([part.accuracy for part in parts])
     failed = np.concatenate([part.n_failed for part in parts])
     mean = by_fold.mean(axis=1)
@@ -189,5 +192,9 @@ def join_scores(parts: Sequence[RegionScores], plan: PermutationPlan | None) -> 
     spread = by_fold.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.full(len(mean), np.nan)
     if plan is None:
         return RegionTest(mean, spread, failed)
-    null = np.concatenate([part.null for part in parts if part.null is not None])[:, plan.place]
+    score, failures = (
+        np.concatenate([np.concatenate([getattr(each, name) for each in some], axis=1) for some in nulls])
+        for name in RegionNull._fields
+    )
+    null, failed = score[:, plan.place], failures[:, np.unique(plan.place)].sum(axis=1)
     return RegionTest(null[:, 0], spread, failed, null[:, 1:], plan.n_distinct, plan.caution)

@@ -172,7 +172,7 @@ def _read_volumes(volumes: Volumes, mask: Any, smoothing_fwhm: float | None) -> 
     finite, lost = np.ones(values.shape[1], dtype=bool), np.zeros(total, dtype=int)
     touching = border_of(inside)
     border = np.empty((total, len(touching[0])), dtype=np.float32)
-    for block in (block for image in volumes.images for block in volume_blocks(image)):
+    for block in (block for image in volumes.images for block in volume_blocks(image, volumes.what)):
         here, good = slice(row, row + block.shape[3]), np.isfinite(block)
         if not good.all():
             finite &= good[inside].all(axis=1)

@@ -1,8 +1,9 @@
 """Opening NIfTI files with suspicion, and reading them in blocks of volumes.
 
 Everything that can be wrong with a file is found before memory is asked for: a missing file, a header
-that promises more than the file can hold, a cut or damaged gzip stream, the wrong number of dimensions,
-values that are not numbers, and a grid that differs from the other images'.
+that promises more than the file can hold, the wrong number of dimensions, values that are not numbers, and a
+grid that differs from the other images'. A cut or damaged gzip stream is found by unpacking it: of a series,
+which is long, while its volumes are read; of any other image before.
 """
 
 import gzip
@@ -22,16 +23,18 @@ from mvpa_gamp.imaging.errors import DataError
 GZIP_MAX_RATIO = 1032  # deflate cannot shrink further: 258 bytes from 2 bits
 MAX_BYTES = 256 * 2**30  # more than 7 h of 1 mm whole-brain volumes in float32 at one per second
 BLOCK_BYTES = 64 * 2**20
+_AT_ONCE = 2**22  # bytes of a gzip file that are only looked at
 _IN_MEMORY = "in memory"
 AFFINE_TOLERANCE = 1e-3  # mm; headers written by different programs differ in the last digits
 
 _UNREADABLE = (OSError, EOFError, ValueError, OverflowError, KeyError, TypeError, zlib.error)
 
 
-def open_image(image: Any, what: str) -> Any:
+def open_image(image: Any, what: str, unpack: bool = True) -> Any:
     """A nibabel image from a path or an image in memory, its data not yet read but known to be there.
 
-    ``what`` names the image in messages, for example "BOLD file". Limits: at most 256 GiB.
+    ``what`` names the image in messages, for example "BOLD file". Without ``unpack`` a gzip file is taken at
+    its word until ``volume_blocks`` has read it. Limits: at most 256 GiB.
     """
     import nibabel
 
@@ -46,7 +49,7 @@ def open_image(image: Any, what: str) -> Any:
         raise DataError(f"{what} {path}: you have no permission to read it. Change its permissions.")
     try:
         opened: Any = nibabel.load(path, keep_file_open=True)  # a gzip stream is then read once, forwards
-        expected = _promised_bytes(opened)
+        _promised_bytes(opened)
     except (
         nibabel.filebasedimages.ImageFileError,
         nibabel.spatialimages.HeaderDataError,
@@ -54,13 +57,13 @@ def open_image(image: Any, what: str) -> Any:
     ) as error:
         raise _damaged(path, what, error) from error
     _check_values(opened, f"{what} {path}")
-    _check_size(opened, path, what, expected)
+    _check_size(opened, path, what, unpack)
     return opened
 
 
 def open_series(image: Any) -> Any:
-    """A BOLD image with four dimensions: x, y, z and time."""
-    opened = open_image(image, "BOLD file")
+    """A BOLD image with four dimensions, x, y, z and time, to be read by ``volume_blocks``."""
+    opened = open_image(image, "BOLD file", unpack=False)
     if len(opened.shape) != 4:
         raise DataError(
             f"BOLD file {name_of(opened)}: expected a 4-D series (x, y, z, time), got shape {opened.shape}. "
@@ -120,20 +123,24 @@ def n_volumes(image: Any) -> int:
     return int(image.shape[3]) if len(image.shape) > 3 else 1
 
 
-def volume_blocks(image: Any) -> Iterator[NDArray]:
-    """The volumes of an image in order, in blocks (x, y, z, b) float32 of at most 64 MiB."""
+def volume_blocks(image: Any, what: str = "image") -> Iterator[NDArray]:
+    """The volumes of an image in order, in blocks (x, y, z, b) float32 of at most 64 MiB.
+
+    After the last one a gzip file is known to be whole.
+    """
     step = max(1, BLOCK_BYTES // (4 * math.prod(image.shape[:3])))
     for start in range(0, n_volumes(image), step):
         where = (Ellipsis, slice(start, start + step)) if len(image.shape) > 3 else (Ellipsis, None)
         with np.errstate(over="ignore"):  # beyond float32 is infinite: such voxels are dropped with a note
-            yield np.asarray(_read(image, where), dtype=np.float32)
+            yield np.asarray(_read(image, where, what), dtype=np.float32)
+    _check_end(image, what)
 
 
-def mean_volume(images: Sequence[Any], magnitude: bool = False) -> Any:
+def mean_volume(images: Sequence[Any], magnitude: bool = False, what: str = "BOLD file") -> Any:
     """The mean of all volumes (or of their magnitudes) as a float32 image; NaN and infinity count 0."""
     total = np.zeros(images[0].shape[:3])
     for image in images:
-        for block in volume_blocks(image):
+        for block in volume_blocks(image, what):
             values = np.nan_to_num(block, nan=0.0, posinf=0.0, neginf=0.0)
             total += (np.abs(values) if magnitude else values).sum(axis=3, dtype=np.float64)
     return like(images[0], (total / sum(map(n_volumes, images))).astype(np.float32))
@@ -177,12 +184,32 @@ def name_of(image: Any) -> str:
     return str(filename) if filename else _IN_MEMORY
 
 
-def _read(image: Any, index: Any) -> NDArray:
+def _read(image: Any, index: Any, what: str = "image") -> NDArray:
     """Values of an image; whatever goes wrong becomes one sentence."""
     try:
         return np.asanyarray(image.dataobj[index])
     except _UNREADABLE as error:
-        raise _damaged(Path(name_of(image)), "image", error) from error
+        path = Path(name_of(image))
+        if path.is_file():
+            _check_size(image, path, what)  # knows best what is missing
+        raise _damaged(path, what, error) from error
+
+
+def _check_end(image: Any, what: str) -> None:
+    """Read what follows the volumes of a gzip file: only at its end its checksum is compared."""
+    data = getattr(image.dataobj, "file_like", None)
+    if not isinstance(data, str | Path) or not _is_zipped(Path(data)):
+        return
+    opened = getattr(image.dataobj, "_get_fileobj", None)  # the stream that was read from
+    if opened is None:  # in another nibabel: from the beginning once more
+        _unzipped_bytes(Path(data), what)
+        return
+    try:
+        with opened() as stream:
+            while stream.read(_AT_ONCE):
+                pass
+    except _UNREADABLE as error:
+        raise _damaged(Path(data), what, error) from error
 
 
 def _promised_bytes(image: Any) -> int:
@@ -205,19 +232,27 @@ def _check_values(image: Any, name: str) -> None:
         )
 
 
-def _check_size(image: Any, path: Path, what: str, expected: int) -> None:
-    """Compare what the header promises with what the file holds, before any memory is asked for."""
+def _is_zipped(path: Path) -> bool:
+    return path.suffix in (".gz", ".mgz")
+
+
+def _check_size(image: Any, path: Path, what: str, unpack: bool = True) -> None:
+    """Compare what the header promises with what the file holds, before any memory is asked for.
+
+    What a gzip file holds is known when it is unpacked, and without that only what it cannot hold.
+    """
+    expected = _promised_bytes(image)
     data = Path(getattr(image.dataobj, "file_like", None) or path)  # of a .hdr/.img pair the second
     on_disk = data.stat().st_size
-    zipped = data.suffix in (".gz", ".mgz")
+    zipped = _is_zipped(data)
     possible = min(MAX_BYTES, on_disk * GZIP_MAX_RATIO) if zipped else MAX_BYTES
     if expected > possible:
         raise DataError(
             f"{what} {path}: the header claims dimensions {image.shape}, {expected:,} bytes, which a file of "
             f"{on_disk:,} bytes cannot hold. The header is wrong or the file is damaged: get it again."
         )
-    if not zipped and data.suffix not in (".nii", ".img"):
-        return  # other compressions: reading will tell
+    if (not zipped and data.suffix not in (".nii", ".img")) or (zipped and not unpack):
+        return  # reading will tell
     needed = int(getattr(image.dataobj, "offset", 0)) + expected
     held = _unzipped_bytes(data, what) if zipped else on_disk
     if held < needed:
@@ -232,7 +267,7 @@ def _unzipped_bytes(path: Path, what: str) -> int:
     total = 0
     try:
         with gzip.open(path, "rb") as stream:
-            while chunk := stream.read(2**22):
+            while chunk := stream.read(_AT_ONCE):
                 total += len(chunk)
                 if total > MAX_BYTES:
                     break

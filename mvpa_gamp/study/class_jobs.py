@@ -1,6 +1,5 @@
 """All classes together in a study: one joint solve per method, its answers stored, and their null."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,8 +27,8 @@ from mvpa_gamp.results.files import write_npz
 from mvpa_gamp.results.names import ALL_CLASSES, ResultsFolder
 from mvpa_gamp.results.stored_fits import load_arrays, load_fits
 from mvpa_gamp.study.cells import PlannedCell, stored
-from mvpa_gamp.study.inference_jobs import NullChunk, PreparedNull
-from mvpa_gamp.study.jobs import Job, make_job, unanswered
+from mvpa_gamp.study.inference_jobs import NullChunk, PreparedNull, read_null
+from mvpa_gamp.study.jobs import Job, digest, make_job, unanswered
 from mvpa_gamp.study.preparing import StudyPreparation, blocks_of
 from mvpa_gamp.study.settings import StudySettings
 
@@ -114,15 +113,15 @@ def _plan(
         n, seed = settings.permutations, settings.seed
         plan = plan_permutations(
             classes.codes, samples.runs[rows], samples.X.shape[1], n, seed=seed, blocks=blocks[rows],
-            n_folds=None if prepared.steps is None else 1,
+            n_folds=None if prepared.steps is None else 1, ahead=True,
         )  # fmt: skip
         for number, chunk in enumerate(plan.chunks, start=1):
             own = path.with_name(path.name.replace("_fits.npz", f"_permutations-{number:04d}.npz"))
             labels = np.ascontiguousarray(plan.labels[:, chunk])
             asked = NullChunk(LabelVectors(method, rows, labels))
-            null = asked if prepared.steps is None else PreparedNull((asked,), prepared.steps)
+            null = asked if prepared.steps is None else PreparedNull((asked,), prepared.steps, rows)
             name = f"{label}: permutations {number} of {len(plan.chunks)}"
-            nulls.append(make_job(name, null, own, *facts, hashlib.sha256(labels.tobytes()).hexdigest()))
+            nulls.append(make_job(name, null, own, *facts, digest(labels)))
     mine = tuple(by_name[task.name] for task in classes.tasks)
     return ClassPlan(method, classes, make_job(label, work, path, *facts), mine, plan, tuple(nulls))
 
@@ -189,7 +188,7 @@ def _found(plan: ClassPlan, samples: Samples, troubles: dict[Path, str]) -> AllC
     scores = score_classes("accuracy", said, classes.codes, names)
     test = None
     if plan.permutation is not None and not any(job.path in troubles for job in plan.nulls):
-        parts = [job.work.read(load_arrays(job.path)) for job in plan.nulls]
+        parts = [read_null(load_arrays(job.path)) for job in plan.nulls]
         test = plan.permutation.joined(plan.method.name, parts)
     sides = (Side(*both) for both in zip(classes.names, classes.members, strict=True))
     return AllClasses(

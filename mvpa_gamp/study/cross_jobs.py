@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.cross import CrossDecoding, cross_decode, cross_null, plan_cross_permutations
 from mvpa_gamp.decoding.cross_tasks import Cross
-from mvpa_gamp.decoding.permutation import NullStatistics, PermutationPlan
+from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.results.cell_files import Subject
 from mvpa_gamp.results.cross_files import CrossFound, write_crosses
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.stored_fits import load_arrays
-from mvpa_gamp.study.inference_jobs import Arrays
-from mvpa_gamp.study.jobs import Job, make_job
+from mvpa_gamp.study.inference_jobs import Arrays, read_null, stored_null
+from mvpa_gamp.study.jobs import Job, digest, make_job
 from mvpa_gamp.study.preparing import blocks_of
 from mvpa_gamp.study.settings import StudySettings
 
@@ -91,11 +91,7 @@ class CrossNull(NamedTuple):
         """Accuracies of the k label vectors."""
         inner = self.cross.within(self.rows)
         found = cross_null(self.method, X, inner, self.labels, runs, connectivity=connectivity)
-        return {"score": found.score, "n_failed": np.array(found.n_failed)}
-
-    def read(self, arrays: Arrays) -> NullStatistics:
-        """The way back."""
-        return NullStatistics(arrays["score"], None, int(arrays["n_failed"]))
+        return stored_null(found)
 
 
 @dataclass(frozen=True)
@@ -141,14 +137,14 @@ def _null_jobs(
     settings: StudySettings, samples: Samples, cross: Cross, method: Method, blocks: NDArray, job: Job
 ) -> tuple[PermutationPlan, tuple[Job, ...]]:
     n, seed, n_voxels = settings.permutations, settings.seed, samples.X.shape[1]
-    plan = plan_cross_permutations(cross, samples.runs, n_voxels, n, seed=seed, blocks=blocks)
+    plan = plan_cross_permutations(cross, samples.runs, n_voxels, n, seed=seed, blocks=blocks, ahead=True)
     jobs = []
     for number, chunk in enumerate(plan.chunks, start=1):
         ending = f"_{cross.name}-{number:04d}.npz"
         path = job.path.with_name(job.path.name.replace("_fits.npz", ending))
         label = f"{cross.label}, {method.label}: permutations {number} of {len(plan.chunks)}"
-        work = CrossNull(method, cross, plan.labels[:, chunk])
-        jobs.append(make_job(label, work, path, job.fingerprint, cross.name, f"{n} {seed} {number}"))
+        work = CrossNull(method, cross, np.ascontiguousarray(plan.labels[:, chunk]))
+        jobs.append(make_job(label, work, path, job.fingerprint, cross.name, digest(work.labels)))
     return plan, tuple(jobs)
 
 
@@ -173,6 +169,6 @@ def _found(plan: CrossPlan, number: int, troubles: dict[Path, str]) -> CrossFoun
         return CrossFound(cross, plan.method, found, trouble=trouble)
     test = None
     if permutations is not None:
-        parts = [job.work.read(load_arrays(job.path)) for job in jobs]
+        parts = [read_null(load_arrays(job.path)) for job in jobs]
         test = permutations.joined(plan.method.name, parts)
     return CrossFound(cross, plan.method, found, test)

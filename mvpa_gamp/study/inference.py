@@ -5,10 +5,8 @@ worker does in one go: one piece, or those of several cells that share what fold
 as soon as they are there, so that a run that is killed goes on where it was.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,13 +26,14 @@ from mvpa_gamp.results.stored_fits import load_arrays
 from mvpa_gamp.study.cells import PlannedCell
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.inference_jobs import Curve, NullChunk, Planting, PreparedNull
-from mvpa_gamp.study.jobs import Job, is_stored, make_job, store_answer
+from mvpa_gamp.study.inference_jobs import Curve, NullChunk, Planting, PreparedNull, read_null
+from mvpa_gamp.study.jobs import Job, digest, is_stored, make_job, store_answer
 from mvpa_gamp.study.preparing import blocks_of
 from mvpa_gamp.study.settings import StudySettings
 from mvpa_gamp.study.work import Work
 
 _FEWEST_RUNS = 3  # of a learning curve
+_CHUNKS_TOGETHER = 2  # of a cell, up to 100 permutations: their summed inclusions are held for a whole round
 
 
 def check_inference(settings: StudySettings, methods: Sequence[Method]) -> None:
@@ -112,7 +111,7 @@ def _cell_plan(
     if settings.permutations:
         plan = plan_permutations(
             task.y, samples.runs[task.rows], samples.X.shape[1], settings.permutations, seed=seed,
-            blocks=blocks[task.rows], n_folds=None if steps is None else 1,
+            blocks=blocks[task.rows], n_folds=None if steps is None else 1, ahead=True,
         )  # fmt: skip
         pieces += _chunks(cell, plan, settings.max_inclusion and method.has_posterior)
     if settings.fdr is not None and method.has_posterior:
@@ -126,11 +125,11 @@ def _cell_plan(
 
 
 def _chunks(cell: PlannedCell, plan: PermutationPlan, keep: bool) -> Iterator[Job]:
-    """The permutations of a cell. A chunk is known by its label vectors: more permutations keep it."""
+    """The permutations of a cell, whole chunks: more permutations keep those that are there."""
     before, score = 0, mean_balanced_accuracy if is_unequal(cell.task.y) else None
     for number, chunk in enumerate(plan.chunks, start=1):
         labels = np.ascontiguousarray(plan.labels[:, chunk])
-        key = f"{hashlib.sha256(labels.tobytes()).hexdigest()} {keep}" + " balanced" * (score is not None)
+        key = f"{digest(labels)} {keep}" + " balanced" * (score is not None)
         work = NullChunk(LabelVectors(cell.method, cell.task.rows, labels, keep, score))
         piece = _piece(cell, "permutations", work, f"permutations-{number:04d}", key)
         yield replace(piece, permutations=plan.done(chunk) - before)
@@ -151,9 +150,18 @@ def open_jobs(plans: Sequence[InferencePlan], resume: bool, steps: Preparation |
     if steps is None:
         jobs = [Round(piece.work, (piece,)) for pieces in chunks for piece in pieces]
     else:
-        rounds = [[piece for piece in each if piece is not None] for each in zip_longest(*chunks)]
-        jobs = [Round(PreparedNull(tuple(p.work for p in each), steps), tuple(each)) for each in rounds]
+        rows = np.unique([row for plan in plans for row in plan.cell.task.rows])
+        jobs = [
+            Round(PreparedNull(tuple(p.work for p in each), steps, rows), each) for each in _rounds(chunks)
+        ]
     return jobs + [Round(piece.work, (piece,)) for piece in others]
+
+
+def _rounds(chunks: Sequence[Sequence[Job]]) -> list[tuple[Job, ...]]:
+    """Some chunks of every cell at a time: the more, the fewer times every fold prepares its X."""
+    longest = max(map(len, chunks), default=0)
+    starts = range(0, longest, _CHUNKS_TOGETHER)
+    return [tuple(piece for each in chunks for piece in each[at : at + _CHUNKS_TOGETHER]) for at in starts]
 
 
 def collect(
@@ -193,7 +201,7 @@ def _together(plan: InferencePlan, troubles: dict[Path, str]) -> CellInference:
     for piece in plan.pieces:
         arrays = load_arrays(piece.path)
         if isinstance(piece.work, NullChunk):
-            chunks.append(piece.work.read(arrays))
+            chunks.append(read_null(arrays))
         elif isinstance(piece.work, Planting):
             found["selection"], found["planted"] = piece.work.read(arrays)
         else:

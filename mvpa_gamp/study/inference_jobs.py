@@ -34,11 +34,7 @@ class NullChunk(NamedTuple):
         """Scores of the k label vectors."""
         method, _, labels, keep, score = self.asked
         how: dict[str, Any] = {"max_inclusion": keep, "score": score, "connectivity": connectivity}
-        return _stored(null_statistics(method, X, labels, runs, **how))
-
-    def read(self, arrays: Arrays) -> NullStatistics:
-        """The way back."""
-        return NullStatistics(arrays["score"], arrays.get("max_inclusion"), int(arrays["n_failed"]))
+        return stored_null(null_statistics(method, X, labels, runs, **how))
 
 
 class PreparedNull(NamedTuple):
@@ -46,6 +42,7 @@ class PreparedNull(NamedTuple):
 
     chunks: tuple[NullChunk, ...]
     preparation: Preparation
+    prepared: NDArray  # rows of all cells, asked for or not: digits then do not depend on what is
 
     @property
     def rows(self) -> slice:
@@ -55,13 +52,19 @@ class PreparedNull(NamedTuple):
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> list[Arrays]:
         """Scores of each cell's label vectors."""
         asked = [chunk.asked for chunk in self.chunks]
-        found = prepared_null(asked, X, runs, self.preparation, connectivity=connectivity)
-        return [_stored(each) for each in found]
+        found = prepared_null(asked, X, runs, self.preparation, connectivity=connectivity, rows=self.prepared)
+        return [stored_null(each) for each in found]
 
 
-def _stored(found: NullStatistics) -> Arrays:
+def read_null(arrays: Arrays) -> NullStatistics:
+    """The permutations of a chunk, from their arrays."""
+    return NullStatistics(arrays["score"], arrays.get("max_inclusion"), arrays["n_failed"])
+
+
+def stored_null(found: NullStatistics) -> Arrays:
+    """The permutations of a chunk, a row of every array each."""
     inclusion = {} if found.max_inclusion is None else {"max_inclusion": found.max_inclusion}
-    return {"score": found.score, "n_failed": np.array(found.n_failed), **inclusion}
+    return {"score": found.score, "n_failed": found.n_failed, **inclusion}
 
 
 class Planting(NamedTuple):

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mvpa_gamp.results.damaged import DamagedFile
 from mvpa_gamp.results.files import write_npz
 from mvpa_gamp.results.stored_fits import load_arrays
@@ -26,6 +29,11 @@ class Job:
 def make_job(label: str, work: Any, path: Path, *facts: str) -> Job:
     """A job; ``facts`` are all that its answer depends on."""
     return Job(label, work, path, hashlib.sha256("\n".join(facts).encode()).hexdigest())
+
+
+def digest(labels: NDArray) -> str:
+    """What the permutations of a job are known by: their label vectors (M, k)."""
+    return f"by permutation {hashlib.sha256(np.ascontiguousarray(labels).tobytes()).hexdigest()}"
 
 
 def unanswered(jobs: Sequence[Job], resume: bool) -> list[Job]:

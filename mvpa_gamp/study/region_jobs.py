@@ -1,4 +1,4 @@
-"""What a worker does for regions in one go: some regions of one cell, with arrays as its answer."""
+"""What a worker does for regions in one go: some regions of a cell, or some of their permutations."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.regions import RegionScores, region_scores
+from mvpa_gamp.decoding.regions import RegionNull, RegionScores, region_null, region_scores
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.study.inference_jobs import Arrays
 
@@ -14,22 +14,37 @@ _PRODUCTS = 2e9  # rows x voxels x fits of a job: about half a minute, which an 
 
 
 class RegionWork(NamedTuple):
-    """Folds, and permutations if there are any, of some regions of one cell."""
+    """The folds of some regions of one cell."""
 
     method: Method
     rows: NDArray
     y: NDArray
     regions: tuple[NDArray, ...]  # numbers of the voxels of each
-    labels: NDArray | None  # (m, U)
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """Accuracies of the regions."""
-        found = region_scores(self.method, X, self.y, runs, self.regions, self.labels, connectivity)
-        return {name: value for name, value in found._asdict().items() if value is not None}
+        return region_scores(self.method, X, self.y, runs, self.regions, connectivity)._asdict()
 
     def read(self, arrays: Arrays) -> RegionScores:
         """The way back."""
-        return RegionScores(arrays["accuracy"], arrays["n_failed"], arrays.get("null"))
+        return RegionScores(arrays["accuracy"], arrays["n_failed"])
+
+
+class RegionPermutations(NamedTuple):
+    """Some permutations of some regions of one cell."""
+
+    method: Method
+    rows: NDArray
+    labels: NDArray  # (m, k)
+    regions: tuple[NDArray, ...]
+
+    def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
+        """Accuracies of the regions, a row each."""
+        return region_null(self.method, X, self.labels, runs, self.regions, connectivity)._asdict()
+
+    def read(self, arrays: Arrays) -> RegionNull:
+        """The way back."""
+        return RegionNull(arrays["score"], arrays["n_failed"])
 
 
 def portions(sizes: Sequence[int], n_rows: int, n_fits: int) -> list[list[int]]:

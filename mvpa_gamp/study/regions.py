@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mvpa_gamp.decoding.permutation import PermutationPlan
-from mvpa_gamp.decoding.regions import FEWEST_VOXELS, join_scores, plan_regions
+from mvpa_gamp.decoding.permutation import PermutationPlan, plan_permutations
+from mvpa_gamp.decoding.regions import FEWEST_VOXELS, join_scores
 from mvpa_gamp.imaging.atlas import PHANTOM, Regions, open_atlas, phantom_atlas
 from mvpa_gamp.imaging.bids.surface_series import is_surface_space
 from mvpa_gamp.imaging.samples import Samples
@@ -22,9 +22,9 @@ from mvpa_gamp.study.cells import PlannedCell
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference_jobs import Arrays
-from mvpa_gamp.study.jobs import Job, make_job, store_answers, unanswered
+from mvpa_gamp.study.jobs import Job, digest, make_job, store_answers, unanswered
 from mvpa_gamp.study.preparing import blocks_of
-from mvpa_gamp.study.region_jobs import RegionWork, portions
+from mvpa_gamp.study.region_jobs import RegionPermutations, RegionWork, portions
 from mvpa_gamp.study.settings import StudySettings
 
 NO_ATLAS = (
@@ -93,7 +93,13 @@ class RegionPlan:
     cell: PlannedCell
     permutation: PermutationPlan | None
     tested: tuple[int, ...]
-    jobs: tuple[Job, ...]
+    observed: tuple[Job, ...]  # some regions each
+    nulls: tuple[tuple[Job, ...], ...]  # the chunks of permutations, for some regions each
+
+    @property
+    def jobs(self) -> list[Job]:
+        """All of them."""
+        return [*self.observed, *(job for jobs in self.nulls for job in jobs)]
 
 
 def plan_region_jobs(
@@ -120,25 +126,54 @@ def _cell_plan(
     settings: StudySettings, samples: Samples, regions: Regions, tested: tuple[int, ...],
     cell: PlannedCell, blocks: Any,
 ) -> RegionPlan:  # fmt: skip
-    rows, y, n = cell.task.rows, cell.task.y, settings.permutations
-    runs = samples.runs[rows]
-    plan = plan_regions(y, runs, n, seed=settings.seed, blocks=blocks[rows]) if n else None
-    labels = None if plan is None else plan.labels
-    n_fits = len(np.unique(runs)) * (1 + (0 if labels is None else labels.shape[1]))
-    jobs = []
-    groups = portions([int(regions.sizes[place]) for place in tested], len(rows), n_fits)
-    for number, group in enumerate(groups, start=1):
-        voxels = tuple(regions.voxels(tested[k]) for k in group)
-        work = RegionWork(cell.method, rows, y, voxels, labels)
-        key = [str(n), str(settings.seed), *(str(v.tolist()) for v in voxels)]
-        jobs.append(_job(cell, f"regions {number} of {len(groups)}", work, f"regions-{number:04d}", key))
-    return RegionPlan(cell, plan, tested, tuple(jobs))
+    rows, runs = cell.task.rows, samples.runs[cell.task.rows]
+    sizes, n_folds = [int(regions.sizes[place]) for place in tested], len(np.unique(runs))
+
+    def groups(n_fits: int) -> list[tuple[Any, ...]]:
+        parts = portions(sizes, len(rows), n_fits)
+        return [tuple(regions.voxels(tested[k]) for k in part) for part in parts]
+
+    observed = tuple(_observed(cell, groups(n_folds)))
+    if not settings.permutations:
+        return RegionPlan(cell, None, tested, observed, ())
+    plan = plan_permutations(
+        cell.task.y, runs, max(sizes), settings.permutations, seed=settings.seed, blocks=blocks[rows],
+        ahead=True,
+    )  # fmt: skip
+    return RegionPlan(cell, plan, tested, observed, _nulls(cell, plan, groups(n_folds * plan.chunk_size)))
 
 
-def _job(cell: PlannedCell, name: str, work: RegionWork, ending: str, key: Sequence[str]) -> Job:
+def _observed(cell: PlannedCell, groups: Sequence[tuple[Any, ...]]) -> Iterator[Job]:
+    """The folds of some regions each."""
+    for number, voxels in enumerate(groups, start=1):
+        work = RegionWork(cell.method, cell.task.rows, cell.task.y, voxels)
+        yield _job(cell, f"regions {number} of {len(groups)}", work, f"regions-{number:04d}", voxels)
+
+
+def _nulls(
+    cell: PlannedCell, plan: PermutationPlan, groups: Sequence[tuple[Any, ...]]
+) -> tuple[tuple[Job, ...], ...]:
+    """The chunks of permutations of some regions each; more permutations keep those that are there."""
+    out = []
+    for number, voxels in enumerate(groups, start=1):
+        jobs = []
+        for part, chunk in enumerate(plan.chunks, start=1):
+            labels = np.ascontiguousarray(plan.labels[:, chunk])
+            work = RegionPermutations(cell.method, cell.task.rows, labels, voxels)
+            name = f"regions {number} of {len(groups)}, permutations {part} of {len(plan.chunks)}"
+            ending = f"regions-{number:04d}-permutations-{part:04d}"
+            jobs.append(_job(cell, name, work, ending, voxels, digest(labels)))
+        out.append(tuple(jobs))
+    return tuple(out)
+
+
+def _job(
+    cell: PlannedCell, name: str, work: RegionWork | RegionPermutations, ending: str, voxels: Sequence[Any],
+    *facts: str,
+) -> Job:  # fmt: skip
     path = cell.path.with_name(cell.path.name.replace("_fits.npz", f"_{ending}.npz"))
     label = f"{cell.task.label}, {cell.method.label}: {name}"
-    return make_job(label, work, path, cell.fingerprint, ending, *key)
+    return make_job(label, work, path, cell.fingerprint, ending, *(str(v.tolist()) for v in voxels), *facts)
 
 
 def open_region_jobs(plans: Sequence[RegionPlan], resume: bool) -> list[Job]:
@@ -159,8 +194,13 @@ def _together(plan: RegionPlan, troubles: dict[Path, str]) -> CellRegions:
     mine = [troubles[job.path] for job in plan.jobs if job.path in troubles]
     if mine:
         return CellRegions(trouble=mine[0])
-    parts = [job.work.read(load_arrays(job.path)) for job in plan.jobs]
-    return CellRegions(join_scores(parts, plan.permutation), plan.tested)
+    parts = [_read(job) for job in plan.observed]
+    nulls = [[_read(job) for job in jobs] for jobs in plan.nulls]
+    return CellRegions(join_scores(parts, plan.permutation, nulls), plan.tested)
+
+
+def _read(job: Job) -> Any:
+    return job.work.read(load_arrays(job.path))
 
 
 def write_region_files(

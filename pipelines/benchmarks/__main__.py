@@ -3,7 +3,8 @@
 Sections: peers (time and held-out error against liblinear, skglm, celer, nilearn), baseline (our l1-lr-cv
 against skglm on one core), memory (peak of each), growth (in voxels, rows, columns), limits (an iteration
 against its bare matrix products), precision (float64 beside float32), studies (permutations, all pairs, a
-participant in a standard space), startup (imports, --help, compilation). Everything is timed in turns within
+participant in a standard space, participants on a cluster), threads (cores of GAMP and of the L1 baseline,
+in the commands and without), startup (imports, --help, compilation). Everything is timed in turns within
 the same run; figures are medians. Let nothing else run meanwhile: the load is stored with the figures.
 A run that was interrupted goes on with --resume, which keeps the sections of the same commit and size.
 """
@@ -34,6 +35,7 @@ from .startup import startup_rows
 from .studies import study_rows
 from .table import as_text
 from .targets import target_rows
+from .thread_use import thread_rows
 
 NAME = "benchmarks"
 Rows = list[dict[str, Any]]
@@ -66,6 +68,7 @@ def sections(sizes: Sizes, seed: int, say: Callable[[str], None]) -> dict[str, C
         "growth": lambda: growth_rows(sizes, np.random.default_rng(seed)),
         "precision": lambda: precision_rows(problem(), sizes.rounds),
         "studies": lambda: study_rows(sizes, say),
+        "threads": lambda: thread_rows(problem(), sizes.rounds),
         "memory": lambda: memory_rows(problem(), say),
         "baseline": lambda: baseline_rows(problem(), sizes.rounds, say),
         "peers": lambda: peer_rows(problem(), sizes.rounds, say),

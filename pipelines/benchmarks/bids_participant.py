@@ -16,10 +16,12 @@ _T_R = 2.0
 _TASK, _SPACE = "objects", "MNI152NLin2009cAsym"
 
 
-def write_participant(root: Path, shape: tuple[int, int, int], n_voxels: int, seed: int = 0) -> None:
+def write_participant(
+    root: Path, shape: tuple[int, int, int], n_voxels: int, seed: int = 0, label: str = LABEL
+) -> None:
     """Runs of int16 volumes with brain masks, confounds and events, as fMRIPrep leaves them."""
     rng = np.random.default_rng(seed)
-    raw, derived = root / f"sub-{LABEL}" / "func", root / "derivatives" / "fmriprep" / f"sub-{LABEL}" / "func"
+    raw, derived = root / f"sub-{label}" / "func", root / "derivatives" / "fmriprep" / f"sub-{label}" / "func"
     for folder, kind in ((raw, "raw"), (derived, "derivative")):
         folder.mkdir(parents=True)
         about = {"Name": "large", "BIDSVersion": "1.9.0", "DatasetType": kind}
@@ -28,7 +30,7 @@ def write_participant(root: Path, shape: tuple[int, int, int], n_voxels: int, se
     mask = _ball(shape, n_voxels)
     affine = np.diag([2.0, 2.0, 2.0, 1.0])
     for run in range(1, N_RUNS + 1):
-        stem = f"sub-{LABEL}_task-{_TASK}_run-{run:02d}"
+        stem = f"sub-{label}_task-{_TASK}_run-{run:02d}"
         onsets = REST + np.arange(2) * (BLOCK + REST)
         order = rng.permutation(2)
         series = _series(mask, onsets, order, rng)

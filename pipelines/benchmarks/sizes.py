@@ -19,6 +19,7 @@ class Sizes:
     region_voxels: int = 577  # of a region, such as the ventral temporal mask of Haxby's first participant
     standard_shape: tuple[int, int, int] = (91, 109, 91)  # the usual grid of 2 mm
     standard_voxels: int = 230_000
+    small_shape: tuple[int, int, int] = (12, 14, 12)  # of participants with ``region_voxels``
 
 
 USUAL_ROWS = 216  # two categories of nine volumes in twelve runs

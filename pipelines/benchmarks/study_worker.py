@@ -34,7 +34,7 @@ _WARM_VOXELS = 4000  # enough for the engine to load and to compile all that the
 
 def permutations(shape: str, n: str, n_voxels: str) -> Rows:
     """The permutation test of one comparison, on all voxels (0) or on those of one region."""
-    samples = phantom_samples(Phantom(shape=_sides(shape)))
+    samples = phantom_samples(Phantom(shape=sides(shape)))
     task = make_tasks(samples.conditions, PAPER_PAIRS[:1])[0]
     wanted = int(n_voxels) or samples.X.shape[1]
     X, graph = _some_voxels(samples, task.rows, wanted)
@@ -52,7 +52,7 @@ def permutations(shape: str, n: str, n_voxels: str) -> Rows:
 
 def pairs(shape: str) -> Rows:
     """Every pair of the categories on every fold and on all rows, as GAMPDecoder fits them."""
-    samples = phantom_samples(Phantom(shape=_sides(shape)))
+    samples = phantom_samples(Phantom(shape=sides(shape)))
     codes = np.unique(samples.conditions, return_inverse=True)[1]
     folds = leave_one_run_out(samples.runs)
     few, few_graph = _some_voxels(samples, np.arange(len(codes)), _WARM_VOXELS)
@@ -73,7 +73,7 @@ def pairs(shape: str) -> Rows:
 def standard_space(shape: str, n_voxels: str) -> Rows:
     """Load a participant from compressed files and compare two conditions with all runs held out in turn."""
     with tempfile.TemporaryDirectory() as folder:
-        write_participant(Path(folder), _sides(shape), int(n_voxels))
+        write_participant(Path(folder), sides(shape), int(n_voxels))
         source = BidsSource(bids_dir=folder, participant_label=LABEL, lag_trs=0)
         reading, _ = _timed(READ, (0, 0), 0, lambda: [_sum(run.bold) for run in source.resolve().runs()])
         loading, samples = _timed(LOAD, (0, 0), 0, source.load)
@@ -117,7 +117,7 @@ def _some_voxels(samples: Samples, rows: Any, n_voxels: int) -> tuple[Any, Any]:
     return X, samples.connectivity[: X.shape[1], : X.shape[1]]
 
 
-def _sides(text: str) -> tuple[int, int, int]:
+def sides(text: str) -> tuple[int, int, int]:
     first, second, third = map(int, text.split(","))
     return first, second, third
 

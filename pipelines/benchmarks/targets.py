@@ -6,7 +6,7 @@ Iterations are compared by their fastest, long runs by the median over rounds of
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from . import contenders, studies
+from . import contenders, studies, thread_use
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -30,6 +30,8 @@ class Target(NamedTuple):
 
     def bound(self) -> str:
         """The bound in words."""
+        if self.most is None and self.least is None:
+            return "to be stated"
         return f"at most {self.most:g}" if self.most is not None else f"at least {self.least:g}"
 
 
@@ -80,6 +82,24 @@ def _wide_precision(column: str) -> Callable[[Rows], float]:
 
 def _loading(column: str) -> Callable[[Rows], float]:
     return lambda rows: _only(rows, what=studies.LOAD)[column] / _only(rows, what=studies.READ)[column]
+
+
+def _fitted(rows: Rows) -> float:
+    """Permutations that were fitted for each that was added."""
+    row = _only(rows, what=studies.ADDED)
+    return row["permutations_fitted"] / row["asked"]
+
+
+def _cores(where: str, column: str) -> Callable[[Rows], float]:
+    """Cores in use, or threads, of the baseline for each of GAMP's."""
+
+    def ratio(rows: Rows) -> float:
+        ours, theirs = (
+            _only(rows, name=name, where=where)[column] for name in (contenders.SPATIAL, contenders.BASELINE)
+        )
+        return theirs / ours
+
+    return ratio
 
 
 def _peer(promise: str, name: str, least: float) -> Target:
@@ -157,12 +177,39 @@ TARGETS = (
         _study(studies.PERMUTATIONS, "peak_mb"),
         most=2048,
     ),
+    Target("studies", f"{studies.ADDED}, fitted for each that is new", _fitted, most=1),
+    Target(
+        "studies",
+        "its bar counts permutations (1: yes)",
+        _study(studies.ADDED, "bar_counts_permutations"),
+        least=1,
+    ),
     Target(
         "studies",
         f"{studies.LOAD} / {studies.READ}",
         _loading("seconds"),
-        most=6,  # read twice, as a file that was cut off is refused before anything else, and cleaned
+        most=6,  # read once, and cleaned
         cpu=_loading("cpu_seconds"),
+    ),
+    Target(
+        "studies", f"{studies.LOAD}, seconds", _study(studies.LOAD), cpu=_study(studies.LOAD, "cpu_seconds")
+    ),
+    *(
+        Target("studies", f"{what}, peak memory in MB", _study(what, "peak_mb"))
+        for what in (studies.LOAD, studies.COMPARISON)
+    ),
+    Target("studies", f"{studies.CLUSTER}, at once", _study(studies.CLUSTER, "at_once"), least=2),
+    Target("studies", f"{studies.CLUSTER}, starts of workers", _study(studies.CLUSTER, "clusters"), most=1),
+    *(
+        Target(
+            "threads",
+            f"{said}, l1-lr-cv / gamp-sbg-lr, {where}",
+            _cores(where, column),
+            least=least,
+        )
+        for where in (thread_use.COMMAND, thread_use.DIRECT)
+        # In use at least as many, but for the parts of either that are not spread over cores.
+        for said, column, least in (("threads given", "threads", 1), ("cores in use", "cores", 0.8))
     ),
     Target(
         "precision",

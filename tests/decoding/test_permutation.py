@@ -7,6 +7,7 @@ from scipy.stats import binomtest, kstest
 
 from mvpa_gamp.decoding import cross_validate, fold_errors
 from mvpa_gamp.decoding.exchange import blocks_of_volumes, find_exchange, permuted_labels
+from mvpa_gamp.decoding.null import NullStatistics
 from mvpa_gamp.decoding.permutation import (
     PermutationTest,
     holm,
@@ -140,20 +141,39 @@ def test_equal_label_vectors_are_fitted_once():
     np.testing.assert_array_equal(plan.labels[:, plan.place], np.column_stack([y, drawn]))
 
 
-def test_more_permutations_keep_the_chunks_there_are():
-    _, y, runs, _ = blocks_of_noise(np.random.default_rng(2))
-    few, many = (plan_permutations(y, runs, 20, n, columns_at_once=60) for n in (40, 200))
+@pytest.mark.parametrize("n_runs", [3, 6])  # 8 distinct label vectors, most come again; 64
+@pytest.mark.parametrize("n", [1, 9, 10, 11, 38, 40])
+def test_a_plan_that_looks_ahead_begins_any_longer_one(n_runs, n):
+    _, y, runs, _ = blocks_of_noise(np.random.default_rng(2), n_runs=n_runs, blocks_per_class=1)
+    few, many = (plan_permutations(y, runs, 20, k, columns_at_once=10 * n_runs, ahead=True) for k in (n, 200))
+    assert few.chunk_size == many.chunk_size == 10
     np.testing.assert_array_equal(many.labels[:, : few.labels.shape[1]], few.labels)
-    np.testing.assert_array_equal(many.place[:41], few.place)
-    assert few.chunks[:-1] == many.chunks[: len(few.chunks) - 1]
+    np.testing.assert_array_equal(many.place[: n + 1], few.place)
+    assert few.chunks == many.chunks[: len(few.chunks)]
     np.testing.assert_array_equal(few.labels[:, 0], y)  # the observed vector comes first
-    assert [few.done(chunk) for chunk in few.chunks][-1] == 40
+    assert [few.done(chunk) for chunk in few.chunks][-1] == n == few.place.size - 1
+    assert few.chunks[-1].stop <= 1 + 10 * -(-n // 10)  # at most nine permutations ahead
+    assert np.unique(many.labels, axis=1).shape == many.labels.shape
+
+
+def test_permutations_ahead_are_not_in_the_test():
+    """Neither their scores nor their failures; and without ``ahead`` nothing more is drawn than asked."""
+    _, y, runs, blocks = blocks_of_noise(np.random.default_rng(2))
+    how = {"columns_at_once": 60, "blocks": blocks}
+    ahead, plain = (plan_permutations(y, runs, 20, 7, ahead=each, **how) for each in (True, False))
+    assert ahead.labels.shape[1] == 11 and plain.labels.shape[1] == 8
+    (chunk,) = ahead.chunks
+    given = NullStatistics(np.arange(11.0), np.arange(11.0), np.arange(11))
+    test = ahead.joined("any", [given])
+    np.testing.assert_array_equal(test.null, np.arange(1, 8))
+    assert test.max_inclusion.size == 7 and test.n_failed == sum(range(8)) and ahead.done(chunk) == 7
 
 
 def test_many_voxels_make_small_chunks():
+    """Of a size that divides the usual numbers of permutations."""
     _, y, runs, _ = blocks_of_noise(np.random.default_rng(2), n_runs=12, rows=5)
-    columns = {n: plan_permutations(y, runs, n, 500).chunks[0].stop * 12 for n in (577, 31_398, 10**6)}
-    assert columns[31_398] == 96 and columns[577] > 1000 and columns[10**6] == 12
+    sizes = {n: plan_permutations(y, runs, n, 500).chunk_size for n in (577, 31_398, 230_000, 10**6)}
+    assert sizes == {577: 50, 31_398: 10, 230_000: 1, 10**6: 1}
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].uses_connectivity])

@@ -65,7 +65,7 @@ def on_one_background(rng, n_sets, n=9):
     every = null_statistics(SPATIAL, X, np.hstack([p.labels for p in plans]), runs, connectivity=GRAPH)
     parts = np.split(every.score, np.cumsum([p.labels.shape[1] for p in plans])[:-1])
     return [
-        plan.joined(SPATIAL.name, [NullStatistics(part, None, 0)])
+        plan.joined(SPATIAL.name, [NullStatistics(part, None, np.zeros(part.size, dtype=int))])
         for plan, part in zip(plans, parts, strict=True)
     ]
 

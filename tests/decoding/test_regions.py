@@ -14,7 +14,8 @@ from mvpa_gamp.decoding import (
     fold_errors,
     permutation_test,
 )
-from mvpa_gamp.decoding.regions import join_scores, plan_regions, region_scores
+from mvpa_gamp.decoding.permutation import plan_permutations
+from mvpa_gamp.decoding.regions import join_scores, region_null, region_scores
 from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.methods.fold_fits import FoldFits
@@ -106,10 +107,14 @@ def test_permutations_are_those_of_the_permutation_test(study):
 
 def test_regions_one_by_one_or_together_are_the_same(study):
     X, y, runs = study
-    plan = plan_regions(y, runs, 9, seed=2)
+    plan = plan_permutations(y, runs, max(map(len, PARTS)), 9, seed=2)
     method = METHODS["gamp-bg-lr"]
-    parts = [region_scores(method, X, y, runs, [voxels], plan.labels) for voxels in PARTS]
-    apart, together = join_scores(parts, plan), decode_regions(method, X, y, runs, PARTS, n=9, seed=2)
+    parts = [region_scores(method, X, y, runs, [voxels]) for voxels in PARTS]
+    nulls = [
+        [region_null(method, X, plan.labels[:, chunk], runs, [voxels]) for chunk in plan.chunks]
+        for voxels in PARTS
+    ]
+    apart, together = join_scores(parts, plan, nulls), decode_regions(method, X, y, runs, PARTS, n=9, seed=2)
     np.testing.assert_array_equal(apart.null, together.null)
     np.testing.assert_array_equal(apart.family_wise, together.family_wise)
 

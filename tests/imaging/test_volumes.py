@@ -3,6 +3,7 @@
 import gzip
 import struct
 import tracemalloc
+from types import SimpleNamespace
 
 import nibabel
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.volumes import (
+    _check_end,
     check_same_grid,
     mean_volume,
     open_image,
@@ -40,12 +42,18 @@ def test_a_file_that_is_no_image(tmp_path, name):
         open_image(tmp_path / name, "BOLD file")
 
 
+def read_whole(path):
+    """A series as every source reads it; once, so that a damage must be noticed on the way."""
+    return [len(block) for block in volume_blocks(open_series(path), "BOLD file")]
+
+
+@pytest.mark.parametrize("reads", [read_whole, lambda path: open_image(path, "BOLD file")])
 @pytest.mark.parametrize("part", [0.01, 0.5, 0.999])
-def test_a_truncated_gzip_stream(study, part):
+def test_a_truncated_gzip_stream(study, part, reads):
     content = study.bold.read_bytes()
     study.bold.write_bytes(content[: int(part * len(content))])
     with pytest.raises(DataError, match=r"BOLD file .*cannot be read as an image .*download it again"):
-        open_series(study.bold)
+        reads(study.bold)
 
 
 def test_a_flipped_bit_fails_the_checksum(study):
@@ -53,15 +61,40 @@ def test_a_flipped_bit_fails_the_checksum(study):
     stored = bytearray(gzip.compress(bytes(content), compresslevel=0))  # stored: any bit may flip unseen
     stored[len(stored) // 2] ^= 4
     study.bold.write_bytes(bytes(stored))
+    with pytest.raises(DataError, match=rf"BOLD file {study.bold} cannot .*CRC check failed"):
+        read_whole(study.bold)
     with pytest.raises(DataError, match="CRC check failed"):
-        open_series(study.bold)
+        open_image(study.bold, "BOLD file")
+
+
+def test_a_checksum_is_compared_whatever_reads_the_stream(study, monkeypatch):
+    """Bytes behind the last volume, and a nibabel that keeps its stream to itself."""
+    content = gzip.decompress(study.bold.read_bytes()) + bytes(10_000)
+    stored = bytearray(gzip.compress(content))
+    study.bold.write_bytes(stored)
+    assert read_whole(study.bold)
+    stored[-8] ^= 1  # of the checksum itself
+    study.bold.write_bytes(stored)
+    with pytest.raises(DataError, match="CRC check failed"):
+        read_whole(study.bold)
+    image, proxy = open_series(study.bold), SimpleNamespace(file_like=str(study.bold))
+    monkeypatch.setattr(type(image), "dataobj", proxy)
+    with pytest.raises(DataError, match="CRC check failed"):
+        _check_end(image, "BOLD file")
+
+
+def test_a_series_is_unpacked_once(study, monkeypatch):
+    unpacked = []
+    monkeypatch.setattr("mvpa_gamp.imaging.volumes._unzipped_bytes", lambda *given: unpacked.append(given))
+    assert read_whole(study.bold)
+    assert not unpacked
 
 
 def test_data_that_end_early_inside_a_whole_gzip_stream(study):
     content = gzip.decompress(study.bold.read_bytes())
     study.bold.write_bytes(gzip.compress(content[: len(content) // 2]))
     with pytest.raises(DataError, match=r"is truncated: the header promises dimensions \(7, 8, 9, 60\)"):
-        open_series(study.bold)
+        read_whole(study.bold)
 
 
 @pytest.mark.parametrize("zipped", [True, False])

@@ -14,6 +14,7 @@ from mvpa_gamp.methods import METHODS
 from pipelines.benchmarks import __main__ as command
 from pipelines.benchmarks import (
     baseline,
+    command_worker,
     contenders,
     memory,
     peers,
@@ -21,6 +22,7 @@ from pipelines.benchmarks import (
     startup,
     studies,
     study_worker,
+    thread_use,
 )
 from pipelines.benchmarks.growth import growth_rows, iteration_seconds
 from pipelines.benchmarks.limits import bare_products, fastest_products, limit_rows
@@ -304,6 +306,62 @@ def test_the_promise_with_neighbours_asks_for_wall_and_processor_time():
         ("at most 1", 0.6, True),
         ("at most 1.3", 1.2, True),
     ]
+
+
+def test_both_methods_are_timed_in_the_commands_and_without(problem):
+    rows = thread_use.thread_rows(problem, rounds=1)
+    assert [(row["name"], row["where"]) for row in rows] == [
+        (name, where) for where in ("command", "METHODS") for name in ("gamp-sbg-lr", "l1-lr-cv")
+    ]
+    assert all(row["cores"] == row["cpu_seconds"] / row["seconds"] > 0 for row in rows)
+    assert all(1 <= row["threads"] <= row["allowed"] for row in rows)
+    with pytest.raises(RuntimeError, match="ValueError: no luck"):
+        thread_use._checked("Traceback\nValueError: no luck\n")
+
+
+def test_the_baseline_must_have_the_cores_of_gamp():
+    cores = {"gamp-sbg-lr": 1.8, "l1-lr-cv": 1.9}
+    rows = [{"name": name, "where": "command", "cores": n, "threads": 2} for name, n in cores.items()]
+    rows += [
+        {"name": name, "where": "METHODS", "cores": 1.8 - (name == "l1-lr-cv"), "threads": 1 + (n < 1.85)}
+        for name, n in cores.items()
+    ]
+    found = [(round(row["measured"], 2), row["met"]) for row in target_rows({"threads": rows})]
+    assert found == [(1.0, True), (1.06, True), (0.5, False), (0.44, False)]
+
+
+def test_permutations_fitted_again_break_a_promise():
+    def row(fitted):
+        return {
+            "what": studies.ADDED,
+            "asked": 800,
+            "permutations_fitted": fitted,
+            "bar_counts_permutations": 1,
+        }
+
+    for fitted, met in ((800, True), (696, True), (801, False)):
+        found = [r for r in target_rows({"studies": [row(fitted)]}) if "fitted for each" in r["promise"]]
+        assert [each["met"] for each in found] == [met]
+
+
+def test_what_is_only_stated_has_no_bound():
+    loaded = {"what": studies.LOAD, "seconds": 3.0, "cpu_seconds": 4.0, "peak_mb": 900.0}
+    found = {row["promise"]: row for row in target_rows({"studies": [loaded]})}
+    assert {(row["asked"], row["met"]) for row in found.values()} == {("to be stated", True)}
+    assert found[f"{studies.LOAD}, peak memory in MB"]["measured"] == 900
+
+
+@pytest.mark.slow
+def test_commands_are_run_and_counted(monkeypatch):
+    monkeypatch.setattr(command_worker, "_BEFORE", 50)
+    monkeypatch.setattr(command_worker, "_AFTER", 100)
+    (found,) = command_worker.added("8,8,8", "60")
+    assert 0.9 * 50 <= found["permutations_fitted"] <= 50 and found["bar_counts_permutations"] == 1
+
+
+def test_participants_that_overlap_are_counted():
+    spans = [(0.0, 3.0), (1.0, 2.0), (2.5, 4.0), (5.0, 6.0)]
+    assert list(command_worker._at_once(spans)) == [1, 2, 2, 1]
 
 
 def test_every_promise_can_be_measured_at_full_size():

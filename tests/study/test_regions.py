@@ -194,7 +194,8 @@ def test_a_resumed_run_with_workers_writes_the_same(done, tmp_path, monkeypatch)
     def never(*_):
         raise AssertionError("a stored answer was asked for again")
 
-    monkeypatch.setattr("mvpa_gamp.study.region_jobs.region_scores", never)
+    for name in ("region_scores", "region_null"):
+        monkeypatch.setattr(f"mvpa_gamp.study.region_jobs.{name}", never)
     assert main(again) == 0
     before = (out / "index.html").read_bytes()
     shutil.rmtree(out / "figures")

@@ -113,8 +113,10 @@ def _bernoulli_gaussian(
             last = min(first + _RUN, n)
             for j in range(first, last):
                 damped_run[j - first] = share * old[j] + rest * old_damped[j]
-            if is_local:
-                odds_run[: last - first] = log_odds[b, start + first : start + last]
+            if is_local:  # by elements: the message about shapes that differ takes long to compile
+                own_odds = log_odds[b, start + first : start + last]
+                for j in range(own_odds.size):
+                    odds_run[j] = own_odds[j]
             for j in range(first, last):
                 c = precisions[j]
                 tau = _ONE / c
@@ -158,7 +160,9 @@ def _bernoulli_gaussian(
                 size += w * w
                 information += c
             if keeps_pi:
-                new_pi[b, start + first : start + last] = pi_run[: last - first]
+                out_pi = new_pi[b, start + first : start + last]
+                for j in range(out_pi.size):
+                    out_pi[j] = pi_run[j]
             sums[0, b] += count
             sums[1, b] += first_sum
             sums[2, b] += second_sum

@@ -99,7 +99,7 @@ def _load(source: BetasSource) -> Samples:
     volumes = Volumes([_opened(each) for each in maps], "beta map")
     samples = samples_of(volumes, source.mask or _brain_mask(source), labels, steps, participant)
     space = maps[0].file.entities.get("space", NATIVE)
-    background = mean_volume(volumes.images, magnitude=True)
+    background = mean_volume(volumes.images, magnitude=True, what=volumes.what)
     entities = shared_entities(each.file.entities for each in maps)
     samples = replace(
         samples,

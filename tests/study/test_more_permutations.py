@@ -1,0 +1,135 @@
+"""Permutations added to a finished run: only new ones are fitted, and all are those of a single run."""
+
+from types import SimpleNamespace
+
+import nibabel
+import numpy as np
+import pytest
+
+from mvpa_gamp.decoding import permutation
+from mvpa_gamp.decoding.exchange import permuted_labels
+from mvpa_gamp.haxby import main
+from mvpa_gamp.methods.gamp import GampMethod
+from mvpa_gamp.study import run
+
+N_RUNS = 7  # 128 label vectors of two conditions: some of 20 permutations may be equal
+KINDS = {
+    "comparison": ("--pairs", "face:house", "--max-inclusion"),
+    "whitened": ("--pairs", "face:house", "--whiten"),
+    "classes": ("--classes", "face", "house", "cat"),
+    "whitened classes": ("--classes", "face", "house", "cat", "--whiten"),
+    "cross": ("--pairs", "face:house", "--cross", "face:house>cat:chair"),
+    "regions": ("--pairs", "face:house", "--by-region"),
+}
+
+
+@pytest.fixture(scope="module")
+def data(make_tiny, tmp_path_factory):
+    return make_tiny(tmp_path_factory.mktemp("more"), ("face", "house", "cat", "chair"), n_runs=N_RUNS)
+
+
+@pytest.fixture(scope="module")
+def atlas(data, tmp_path_factory):
+    image = nibabel.load(data.mask)
+    values = (1 + np.indices(image.shape[:3])[0] // 3).astype(np.int16)
+    path = tmp_path_factory.mktemp("atlas") / "halves_dseg.nii.gz"
+    nibabel.save(nibabel.Nifti1Image(values, image.affine), path)
+    return path
+
+
+@pytest.fixture
+def fitted(monkeypatch):
+    """A list with an entry for every classifier that is fitted."""
+    seen = []
+    fit = GampMethod.fit_folds
+
+    def spy(self, X, y, train, *how, **more):
+        seen.extend(range(train.shape[1]))
+        return fit(self, X, y, train, *how, **more)
+
+    monkeypatch.setattr(GampMethod, "fit_folds", spy)
+    monkeypatch.setattr(run, "build_report", lambda root: root / "index.html")
+    monkeypatch.setattr(run, "missing_files", lambda *_: [])
+    return seen
+
+
+@pytest.fixture
+def command(data, atlas, tmp_path):
+    """Runs a study with so many permutations, or adds to one."""
+
+    def ask(name, n, kind="comparison"):
+        out, regions = tmp_path / name, ("--atlas", str(atlas)) * (kind == "regions")
+        asked = ("--permutations", str(n), "--quiet", "--methods", "gamp-bg-lr")
+        given = data.options(out, *KINDS[kind], *regions, *asked)
+        assert main([*given, "--resume"] if out.exists() else given) == 0
+        return SimpleNamespace(
+            manifest=(out / "logs" / "manifest.tsv").read_text(),
+            stored={path: path.read_bytes() for path in (out / "work").glob("*.npz")},
+        )
+
+    return ask
+
+
+def answers(done):
+    """What is stored beside the fits of the table, which hold their own run time, by name."""
+    return {path.name: content for path, content in done.stored.items() if "_fits." not in path.name}
+
+
+def new_vectors(before, after):
+    """Distinct label vectors that permutations up to ``after`` bring, beyond those up to ``before``."""
+    labels = np.tile([1, -1], N_RUNS)  # one block each, as in the data
+    drawn = permuted_labels(labels, np.repeat(np.arange(N_RUNS), 2), after)
+    known = {labels.tobytes(), *(each.tobytes() for each in drawn.T[:before])}
+    return len({each.tobytes() for each in drawn.T} - known)
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if " " in kind else ()) for kind in KINDS]
+)
+def test_only_new_permutations_are_fitted_and_all_are_those_of_one_run(command, fitted, monkeypatch, kind):
+    monkeypatch.setattr(permutation, "_CHUNK_SIZES", (3,))
+    whole = command("whole", 9, kind)
+    n_whole = len(fitted)
+    fitted.clear()
+    few = command("grown", 3, kind)
+    n_few = len(fitted)
+    fitted.clear()
+    grown = command("grown", 9, kind)
+    assert n_few < n_whole and n_few + len(fitted) == n_whole  # nothing twice
+    if kind == "comparison":
+        assert len(fitted) == N_RUNS * new_vectors(3, 9)
+    assert grown.manifest == whole.manifest
+    assert {path: grown.stored[path] for path in few.stored} == few.stored
+    assert answers(grown) == answers(whole)  # to the bit
+
+
+def test_a_single_permutation_more(command, fitted, monkeypatch):
+    """It is fitted alone where chunks hold one; otherwise with its chunk, which then serves the next."""
+    monkeypatch.setattr(permutation, "_CHUNK_SIZES", (1,))
+    for n in (7, 8, 9):
+        fitted.clear()
+        one_by_one = command("one", n)
+        observed = (N_RUNS + 1) + N_RUNS  # with a refit in the table, without one in the test
+        assert len(fitted) == N_RUNS * new_vectors(n - 1 if n > 7 else 0, n) + observed * (n == 7)
+    monkeypatch.setattr(permutation, "_CHUNK_SIZES", (5,))
+    counts = []
+    for n in (5, 6, 9):
+        fitted.clear()
+        ahead = command("five", n)
+        counts.append(len(fitted))
+    assert counts[1:] == [N_RUNS * new_vectors(5, 10), 0]
+    assert ahead.manifest == one_by_one.manifest  # here not even rounding differs in what is written
+
+
+def test_a_killed_run_has_what_was_stored(command, fitted, monkeypatch):
+    """Answers that are missing are computed, and nothing else."""
+    monkeypatch.setattr(permutation, "_CHUNK_SIZES", (5,))
+    whole = command("whole", 20)
+    lost = [path for path in whole.stored if path.name.endswith(("permutations-0002.npz", "-0004.npz"))]
+    assert len(lost) == 2
+    for path in lost:
+        path.unlink()
+    fitted.clear()
+    again = command("whole", 20)
+    assert len(fitted) == N_RUNS * (new_vectors(5, 10) + new_vectors(15, 20))
+    assert again == whole
