@@ -103,8 +103,9 @@ def learning_curves(results: Results, subject: str) -> bytes:
             Line2D([], [], color=colour_of(method), marker=marker_of(method), ms=4, lw=1.2, label=name)
             for method, name in drawn
         ]
-        dotted = Line2D([], [], color=QUIET, ls=_DOTS, lw=1.4, label="predicted for independent voxels")
-        handles.append(dotted)
+        if predicts(results, subject):
+            label = "predicted for independent voxels"
+            handles.append(Line2D([], [], color=QUIET, ls=_DOTS, lw=1.4, label=label))
         _legend(figure, handles)
         return svg(figure, results.banner)
 
@@ -129,6 +130,13 @@ def _draw_curve(ax: Axes, results: Results, subject: str, contrast: str, method:
     ax.plot(runs, 100 * predicted, ls=_DOTS, lw=1.4, color=colour_of(method), alpha=0.8)
     if np.isfinite(low).any():
         ax.fill_between(runs, 100 * low, 100 * high, color=colour_of(method), alpha=0.15, lw=0)
+
+
+def predicts(results: Results, subject: str) -> bool:
+    """Whether state evolution predicts any of the curves."""
+    cells = [cell for cell in results.cells() if cell[0] == subject]
+    known = [cell for cell in cells if "learningcurve" in results.inferred(*cell)]
+    return any(np.isfinite(_column(results, *cell, "learningcurve", "predicted")).any() for cell in known)
 
 
 def _methods_with(results: Results, subject: str, what: str) -> list[tuple[str, str]]:

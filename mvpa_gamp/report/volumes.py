@@ -32,6 +32,10 @@ class Volume:
         """Voxel sizes in mm."""
         return np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
 
+    def coordinates(self, at: tuple[int, ...]) -> NDArray:
+        """Where a voxel is, x, y, z in mm."""
+        return np.asarray((self.affine @ np.array([*at, 1.0]))[:3])
+
 
 def read_volume(path: Path) -> Volume:
     """A map with its axes turned to right, anterior, superior."""

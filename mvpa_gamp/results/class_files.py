@@ -106,6 +106,7 @@ def write_classes(
             "n": test.null.size,
             "score": test.score,
             "pvalue": test.pvalue,
+            "smallest": test.smallest,
             "exchange": test.exchange,
             "caution": test.caution,
         }

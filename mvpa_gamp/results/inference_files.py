@@ -21,7 +21,7 @@ from mvpa_gamp.results.names import ResultsFolder
 _COLUMNS = (
     "contrast", "comparison", "method",
     "permutations", "measure", "accuracy_percent", "null_mean_percent", "p_value", "p_value_holm",
-    "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels",
+    "smallest_p_value", "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels",
     "fdr_estimate_percent", "fdr_p_value", "fdr_selection", "fdr_holds", "fdr_verdict", "curve",
     "caution", "status",
 )  # fmt: skip
@@ -118,6 +118,7 @@ def _write_null(cell: Cell, fits: FoldFits, test: PermutationTest) -> dict[str, 
         "accuracy_percent": 100 * test.score,
         "null_mean_percent": 100 * float(test.null.mean()),
         "p_value": test.pvalue,
+        "smallest_p_value": test.smallest,
         "exchanged": test.exchange,
         "labellings": test.n_distinct,
         "fits_not_converged": test.n_failed,

@@ -1,7 +1,7 @@
 """The group level: what the participants' folders say together; it computes no fit."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +60,8 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     write_tsv(folder.group_table("differences"), DIFFERENCE_COLUMNS, difference_rows(scores))
     maps, sentences = write_group_maps(folder, people, alpha)
     notes = [
-        *unfinished, *_skipped(folder, people), *_mixed(people), *sentences, *_powerless(scores, alpha),
-        *_few_participants(rows, alpha),
+        *unfinished, *_skipped(folder, people), *_mixed(people), *sentences,
+        *_powerless(scores, alpha, _labels(people)), *_few_participants(rows, alpha),
     ]  # fmt: skip
     study = _study(people, scores, alpha, maps, notes)
     write_json(folder.group, study)
@@ -173,15 +173,25 @@ def _mixed(people: Sequence[Results]) -> list[str]:
     return [f"Participants were processed in different ways ({groups}): compare their config.toml files."]
 
 
-def _powerless(scores: Sequence[Score], alpha: float) -> list[str]:
-    """Participants with so few runs that their test cannot reach alpha."""
-    few = {score.subject: score for score in scores if not score.testable(alpha)}
+def _powerless(scores: Sequence[Score], alpha: float, labels: Mapping[str, str]) -> list[str]:
+    """Methods whose test of a participant cannot reach alpha, each with its participants."""
+    few: dict[tuple[str, int, float], list[str]] = {}
+    for score in scores:
+        if not score.testable(alpha):
+            who = few.setdefault((score.method, score.runs, score.smallest_p), [])
+            who += [f"sub-{score.subject}"] * (f"sub-{score.subject}" not in who)
+    everyone = {score.subject for score in scores}
     return [
-        f"sub-{subject} cannot be significant: with {score.runs} runs the smallest p-value is "
-        f"{score.smallest_p:.3g}. It has no part in the prevalence; a permutation test (--permutations at "
-        "the participant level) needs fewer runs."
-        for subject, score in few.items()
+        f"{_names(who, len(everyone))} cannot be significant by {labels[method]}: with {runs} runs the "
+        f"smallest p-value is {least:.3g}. Such participants have no part in the prevalence; a permutation test "
+        "(--permutations at the participant level; GAMP methods, svm and lda) needs fewer runs."
+        for (method, runs, least), who in few.items()
     ]
+
+
+def _names(some: Sequence[str], count: int) -> str:
+    """Participants by name, or all of them in a word."""
+    return f"All {count} participants" if len(some) == count > 1 else ", ".join(some)
 
 
 def _space(people: Sequence[Results]) -> str:
@@ -204,6 +214,11 @@ def _few_participants(rows: Sequence[dict[str, Any]], alpha: float) -> list[str]
     ]
 
 
+def _labels(people: Sequence[Results]) -> dict[str, str]:
+    """Methods of any participant, by name."""
+    return {name: label for person in people for name, label in person.labels.items()}
+
+
 def _study(
     people: Sequence[Results],
     scores: Sequence[Score],
@@ -212,9 +227,6 @@ def _study(
     notes: list[str],
 ) -> dict[str, Any]:
     """What the page needs besides the tables."""
-    labels: dict[str, str] = {}
-    for person in people:
-        labels |= person.labels
     return {
         "package": "mvpa_gamp",
         "version": __version__,
@@ -223,7 +235,7 @@ def _study(
         "alpha": alpha,
         "space": _space(people),
         "test": name_of_test(scores),
-        "methods": labels,
+        "methods": _labels(people),
         "comparisons": {s.contrast: s.comparison for s in scores if s.contrast != AVERAGE},
         "maps": maps,
         "notes": notes,
