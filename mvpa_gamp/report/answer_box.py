@@ -18,24 +18,35 @@ class Fact:
     note: str = ""
 
 
-def answer_box(facts: Iterable[Fact], files: str = "") -> str:
-    """The facts side by side; ``files`` (HTML) are the maps to use."""
+@dataclass(frozen=True)
+class Files:
+    """The maps to use, by their words, the first one first; ``linked``: the page stands in their folder."""
+
+    paths: Mapping[str, Path]
+    root: Path
+    linked: bool = True
+
+
+def answer_box(facts: Iterable[Fact], files: Files) -> str:
+    """The facts side by side, and the maps to use."""
     items = "".join(
         f"<div><dt>{text(fact.question)}</dt><dd>{text(fact.said)}<small>{text(fact.note)}</small></dd></div>"
         for fact in facts
     )
-    items += f"<div><dt>{FILES}</dt><dd>{files}</dd></div>" if files else ""
-    return f'<dl class="answer">{items}</dl>'
+    return f'<dl class="answer">{items}{_file_entry(files)}</dl>'
 
 
-def links(files: Mapping[str, Path], root: Path, linked: bool = True) -> str:
-    """Files by their words, the one to use first; where the page stands alone, their names in the folder."""
-    if linked:
-        return "".join(file_link(path, root, words=words) for words, path in files.items())
+def _file_entry(files: Files) -> str:
+    """Links, or, where the page stands alone, the names that the files would have."""
+    if not files.paths:
+        return ""
+    if files.linked:
+        links = "".join(file_link(path, files.root, words=words) for words, path in files.paths.items())
+        return f"<div><dt>{FILES}</dt><dd>{links}</dd></div>"
     names = "".join(
-        f"<small>{text(words)}: <code>{text(p.name)}</code></small>" for words, p in files.items()
+        f"<small>{text(w)}: <code>{text(path.name)}</code></small>" for w, path in files.paths.items()
     )
-    return f"<small>to_bids(folder) writes them:</small>{names}"
+    return f'<div class="names"><dt>{FILES} to_bids(folder) writes</dt><dd>{names}</dd></div>'
 
 
 def p_words(p: float) -> str:

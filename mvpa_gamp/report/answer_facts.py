@@ -3,7 +3,7 @@
 import math
 
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.report.answer_box import Fact, answer_box, links, tested_words
+from mvpa_gamp.report.answer_box import Fact, Files, answer_box, tested_words
 from mvpa_gamp.report.answers import Answer, correct, peak_words, place
 from mvpa_gamp.report.map_files import leading_files
 from mvpa_gamp.report.printed import significant
@@ -23,7 +23,7 @@ def facts_box(results: Results, subject: str, contrast: str, found: Answer) -> s
         place_fact(results, subject, contrast, found),
     ]
     files = leading_files(results, subject, contrast, found.method)
-    return answer_box(facts, links(files, results.folder.root, results.linked))
+    return answer_box(facts, Files(files, results.folder.root, results.linked))
 
 
 def _accuracy_note(found: Answer, fold_word: str) -> str:
@@ -52,14 +52,21 @@ def untested_fact(results: Results) -> Fact:
     return Fact("How sure", "not tested", f"the standard error alone is no test; {how}")
 
 
+def informative_voxels(results: Results, subject: str, contrast: str) -> int | None:
+    """How many voxels carry information about a comparison's labels; None where that was not tested."""
+    if contrast not in results.study.get("information", {}).get("contrasts", ()):
+        return None
+    rows = results.table(subject, "information")
+    return next(int(row["voxels"]) for row in rows if row["contrast"] == contrast)
+
+
 def _tested_voxels(results: Results, subject: str, contrast: str, method: str) -> list[str]:
     """How many voxels passed a test, by its name."""
     out = []
-    if contrast in results.study.get("information", {}).get("contrasts", ()):
-        rows = results.table(subject, "information")
-        count = next(row["voxels"] for row in rows if row["contrast"] == contrast)
+    count = informative_voxels(results, subject, contrast)
+    if count is not None:
         level = results.study["information"]["level"]
-        out.append(f"{count} carry information (family-wise p ≤ {level:g})")
+        out.append(f"{count:,} carry information (family-wise p ≤ {level:g})")
     for row in results.inference_rows():
         mine = (row["subject"], row["contrast"], row["method"]) == (subject, contrast, method)
         if mine and row.get("fdr_voxels", MISSING) != MISSING:

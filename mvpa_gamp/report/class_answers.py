@@ -7,7 +7,7 @@ import nibabel
 import numpy as np
 
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.report.answer_box import Fact, answer_box, links, tested_words
+from mvpa_gamp.report.answer_box import Fact, Files, answer_box, tested_words
 from mvpa_gamp.report.answer_facts import mean_words, space_of, stability_fact, untested_fact
 from mvpa_gamp.report.answers import peak_words
 from mvpa_gamp.report.class_plots import chance_words, score_words, spread_words
@@ -36,7 +36,7 @@ def class_answer_section(results: Results) -> str:
     files = {
         f"pattern of {name}": path for name, path in list(_patterns(results, method).items())[:_MOST_FILES]
     }
-    box = answer_box(facts, links(files, results.folder.root, results.linked))
+    box = answer_box(facts, Files(files, results.folder.root, results.linked))
     names = results.classes["names"]
     by = f'<span class="by">{swatch(colour_of(method))}{text(results.labels[method])}</span>'
     head = f"<h3>{text(', '.join(names))}</h3> {by}"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mvpa_gamp.report.answer_facts import facts_box
+from mvpa_gamp.report.answer_facts import facts_box, informative_voxels
 from mvpa_gamp.report.answers import EVERYBODY, NOBODY, Answer, sentence
 from mvpa_gamp.report.inference import voxel_lists
 from mvpa_gamp.report.map_files import information_files, method_files
@@ -119,7 +119,7 @@ def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who:
     stem = f"sub-{subject}_contrast-{task['contrast']}_maps"
     image, drawing = (results.folder.figure(stem + ending) for ending in (".png", ".svg"))
     link = f" {file_link(drawing, results.folder.root, words='SVG')}" if results.linked else ""
-    return figure(image, caption, f"Maps of {task['label']}{who}", link=link)
+    return figure(image, caption, f"Maps of {task['label']}{who}", "wide maps", link)
 
 
 def _glass_brain(results: Results, subject: str, task: Mapping[str, Any], label: str) -> str:
@@ -144,7 +144,7 @@ def _outline_words(results: Results, subject: str, contrast: str) -> str:
         said.append("solid outline: family-wise p ≤ 0.05")
     if has_selection(found):
         said.append(f"dotted outline: selected at FDR {results.inference['fdr']:g}")
-    if contrast in results.study.get("information", {}).get("contrasts", ()):
+    if informative_voxels(results, subject, contrast):
         said.append("grey outline in the pattern: carries information (family-wise p ≤ 0.05)")
     joined = "; ".join(said)
     return f"{joined[:1].upper()}{joined[1:]}. " if said else ""

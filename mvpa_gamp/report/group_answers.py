@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from mvpa_gamp.report.answer_box import Fact, answer_box, links
+from mvpa_gamp.report.answer_box import Fact, Files, answer_box
 from mvpa_gamp.report.answer_facts import stability_fact
 from mvpa_gamp.report.answers import place_words
 from mvpa_gamp.report.group_maps import map_figures, map_files
@@ -47,7 +47,7 @@ def _block(group: Group, row: Row) -> str:
         f"{text(sentence(group, row, places))}</span>"
     )
     files = {_FILES[of, stat]: path for (_, of, stat), path in _ordered(group, row).items()}
-    parts = [answer_box(_facts(group, row, places), links(files, group.folder.root))]
+    parts = [answer_box(_facts(group, row, places), Files(files, group.folder.root))]
     if group.maps(contrast):
         parts += [
             map_figures(group, contrast),

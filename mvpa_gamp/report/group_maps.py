@@ -69,7 +69,7 @@ def map_figures(group: Group, contrast: str) -> str:
     stem = f"group_contrast-{contrast}_maps"
     link = f" {file_link(folder.figure(stem + '.svg'), folder.root, words='SVG')}"
     caption = text(_CAPTION.format(outline=_OUTLINE if tested else ""))
-    picture = figure(folder.figure(stem + ".png"), caption, f"Mean maps of {label}", link=link)
+    picture = figure(folder.figure(stem + ".png"), caption, f"Mean maps of {label}", "wide maps", link)
     glass = folder.figure(f"group_contrast-{contrast}_glass.png")
     if glass.is_file():
         picture += figure(glass, text(_GLASS), f"Glass brain of {label}", "beside")

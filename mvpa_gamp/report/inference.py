@@ -138,9 +138,11 @@ def _selections(results: Results, rows: Rows) -> list[str]:
         _names(results, row)
         + cell("–" if row["fdr_voxels"] == MISSING else row["fdr_voxels"])
         + cell(_power(results, row), "name")
-        + cell(_told(row), "name wrap")
+        + cell(row["fdr_verdict"].split(":")[0], "name wrap")
         for row in mine
     ]
+    told = [f"{row['comparison']}, {results.labels[row['method']]}: {_told(row)}" for row in mine]
+    listed = "".join(f"<li>{text(each)}</li>" for each in told)
     caption = text(
         f"Largest set of voxels whose estimated share of false discoveries is at most "
         f"{100 * results.inference['fdr']:g} % (mask and table desc-<method>Fdr). Voxels are ranked by "
@@ -152,7 +154,8 @@ def _selections(results: Results, rows: Rows) -> list[str]:
     )
     return [
         "<h3>Which voxels are needed given the others, at which rate of false discoveries?</h3>",
-        _table(("Comparison", "Method", "Voxels", "Power", "What it rests on"), body, caption),
+        _table(("Comparison", "Method", "Voxels", "Power", "Check"), body, caption),
+        details("What each selection rests on", f"<ul>{listed}</ul>"),
     ]
 
 
@@ -273,7 +276,7 @@ def _names(results: Results, row: Mapping[str, str]) -> str:
 
 
 def _table(head: tuple[str, ...], body: list[str], caption: str) -> str:
-    words = ("Comparison", "Method", "Power", "What it rests on", "May the curve be extrapolated?")
+    words = ("Comparison", "Method", "Power", "Check", "May the curve be extrapolated?")
     top = "".join(cell(name, "name" if name in words else "", header=True) for name in head)
     return table([top], body, caption)
 

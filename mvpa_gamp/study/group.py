@@ -183,8 +183,8 @@ def _powerless(scores: Sequence[Score], alpha: float, labels: Mapping[str, str])
     everyone = {score.subject for score in scores}
     return [
         f"{_names(who, len(everyone))} cannot be significant by {labels[method]}: with {runs} runs the "
-        f"smallest p-value is {least:.3g}. Such participants have no part in the prevalence; a permutation test "
-        "(--permutations at the participant level; GAMP methods, svm and lda) needs fewer runs."
+        f"smallest p-value is {least:.3g}. Such participants have no part in the prevalence; a permutation "
+        "test (--permutations at the participant level; GAMP methods, svm and lda) needs fewer runs."
         for (method, runs, least), who in few.items()
     ]
 
