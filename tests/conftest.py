@@ -14,9 +14,16 @@ import threadpoolctl
 
 from mvpa_gamp.haxby import main
 
-_spec = spec_from_file_location("bids_tree", Path(__file__).parent / "bids_tree.py")
-_bids_tree = sys.modules.setdefault("bids_tree", module_from_spec(_spec))
-_spec.loader.exec_module(_bids_tree)
+
+def _beside(name: str):
+    """A module of helpers in this folder, which is no package."""
+    spec = spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
+    module = sys.modules.setdefault(name, module_from_spec(spec))
+    spec.loader.exec_module(module)
+    return module
+
+
+_bids_tree, _chromium = _beside("bids_tree"), _beside("chromium")
 
 AFFINE = np.array(
     [[-3.0, 0.2, 0, 12], [0, 3.5, 0.1, -20], [0, 0, 4.0, 5], [0, 0, 0, 1]]
@@ -122,6 +129,16 @@ def phantom_results(tmp_path_factory) -> Path:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         assert main([*options, *methods, "--out", str(out), "--quiet"]) == 0
     return out
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """A Chromium without a window; skips where there is none."""
+    if _chromium.PROGRAM is None:
+        pytest.skip("no Chromium here (Debian: apt install chromium)")
+    started = _chromium.Browser(tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()
 
 
 @pytest.fixture(scope="session")

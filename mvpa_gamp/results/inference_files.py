@@ -134,7 +134,7 @@ def _write_family_wise(cell: Cell, fits: FoldFits, test: PermutationTest) -> Non
         f"voxels by the largest one in each of {test.null.size} permutations. 1.301 is p = 0.05."
     )
     path = cell.folder.statmap(cell.subject.name, cell.task.name, entity(cell.method.name), "logpfwe")
-    display = cell.display("-log10 family-wise p", intent="log10 p value")
+    display = cell.display("logpfwe", "-log10 family-wise p")
     write_map(path, -np.log10(p), cell.subject.mask_img, _sidecar(cell, about), display)
 
 

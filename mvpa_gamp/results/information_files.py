@@ -35,14 +35,16 @@ def _write_comparison(
     what = f"{task.positive} (positive) versus {task.negative} (negative)"
     selected = each.selected(LEVEL)
     maps = {
-        MAPS[0]: (each.correlation, "Correlation of each voxel with the labels, both centred within runs."),
-        MAPS[1]: (-np.log10(each.pvalue), f"-log10 of the p-value of that correlation, corrected for all "
+        "corr": (each.correlation, "Correlation of each voxel with the labels, both centred within runs."),
+        "logpfwe": (-np.log10(each.pvalue), f"-log10 of the p-value of that correlation, corrected for all "
                   f"voxels by step-down maxima over {each.n} permutations of the labels. 1.301 is p = 0.05."),
-        MAPS[2]: (selected, f"Voxels that carry information about the labels, family-wise p <= {LEVEL}."),
+        "mask": (selected, f"Voxels that carry information about the labels, family-wise p <= {LEVEL}."),
     }  # fmt: skip
-    for ending, (values, about) in maps.items():
+    for ending, (stat, (values, about)) in zip(MAPS, maps.items(), strict=True):
         sidecar = subject.sidecar({"Description": about, "Contrast": what})
-        write_map(folder.information(subject.name, task.name, ending), values, subject.mask_img, sidecar)
+        path = folder.information(subject.name, task.name, ending)
+        display = subject.display(stat, f"information {stat} {task.label}")
+        write_map(path, values, subject.mask_img, sidecar, display)
     places, voxels = coordinates(subject.mask_img), np.argwhere(subject.mask)
     order = np.lexsort((-np.abs(each.correlation), each.pvalue))
     order = order[selected[order]]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.group_tests import EXACT_MAPS, flip_map, smallest_flip_p
-from mvpa_gamp.imaging.brainmaps import from_image, write_image, write_map
+from mvpa_gamp.imaging.brainmaps import Display, from_image, write_image, write_map
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.volumes import check_same_grid, like, open_mask
@@ -53,7 +53,9 @@ def write_group_maps(
         return [], ["There are no mean maps: the participants' analysed voxels have none in common."]
     common = like(masks[0][0], inside.astype(np.uint8))
     about = {"GeneratedBy": f"mvpa_gamp {__version__}", "Participants": [p.subjects[0] for p in people]}
-    write_image(folder.group_mask, common, {**about, "Description": "Voxels analysed in all participants."})
+    words, ones = "Voxels analysed in all participants.", np.ones(int(inside.sum()), dtype=np.uint8)
+    shown = _display("mask", "analysed in all participants", people)
+    write_map(folder.group_mask, ones, common, {**about, "Description": words}, shown)
     mean = like(common, np.mean([_background(person) for person in people], axis=0).astype(np.float32))
     write_image(folder.group_background, mean, {**about, "Description": "Mean of the mean volumes."})
     shared = _shared_maps(people)
@@ -136,7 +138,8 @@ def _mean_map(
     """Average one map over participants (refits on all runs) and write it."""
     values = _maps(people, common, contrast, method, stat).mean(axis=0)
     path = folder.group_map(contrast, f"{entity(method)}Mean", stat)
-    write_map(path, values, common, {**about, "Description": _MEANING[stat], "Method": method})
+    display = _display(stat, f"mean {stat} {method} {contrast}", people)
+    write_map(path, values, common, {**about, "Description": _MEANING[stat], "Method": method}, display)
     return {"contrast": contrast, "method": method, "stat": stat, "of": "Mean"}
 
 
@@ -150,7 +153,8 @@ def _share_map(
     if stat == "weight" and (share == 1).all():
         return []
     path = folder.group_map(contrast, f"{entity(method)}Share", "selfreq")
-    write_map(path, share, common, {**about, "Description": _MEANING["selfreq"], "Method": method})
+    display = _display("selfreq", f"share of participants {method} {contrast}", people)
+    write_map(path, share, common, {**about, "Description": _MEANING["selfreq"], "Method": method}, display)
     return [{"contrast": contrast, "method": method, "stat": "selfreq", "of": "Share"}]
 
 
@@ -170,9 +174,17 @@ def _flip_maps(
     out = []
     for stat, values in (("t", found.t), ("logpfwe", -np.log10(found.p))):
         path = folder.group_map(contrast, f"{entity(method)}SignFlip", stat)
-        write_map(path, values, common, {**about, "Description": _MEANING[stat], **facts})
+        display = _display(stat, f"sign flips {stat} {method} {contrast}", people)
+        write_map(path, values, common, {**about, "Description": _MEANING[stat], **facts}, display)
         out.append({"contrast": contrast, "method": method, "stat": stat, "of": "SignFlip"})
     return out
+
+
+def _display(stat: str, words: str, people: Sequence[Results]) -> Display:
+    """What the header of a group's map says."""
+    phantom = "PHANTOM " if any(person.phantom for person in people) else ""
+    params = (len(people) - 1,) if stat == "t" else ()
+    return Display.of(stat, f"{phantom}{words} n={len(people)} mvpa_gamp", *params)
 
 
 def _too_few(n: int, alpha: float) -> list[str]:
