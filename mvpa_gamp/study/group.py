@@ -132,7 +132,16 @@ def _score(person: Results, subject: str, contrast: str, method: str) -> Score:
         chance=1 - row["chance_error_percent"] / 100,
         by_run=tuple(_balanced_accuracies(predictions)),
         null=null,
+        floor=_smallest_p(person, contrast, method),
     )
+
+
+def _smallest_p(person: Results, contrast: str, method: str) -> float:
+    """What the participant's permutation test could reach, 0 where its table does not say."""
+    for row in person.inference_rows():
+        if (row["contrast"], row["method"]) == (contrast, method):
+            return float(np.nan_to_num(number(row.get("smallest_p_value", "0"))))
+    return 0.0
 
 
 def _balanced_accuracies(predictions: Sequence[dict[str, str]]) -> list[float]:
