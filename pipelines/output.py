@@ -22,6 +22,7 @@ from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.report.style import METHOD_ORDER, RULE, colour_of, look, marker_of
 from mvpa_gamp.results.files import write_json, write_text
 
+from .benchmarks.machine import commit, cpu_model, usable_cores
 from .command import Options
 
 _DPI = 180
@@ -82,8 +83,8 @@ def write_record(
 ) -> dict[str, Any]:
     """Write ``record`` with the provenance of the run under "provenance", and return both together.
 
-    ``seconds`` is the elapsed time, ``own`` the pipeline's own arguments. No host name, no folder and no
-    date is noted: files tell what was computed, not where.
+    ``seconds`` is the elapsed time, ``own`` the pipeline's own arguments. The processor and the commit are
+    noted, but no host name, no folder and no date.
     """
     if "provenance" in record:
         raise ValueError('The key "provenance" is written here. Rename yours.')
@@ -116,6 +117,9 @@ def _provenance(
         "seed": options.seed,
         "arguments": {name: _portable(value) for name, value in vars(own).items()} if own else {},
         "seconds": round(float(seconds), 2),
+        "cpu": cpu_model(),
+        "cores": usable_cores(),
+        "commit": commit(),
         "mvpa_gamp": mvpa_gamp.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,

@@ -24,6 +24,7 @@ from mvpa_gamp.gamp.starts import start_prior
 
 from .command import Options, parse_trials
 from .output import style, write_trials
+from .trial_store import TrialStore
 
 NAME = "robust_labels"
 BAYES_ERROR = 0.05
@@ -251,14 +252,15 @@ def headline(means: Sequence[dict[str, Any]]) -> str:
 
 def run(options: Options, size: Size) -> dict[str, Any]:
     """Fit, write table, record and figure, and return the record."""
-    began = time.perf_counter()
-    rows = [row for trial in range(size.n_trials) for row in trial_rows(size, trial, options.seed)]
+    store = TrialStore(options.out, NAME, {**asdict(size), "seed": options.seed, "n_trials": None})
+    keys = [(trial,) for trial in range(size.n_trials)]
+    rows = store.rows(keys, lambda trial: trial_rows(size, trial, options.seed))
     means = summary(rows)
     record = {"headline": headline(means), "bayes_error": BAYES_ERROR, **asdict(size)}
     with style():
-        return write_trials(
-            NAME, options, rows, means, draw(means, size), record, time.perf_counter() - began
-        )
+        written = write_trials(NAME, options, rows, means, draw(means, size), record, store.seconds)
+    store.finish()
+    return written
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,7 +7,6 @@ logistic likelihoods) stopped on its cavity score and run to its fixed point, an
 """
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -21,6 +20,7 @@ from mvpa_gamp.methods import METHODS, FoldFits, GampMethod, Method, OneBitCS
 
 from .command import Options, parse_trials
 from .output import COLOUR_OF, MARKER_OF, style, write_trials
+from .trial_store import TrialStore
 
 NAME = "sparsity_vs_error"
 BAYES_ERROR = 0.05
@@ -180,19 +180,18 @@ def headline(means: Sequence[dict[str, Any]]) -> str:
 
 def run(options: Options, size: Size) -> dict[str, Any]:
     """Fit, write table, record and figure, and return the record."""
-    began = time.perf_counter()
-    rows = [
-        row
-        for sparsity in size.sparsities
-        for trial in range(size.n_trials)
-        for row in trial_rows(size, sparsity, trial, options.seed)
-    ]
+    # More trials than an unfinished run asked for go on from it, so their number is no setting.
+    settings = {**asdict(size), "seed": options.seed, "n_trials": None}
+    store = TrialStore(options.out, NAME, settings)
+    keys = [(sparsity, trial) for trial in range(size.n_trials) for sparsity in size.sparsities]
+    rows = store.rows(keys, lambda sparsity, trial: trial_rows(size, sparsity, trial, options.seed))
+    rows.sort(key=lambda row: row["sparsity"])
     means = summary(rows)
     record = {"headline": headline(means), "bayes_error": BAYES_ERROR, **asdict(size)}
     with style():
-        return write_trials(
-            NAME, options, rows, means, draw(means, size), record, time.perf_counter() - began
-        )
+        written = write_trials(NAME, options, rows, means, draw(means, size), record, store.seconds)
+    store.finish()
+    return written
 
 
 def main(argv: Sequence[str] | None = None) -> int:

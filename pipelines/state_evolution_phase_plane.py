@@ -4,9 +4,9 @@ The paper's figure state_evo_phaseplane: N = 1024, i.i.d. Bernoulli-Gaussian wei
 the true parameters. K > M is left out, as in the paper.
 """
 
-import time
+import argparse
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Probit, SolverSettings, 
 
 from .command import Options, parse
 from .output import save_figure, style, write_record, write_table
+from .trial_store import TrialStore
 
 NAME = "state_evolution_phase_plane"
 # The paper does not say how noisy its labels are. With unit weights z has variance K/M: mostly clean labels.
@@ -47,24 +48,22 @@ FULL = Plan(
 def run(options: Options, plan: Plan | None = None) -> dict[str, Any]:
     """Measure, predict, write CSV, JSON and figure; returns the record."""
     plan = plan or (FULL if options.full else QUICK)
-    began = time.perf_counter()
-    rows = [_row(plan, m, k, options.seed) for m, k in _points(plan)]
+    store = TrialStore(options.out, NAME, {**asdict(plan), "seed": options.seed})
+    rows = store.rows(_points(plan), lambda m, k: [_row(plan, m, k, options.seed)])
     write_table(options.out / f"{NAME}.csv", rows)
     with style():
         save_figure(_draw(rows, plan), options.out / NAME)
     record = {"plan": asdict(plan), "probit_var": NOISE, "slab_var": 1.0, **_summary(rows)}
-    return write_record(
-        options.out / f"{NAME}.json",
-        record,
-        pipeline=NAME,
-        options=options,
-        seconds=time.perf_counter() - began,
-    )
+    path = options.out / f"{NAME}.json"
+    written = write_record(path, record, pipeline=NAME, options=options, seconds=store.seconds)
+    store.finish()
+    return written
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options, _ = parse(__doc__ or "", argv, name=NAME)
-    record = run(options)
+    options, own = parse(__doc__ or "", argv, _add_designs, name=NAME)
+    plan = FULL if options.full else QUICK
+    record = run(options, replace(plan, n_designs=own.designs or plan.n_designs))
     print(
         f"{record['points']} points, empirical minus predicted: "
         f"test error {record['error_rate_gap_mean']:+.4f} on average, "
@@ -73,6 +72,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"results in {options.out}"
     )
     return 0
+
+
+def _add_designs(parser: argparse.ArgumentParser) -> None:
+    said = (
+        f"X per point, {FULL.n_columns} fits each (default: quick {QUICK.n_designs}, full {FULL.n_designs})"
+    )
+    parser.add_argument("--designs", type=int, metavar="N", help=said)
 
 
 def _points(plan: Plan) -> Iterable[tuple[float, float]]:

@@ -22,7 +22,7 @@ from .parameters import expand, learnt_names, parameters, put, take, with_parame
 from .result import EmResult, GampResult
 from .screening import solve_screened
 from .settings import SolverSettings
-from .solve import Progress, run
+from .solve import Progress, checked_labels, run
 
 # Max-sum tuning rests when a full update would change a parameter by less: the support hardly feels it.
 _PARAMETER_TOL = 5e-3
@@ -106,10 +106,10 @@ def _fit_max_sum(
     callback: Callable[[Progress], None] | None,
 ) -> EmResult:
     """Alternate warm-started solves and updates at the posterior of (r, tau_r); then solve to ``tol``."""
-    n_rows, _, n_columns = design.shape
+    n_columns = design.shape[2]
     history = _History(n_columns)
     likelihood, prior = (expand(model, n_columns) for model in models)
-    y = np.broadcast_to(np.asarray(y, dtype=float).reshape(n_rows, -1), (n_rows, n_columns))
+    y = checked_labels(y, design)
     rough = replace(settings, tol=max(settings.resolved().tol, _TUNING_TOL), max_iter=_TUNING_ITERATIONS)
     active, result = np.arange(n_columns), None
     last: tuple[Any, Any] | None = None  # (prior, its update) of the update before

@@ -26,6 +26,7 @@ from .weights_step import StepFunction, Weights
 _FLAT = 1e20  # pseudo-variance of a weight about which the data say nothing yet
 _LEAST_CURVATURE = 0.1  # of the intercept, as a share of the summed squared slopes
 _CURVATURE_FLOOR = 1e-12  # relative to the mean of S' tau_s
+_LEAST_PRECISION = 1e-34  # 1 / tau_r where no row has a curvature; float32 holds it, and products with it
 
 
 @dataclass(frozen=True)
@@ -262,8 +263,7 @@ def curvature_floor(design: Design, tau_s: Array) -> Array:
     ``tau_s`` is summed over rows, each as often as it counts.
     """
     mean = (design.row_energy() * tau_s).sum(axis=0) / design.shape[1]
-    tiny = np.finfo(design.dtype).tiny * 1e4
-    return np.maximum(_CURVATURE_FLOOR * mean, tiny).astype(design.dtype)
+    return np.maximum(_CURVATURE_FLOOR * mean, _LEAST_PRECISION).astype(design.dtype)
 
 
 def _uniform_tau_z(design: Design, total_tau_w: Array) -> Array:
@@ -276,4 +276,4 @@ def _uniform_precision(design: Design, tau_s: Array) -> Array:
     n_train = design.counts.sum(axis=0)
     energy = (design.row_energy() * design.counts).sum(axis=0)
     mean = energy * tau_s.sum(axis=0) / n_train / design.shape[1]
-    return np.maximum(mean, np.finfo(design.dtype).tiny * 1e4)[None].astype(design.dtype)
+    return np.maximum(mean, _LEAST_PRECISION)[None].astype(design.dtype)

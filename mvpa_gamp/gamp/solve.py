@@ -150,9 +150,7 @@ def _result(best: Best, stopping: Stopping, design: Design) -> GampResult:
 def checked_labels(y: Any, design: Design) -> Array:
     """Labels as (M, B) floats, 1 on rows that a column does not train on."""
     n_rows, _, n_columns = design.shape
-    if np.iscomplexobj(y):
-        raise ValueError("Labels must be -1 or +1, got complex numbers. Map your two classes to -1 and +1.")
-    y = np.asarray(y, dtype=float)
+    y = _numbers(y)
     if y.shape not in ((n_rows,), (n_rows, n_columns)):
         raise ValueError(f"y must have shape ({n_rows},) or ({n_rows}, {n_columns}), got {y.shape}.")
     y = np.broadcast_to(y if y.ndim == 2 else y[:, None], (n_rows, n_columns))
@@ -171,6 +169,20 @@ def checked_labels(y: Any, design: Design) -> Array:
             "Drop these columns or give them more rows."
         )
     return y
+
+
+def _numbers(y: Any) -> Array:
+    """Labels as floats, or the sentence on what they must be."""
+    given = np.asarray(y)
+    try:
+        if given.dtype.kind not in "biufO":  # words that look like numbers are words all the same
+            raise ValueError
+        return given.astype(float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Labels must be the numbers -1 or +1, got {given.ravel()[:3].tolist()} (type {given.dtype}). "
+            "Map your two classes to -1 and +1."
+        ) from None
 
 
 def _iterate(batch: Batch, best: Best, stopping: Stopping, tools: Tools, iteration: int) -> Batch | None:
@@ -203,7 +215,8 @@ def _move(batch: Batch, out: Output, tools: Tools) -> Move:
     new, statistics, moved_by = input_step(
         old, out, batch.design, step, damping.step, settings, batch.spare, tools.over_blocks, tools.scratch
     )
-    finite = np.asarray(np.isfinite(new.z).all(axis=0) & np.isfinite(new.tau_z).all(axis=0))
+    p = new.z - new.s * new.tau_z  # what the next iteration, or the result, makes of it
+    finite = np.asarray(np.isfinite(p).all(axis=0) & np.isfinite(new.tau_z).all(axis=0))
     residual = _residual(old, out, moved_by, batch.design)
     accepted = finite
     if settings.adaptive:

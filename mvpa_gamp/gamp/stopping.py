@@ -1,5 +1,7 @@
 """When a column ends, and the sentence on why."""
 
+from collections import deque
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,8 +10,8 @@ from .result import CAVITY, FIXED_POINT, ITERATION_LIMIT, NOT_FINITE
 from .settings import ResolvedSettings
 
 _MAX_RETRIES = 12  # halvings of the step before a non-finite column is given up
-# Gain of the cavity score, in nats per sample, that renews the patience: on separable data a growing slab
-# improves it for ever by less and less.
+# Gain of the cavity score, in nats per sample, over the last iterations of the patience that keeps a run
+# going: on separable data a growing slab improves it for ever by less and less.
 _CLEAR_GAIN = 5e-3
 # A damped run dips below the score of its start first; it has this many times the patience to rise above.
 _DIP = 3
@@ -23,8 +25,8 @@ class Stopping:
         self.n_iter = np.zeros(n_columns, dtype=int)
         self.status = np.full(n_columns, ITERATION_LIMIT, dtype=object)
         self._start_score = np.full(n_columns, -np.inf)
-        self._clear_score = self._start_score.copy()  # the last one that was a clear gain ...
-        self._clear_iter = self.n_iter.copy()  # ... and its iteration
+        # Best score so far of every column, after each of the last iterations: as many as the patience.
+        self._best_scores = deque([self._start_score.copy()], maxlen=settings.patience)
 
     def counts(self, iteration: int) -> bool:
         """Whether the state after so many iterations may be chosen: the first, almost empty ones may not."""
@@ -34,10 +36,10 @@ class Stopping:
         """Remember the cavity scores of the running columns."""
         if iteration == 0:
             self._start_score[columns] = score
+        best = self._best_scores[-1].copy()
         if self.counts(iteration):
-            clear = score > self._clear_score[columns] + _CLEAR_GAIN
-            self._clear_score[columns[clear]] = score[clear]
-            self._clear_iter[columns[clear]] = iteration
+            best[columns] = np.fmax(best[columns], score)
+        self._best_scores.append(best)
 
     def ended(self, columns: NDArray, still: NDArray, failures: NDArray, iteration: int) -> NDArray:
         """Which of the running columns end, (b,) bool; notes when and why.
@@ -57,7 +59,12 @@ class Stopping:
         return ended
 
     def _out_of_patience(self, columns: NDArray, iteration: int) -> NDArray:
-        patience = self.settings.patience
-        taken_off = self._clear_score[columns] > self._start_score[columns] + _CLEAR_GAIN
-        waited = iteration - np.where(taken_off, self._clear_iter[columns], 0)
-        return waited >= np.where(taken_off, patience, _DIP * patience)
+        """Whether the patience has brought no clear gain.
+
+        The gain is that of a window which moves with the run: where the score creeps, a last digit can move
+        its end by an iteration, not by a whole patience.
+        """
+        patience, best = self.settings.patience, self._best_scores[-1][columns]
+        before = self._best_scores[0][columns] if len(self._best_scores) == patience else -np.inf
+        taken_off = best > self._start_score[columns] + _CLEAR_GAIN
+        return np.where(taken_off, best <= before + _CLEAR_GAIN, iteration >= _DIP * patience)

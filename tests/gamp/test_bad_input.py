@@ -13,6 +13,7 @@ from mvpa_gamp.gamp import (
     ElasticNet,
     Gaussian,
     GaussianMixture,
+    Hinge,
     Laplace,
     Logistic,
     Probit,
@@ -101,6 +102,37 @@ def test_labels_other_than_plus_and_minus_one(label, tuned):
     y[5] = label
     fit = fit_em if tuned else solve
     refused(lambda: fit(Design(X), y, Logistic(), Laplace()), "-1 or +1", f"{label}", "Map your two classes")
+
+
+@pytest.mark.parametrize("settings", [SHORT, MAX_SUM])
+@pytest.mark.parametrize("fit", [solve, fit_em])
+@pytest.mark.parametrize(
+    "y", [["face", "house"] * 10, np.array([1, -1, None, "house"] * 5, dtype=object), np.full(20, 1j)]
+)
+def test_labels_that_are_no_numbers(y, fit, settings):
+    X, _ = problem()
+    refused(
+        lambda: fit(Design(X), y, Logistic(), Laplace(), settings), "-1 or +1", "got", "Map your two classes"
+    )
+
+
+@pytest.mark.parametrize("settings", [SHORT, MAX_SUM])
+@pytest.mark.parametrize("shape", [(19,), (20, 2)])
+def test_tuning_with_labels_of_the_wrong_shape(shape, settings):
+    X, _ = problem()
+    design = Design(X, np.ones((20, 3), dtype=bool))
+    refused(
+        lambda: fit_em(design, np.ones(shape), Logistic(), Laplace(), settings), "(20,) or (20, 3)", "got"
+    )
+
+
+def test_an_almost_flat_slab_with_uniform_variances_overflows_nowhere():
+    X, y = problem(4, 2)
+    flat = Bernoulli(1e-12, Laplace(0.0542))
+    result = solve(
+        Design(X), y, Robust(Hinge(), 0.0896), flat, SolverSettings(variance="uniform", max_iter=1)
+    )
+    assert all(np.isfinite(getattr(result, name)).all() for name in ("coef", "coef_var", "p", "tau_p"))
 
 
 @pytest.mark.parametrize("settings", [SHORT, MAX_SUM])

@@ -55,7 +55,7 @@ def test_record_has_provenance_and_no_place(tmp_path):
     assert about["command"] == "python -m pipelines.some_figure --quick --seed 3"
     assert about["arguments"] == {"data": "data", "trials": 4}
     assert about["seconds"] == 1.23
-    versions = {"mvpa_gamp", "numpy", "scipy", "python"}
+    versions = {"mvpa_gamp", "numpy", "scipy", "python", "commit", "cpu", "cores"}
     assert set(about) == {"pipeline", "command", "size", "seed", "arguments", "seconds"} | versions
     assert str(tmp_path) not in (tmp_path / "r.json").read_text()
 

@@ -129,7 +129,7 @@ class ElasticNetPosterior:
         strong = self.sigma * (p_up * up.excess - p_down * down.excess)
         mean = np.where(self.pull <= 1.0, gentle, strong)
         near = self.centre < _NEAR_ZERO * self.sigma * (1.0 + self.pull)
-        mean = np.where(near, np.abs(self.r) * var / self.tau_r, mean)
+        mean = np.where(near, np.abs(self.r) * (var / self.tau_r), mean)  # the ratio is at most 1
         return Moments(np.copysign(mean, self.r), np.asarray(var))
 
     def log_bayes_factor(self) -> Array:
