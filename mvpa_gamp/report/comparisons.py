@@ -85,7 +85,7 @@ def _block(
         parts.append(paragraph(EVERYBODY if found.voxels else NOBODY, kind="note"))
     if results.drawn is None or contrast in results.drawn:
         parts.append(viewer(results, subject, task, found.method))
-        parts.append(_static_figure(results, subject, task, who))
+        parts.append(_static_figure(results, subject, task, who, faded=found.voxels > 0))
         parts.append(_glass_brain(results, subject, task, results.labels[found.method]))
     if mine:
         parts.append(details("Largest clusters of selected voxels", _cluster_table(results, mine)))
@@ -103,9 +103,10 @@ def _head(name: str, said: str, method: str = "", label: str = "") -> str:
     return f'<h3>{text(name)}</h3>{by} <span class="said">{text(said)}</span>'
 
 
-def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who: str) -> str:
+def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who: str, faded: bool) -> str:
     """The same cuts through the maps of all methods."""
     kind = "PHANTOM, simulated. " if results.phantom else ""
+    fading = "; voxels that were not selected are faded" * faded
     outlines = _outline_words(results, subject, task["contrast"])
     flat = min(read_volume(results.folder.mask(subject)).data.shape) == 1
     above = "" if flat else "Views from above show the largest value along the line of sight. "
@@ -113,7 +114,7 @@ def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who:
         f"{kind}Maps of the fit to all data, the same slices for every method: those through the answering "
         "method’s "
         f"largest weight (ring). <b>Orange to red</b> speaks for {text(task['positive'])}, <b>blue</b> for "
-        f"{text(task['negative'])}; voxels that were not selected are faded. {text(outlines)}{above}"
+        f"{text(task['negative'])}{fading}. {text(outlines)}{above}"
         "Neurological convention: the left hemisphere is on the left."
     )
     stem = f"sub-{subject}_contrast-{task['contrast']}_maps"

@@ -15,6 +15,7 @@ from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.reader import Results
 
 _DOTS = (0, (1, 1.5))
+_WIDEST_BAR = 0.06  # of a histogram, as a share of what it spans
 _ENTRY_INCHES = 2.8  # of a legend
 _FEW = 6  # comparisons that have a panel each
 
@@ -77,7 +78,9 @@ def draw_null(ax: Axes, null: NDArray, observed: float, of: str) -> None:
     if values.size > 40:
         counts, edges = np.histogram(null, bins=min(40, max(8, null.size // 20)))
         values = (edges[1:] + edges[:-1]) / 2
-    width = np.diff(values).min() if values.size > 1 else 1.0
+    span = max(values[-1], observed) - min(values[0], observed)
+    steps = np.diff(values).min() if values.size > 1 else 1.0
+    width = min(float(steps), _WIDEST_BAR * float(span)) or 1.0  # few values are far apart
     ax.bar(values, counts, width=width, color=of, alpha=0.35, lw=0)
     ax.axvline(observed, color=of, lw=1.8)
 

@@ -61,10 +61,10 @@ UNNAMED = """[...document.querySelectorAll("button, input, select, canvas[role],
 
 @pytest.fixture(scope="module")
 def evil(make_tiny, tmp_path_factory):
-    """A study whose categories are named like attacks."""
+    """A study whose categories are named like attacks, in pairs and together."""
     place = tmp_path_factory.mktemp("evil")
     tiny, out = make_tiny(place / "data", categories=EVIL), place / "results"
-    assert main(tiny.options(out, "--pairs", "all", "--quiet")) == 0
+    assert main(tiny.options(out, "--multiclass", "--pairs", "all", "--quiet")) == 0
     return out
 
 
