@@ -75,7 +75,7 @@ def pair_lines(
     first = _room((*names, *(row["comparison"] for row in rows)), at_least=19)
     if header:
         first_title = "Accuracy %" if lead == ERROR else lead.short
-        measures = f"{first_title:>13}{'Voxels (%)':>13}{'Consistency':>13}{'Time s':>8}"
+        measures = f"{first_title:>13}{'Voxels (%)':>13}{'Consistency':>12}{'Time s':>8}"
         lines.append(f"{'Comparison':<{first + 1}}{'Method':<18}{measures}")
     for i, row in enumerate(rows):
         name = row["comparison"] if i == 0 else ""
@@ -92,7 +92,7 @@ def _measures_text(row: Row, lead: LeadingMeasure) -> str:
     first, voxels, sparsity, consistency, seconds = (show(m, measured(m, row)) for m in measures_led_by(lead))
     spread = row["accuracy_se_percent" if lead == ERROR else lead.spread]
     first += f" ± {spread:.1f}" if not math.isnan(spread) else ""
-    return f"{first:>13}{f'{voxels} ({sparsity})':>13}{consistency:>13}{seconds:>8}"
+    return f"{first:>13}{f'{voxels} ({sparsity})':>13}{consistency:>12}{seconds:>8}"
 
 
 def paper_table(
