@@ -33,17 +33,21 @@ FIXED_POINT_ITERATIONS = 200
 
 @dataclass(frozen=True)
 class Size:
-    """How large the experiment is; ``fixed_point`` names the methods that are also run to their end."""
+    """How large the experiment is; ``fixed_point`` names the methods that are also run to their end.
+
+    Such a run takes as long as ten that stop on the cavity score, so only ``n_ended`` trials have them.
+    """
 
     n_features: int
     n_rows: int
     sparsities: tuple[int, ...]
     n_trials: int
     fixed_point: tuple[str, ...]
+    n_ended: int
 
 
-QUICK = Size(30_000, 300, (5, 15, 30), 2, ("gamp-bg-lr",))
-FULL = Size(30_000, 300, (5, 10, 15, 20, 25, 30), 50, GAMP)
+QUICK = Size(30_000, 300, (5, 15, 30), 2, ("gamp-bg-lr",), 2)
+FULL = Size(30_000, 300, (5, 10, 15, 20, 25, 30), 50, GAMP, 10)
 
 
 @dataclass(frozen=True)
@@ -72,10 +76,11 @@ def sparse_means(n_features: int, n_rows: int, sparsity: int, rng: np.random.Gen
     return Problem(X, y, error)
 
 
-def classifiers(size: Size, sparsity: int) -> list[tuple[str, str, Method]]:
+def classifiers(size: Size, sparsity: int, trial: int) -> list[tuple[str, str, Method]]:
     """Name, stopping rule and method of every line of the figure."""
     found: list[tuple[str, str, Method]] = [(name, "cavity", METHODS[name]) for name in GAMP]
-    found += [(name, "fixed-point", to_fixed_point(METHODS[name])) for name in size.fixed_point]
+    if trial < size.n_ended:
+        found += [(name, "fixed-point", to_fixed_point(METHODS[name])) for name in size.fixed_point]
     around = np.clip([sparsity - ONEBIT_RADIUS, sparsity + ONEBIT_RADIUS], 1, size.n_features)
     lowest, highest = around / size.n_features
     return [*found, ("onebit-cs", "", OneBitCS(_ENOUGH_RATES, float(lowest), float(highest)))]
@@ -94,7 +99,7 @@ def trial_rows(size: Size, sparsity: int, trial: int, seed: int) -> list[dict[st
     everything = np.ones((size.n_rows, 1), dtype=bool)
     halves = np.arange(size.n_rows) // 2 % 2  # the two folds of OneBitCS, both balanced
     rows = []
-    for name, stop, method in classifiers(size, sparsity):
+    for name, stop, method in classifiers(size, sparsity, trial):
         fits = method.fit_folds(problem.X, problem.y, everything, halves)
         rows.append({"sparsity": sparsity, "trial": trial, "method": name, "stop": stop,
                      **_measured(problem, fits)})  # fmt: skip
@@ -144,7 +149,11 @@ def draw(means: Sequence[dict[str, Any]], size: Size) -> Figure:
     right.set(xlabel="true sparsity $K$", ylabel=r"estimated sparsity $\hat{K}$", ylim=(0.0, None))
     for axes in (left, right):
         axes.set_xticks(size.sparsities)
-    left.set_title(f"N = {size.n_features:,}, M = {size.n_rows}, {size.n_trials} trials")
+    ended = min(size.n_ended, size.n_trials)
+    left.set_title(
+        f"N = {size.n_features:,}, M = {size.n_rows}, {size.n_trials} trials (fixed point: {ended})",
+        fontsize=9,
+    )
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center")
     return figure

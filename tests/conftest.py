@@ -16,14 +16,14 @@ from mvpa_gamp.haxby import main
 
 
 def _beside(name: str):
-    """A module of helpers in this folder, which is no package."""
+    """A module of this folder, which tests can import by its name."""
     spec = spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
     module = sys.modules.setdefault(name, module_from_spec(spec))
     spec.loader.exec_module(module)
     return module
 
 
-_bids_tree, _chromium = _beside("bids_tree"), _beside("chromium")
+_bids_tree, _chromium, _ = _beside("bids_tree"), _beside("chromium"), _beside("fmriprep_tree")
 
 AFFINE = np.array(
     [[-3.0, 0.2, 0, 12], [0, 3.5, 0.1, -20], [0, 0, 4.0, 5], [0, 0, 0, 1]]

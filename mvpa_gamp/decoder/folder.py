@@ -19,7 +19,7 @@ from mvpa_gamp.results.information_files import write_information
 from mvpa_gamp.results.manifest import write_manifest
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import read_results
-from mvpa_gamp.results.study_files import About, write_start, write_tables
+from mvpa_gamp.results.study_files import About, versions, write_start, write_tables
 
 
 def write_folder(
@@ -35,9 +35,12 @@ def write_folder(
     of all classes carry ``contrast-all``. ``permutation`` is a test of all classes together.
     """
     folder, data, tasks = ResultsFolder(Path(root)), decoder._data, list(decoder._tasks().values())
+    about = _about(decoder)
+    steps = {name: value for name, value in about.processing.items() if value}
     who = Subject(
-        entity(subject), decoder.mask_img_, _banner(subject), data.groups, data.rows, whitened=decoder.whiten
-    )
+        entity(subject), decoder.mask_img_, _banner(subject), data.groups, data.rows, whitened=decoder.whiten,
+        about={"Processing": steps, "Software": versions()},
+    )  # fmt: skip
     write_start(folder, who, data.mean_img)
     cells = [
         (Cell(folder, who, task, data.method), fits.at(task.rows))
@@ -48,7 +51,7 @@ def write_folder(
     write_class_table(folder, who, [classes])
     extra = {"classes": classes, "leakage": data.leakage.as_json()}
     extra |= _write_voxels(folder, who, tasks, cells, voxels or FoundVoxels())
-    write_tables(folder, who, tasks, [data.method], records, _about(decoder), extra)
+    write_tables(folder, who, tasks, [data.method], records, about, extra)
     write_manifest(read_results(folder.root))
     return folder.root
 

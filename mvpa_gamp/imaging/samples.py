@@ -16,6 +16,7 @@ from mvpa_gamp.imaging.file_checks import check_not_swapped, order_notes
 from mvpa_gamp.imaging.labels import UNLABELLED, Labels, read_labels, runs_in_order, shift_labels
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.matrix import Volumes, volumes_to_matrix
+from mvpa_gamp.imaging.origin import Origin, origin_of_files
 from mvpa_gamp.imaging.processing import Nuisance, Processing
 from mvpa_gamp.imaging.truth import PlantedTruth
 from mvpa_gamp.imaging.volumes import name_of, open_series, repetition_time
@@ -54,12 +55,14 @@ class Samples:
     source: str = "nifti"
     description: str = ""  # a sentence about where the samples come from
     space: str | None = None  # BIDS's name of the space, None where it is not known
+    entities: Mapping[str, str] = field(default_factory=dict)  # of BIDS names, those that all input shares
     dropped: tuple[str, ...] = ()  # conditions left out
     confound_columns: tuple[str, ...] = ()  # names of the confounds that were regressed out, where chosen
     around: NDArray | None = None  # (M, S) the same samples at voxels that touch a small mask from outside
     fingerprints: NDArray | None = None  # (M,) digests of the raw volumes
     sessions: NDArray | None = None  # (M,) str: the session of each row, where it is known
     events: Mapping[str, NDArray] = field(default_factory=dict)  # (M,) facts on the event behind each row
+    origin: Origin = field(default_factory=Origin)  # what sidecars say of where the samples come from
     held_out: str = "run"  # what ``runs`` numbers: a run, or a session where sessions are held out
 
     def __post_init__(self) -> None:
@@ -117,8 +120,9 @@ def load_samples(
     known = known.of_files(volumes.counts)
     steps = replace(processing, t_r=processing.t_r or repetition_time(images[0]))
     samples = samples_of(volumes, mask, known, steps, entity(subject), nuisance=nuisance)
-    samples = replace(samples, notes=order_notes(volumes.names, volumes.counts, known) + samples.notes)
     names = volumes.names
+    notes = order_notes(names, volumes.counts, known) + samples.notes
+    samples = replace(samples, notes=notes, origin=origin_of_files(names))
     files_told = f"{len(names)} files" if len(names) > 1 else Path(names[0]).name
     told = f"fMRI volumes of sub-{samples.subject} ({files_told})."
     origin = {"labels": "in memory" if isinstance(labels, Labels) else str(labels), "mask": name_of(mask)}

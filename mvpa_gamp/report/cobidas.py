@@ -7,6 +7,7 @@ from typing import Any
 from mvpa_gamp.report.answers import answer, sentence
 from mvpa_gamp.report.class_methods import class_lines
 from mvpa_gamp.report.cross import cross_lines
+from mvpa_gamp.report.data_words import held_out_word
 from mvpa_gamp.report.methods_text import SELECTED
 from mvpa_gamp.results.files import read_json, write_tsv
 from mvpa_gamp.results.reader import Results
@@ -21,7 +22,10 @@ SOURCE = (
 )
 _COLUMNS = ("group", "item", "reported", "from_the_run")
 _YOURS = "To be added by the authors."
-_TRANSFORMS = ("smoothing_fwhm", "high_pass", "confounds", "detrend", "standardize", "lag_trs")
+_TRANSFORMS = (
+    "trial_model", "hrf_model", "drift_model", "smoothing_fwhm", "high_pass", "confounds", "detrend",
+    "standardize", "lag_trs", "non_steady_state_volumes", "scrubbed_volumes",
+)  # fmt: skip
 
 
 def write_cobidas(results: Results) -> None:
@@ -63,14 +67,18 @@ def _samples(results: Results) -> str:
         for task in results.tasks
         if "positive_volumes" in task
     )
-    runs = "without runs" if data["n_runs"] is None else f"in {data['n_runs']} runs"
+    word = held_out_word(results.study)
+    runs = "without runs" if data["n_runs"] is None else f"in {data['n_runs']} {word}s"
     return f"{data['n_samples']:,} {data.get('unit', 'volumes')} {runs}. Samples per category: {counts}."
 
 
 def _features(results: Results) -> str:
     data = results.study["data"]
     space = data.get("bids_space") or data["space"]
-    return f"{data['n_voxels']:,} voxels of desc-analysed_mask; space: {space}; no reduction of dimension."
+    size = f", {data['resolution']}" if data.get("resolution") else ""
+    return (
+        f"{data['n_voxels']:,} voxels of desc-analysed_mask; space: {space}{size}; no reduction of dimension."
+    )
 
 
 def _preparation(results: Results) -> str:
@@ -89,6 +97,8 @@ def _preparation(results: Results) -> str:
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
     return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
 
 
@@ -172,7 +182,8 @@ def _significance(results: Results) -> str:
             else f"{whole['n']:,} permutations of labels; p = {whole['pvalue']:.3g}."
         )
     holm = "p-values in inference.tsv, also Holm-corrected for the comparisons of a method"
-    how = f"labels exchanged {results.exchanged} within runs, all of the cross-validation repeated"
+    where = f"within {held_out_word(results.study)}s"
+    how = f"labels exchanged {results.exchanged} {where}, all of the cross-validation repeated"
     return f"{n:,} permutations, {how}; {holm}."
 
 

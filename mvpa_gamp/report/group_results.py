@@ -71,5 +71,6 @@ class Group:
 def read_group(root: Path) -> Group:
     """What the group level wrote."""
     folder = ResultsFolder(root)
+    study = read_json(folder.group)
     tables = (read_tsv(folder.group_table(name)) for name in ("summary", "accuracy"))
-    return Group(folder, read_json(folder.group), *tables)
+    return Group(ResultsFolder(root, study.get("entities", {})), study, *tables)

@@ -102,6 +102,19 @@ def difference_words(row: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def _volumes(study: Mapping[str, Any]) -> str:
+    """What was analysed with which program, as far as it is the same for all."""
+    made = " and ".join(f"{name} {version}" for name, version in (study.get("prepared_with") or {}).items())
+    place = ", ".join(str(study[name]) for name in ("space", "resolution") if study.get(name))
+    return (
+        f"Volumes of {len(study['subjects'])} participants"
+        + (f" were preprocessed with {made} and" if made else " were")
+        + f" decoded with mvpa_gamp {study['version']}"
+        + (f" (space: {place})" if place else "")
+        + ". "
+    )
+
+
 def methods_text(study: Mapping[str, Any], rows: Sequence[Mapping[str, str]]) -> str:
     """A paragraph for a paper about the group's statistics, from what was done."""
     n, alpha = len(study["subjects"]), study["alpha"]
@@ -109,7 +122,7 @@ def methods_text(study: Mapping[str, Any], rows: Sequence[Mapping[str, str]]) ->
     many = max((int(number(row.get("comparisons_tested", "1"))) for row in rows), default=1)
     holm = f", corrected over {many} comparisons by Holm's method" if many > 1 else ""
     maps = {each["of"] for each in study["maps"] if "of" in each}
-    said = (
+    said = _volumes(study) + (
         f"Each participant's classifiers were tested ({study['test']}) at a level of {alpha:g}, and "
         "the prevalence of above-chance decoding in the population was estimated from the number of "
         "significant participants (Ince et al., 2021). "

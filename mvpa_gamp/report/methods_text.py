@@ -4,6 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.methods.references import ZINIEL_2015
+from mvpa_gamp.report.data_words import (
+    confound_words,
+    held_out_word,
+    left_out_words,
+    named,
+    rest_words,
+    trial_words,
+)
 from mvpa_gamp.report.design_words import HASTIE, design_paragraphs
 from mvpa_gamp.report.regions import WESTFALL_YOUNG, regions_text
 from mvpa_gamp.results.files import read_json
@@ -39,6 +47,11 @@ _KUNCHEVA = (
     "Kuncheva LI (2007). A stability index for feature selection. Proceedings of the IASTED International "
     "Conference on Artificial Intelligence and Applications, 390–395."
 )
+_MUMFORD = (
+    "Mumford JA, Turner BO, Ashby FG, Poldrack RA (2012). Deconvolving BOLD activation in event-related "
+    "designs for multivoxel pattern classification analyses. NeuroImage 59, 2636–2643. "
+    "doi:10.1016/j.neuroimage.2011.08.076"
+)
 _WHITENED = (
     "Before each fit, volumes were multiplied by the inverse square root of the noise covariance between "
     "voxels, estimated from the spread within blocks of that fold's training runs alone (all conditions; "
@@ -68,7 +81,7 @@ def methods_paragraphs(results: Results) -> list[str]:
         " ".join(_method(method) for method in results.methods) + _intercepts(results.methods),
         _measures(),
         *design_paragraphs(results),
-        *_inference(results.inference, results.exchanged),
+        *_inference(results.inference, f"{results.exchanged} within {held_out_word(study)}s"),
         *regions_text(results),
         _software(results),
     ]
@@ -83,6 +96,11 @@ def _software(results: Results) -> str:
     return f"Analyses used mvpa_gamp {results.study['version']}{f' with {others}' if others else ''}.{seed}"
 
 
+def _mumford(results: Results) -> list[str]:
+    """Where separate models of trials are described."""
+    return [_MUMFORD] if results.study["processing"].get("trial_model") == "lss" else []
+
+
 def references(results: Results) -> list[str]:
     """The works that the paragraphs lean on."""
     data = [_HAXBY] if study_is_haxby(results.study) or results.phantom else []
@@ -93,7 +111,7 @@ def references(results: Results) -> list[str]:
     coupled = [HASTIE] if len(results.classes.get("names", ())) > 2 else []
     folds = [_SNOEK] if results.study["processing"].get("fold_confounds") else []
     works = [ZINIEL_2015, *data, *described, *folds, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates, *maxima]
-    works += coupled
+    works += [*coupled, *_mumford(results)]
     return list(dict.fromkeys(works))
 
 
@@ -105,14 +123,14 @@ def study_is_haxby(study: Mapping[str, Any]) -> bool:
 def _data(study: Mapping[str, Any]) -> str:
     """What was decoded."""
     data = study["data"]
-    runs = "" if data["n_runs"] is None else f" in {data['n_runs']} runs"
+    runs = "" if data["n_runs"] is None else f" in {data['n_runs']} {held_out_word(study)}s"
     space = data.get("bids_space") or data.get("space", "unknown")
-    where = "" if space in ("unknown", "unnamed") else f" (space: {space})"
+    parts = [] if space in ("unknown", "unnamed") else [f"space: {space}"]
+    parts += [data["resolution"]] if data.get("resolution") else []
+    where = f" ({', '.join(parts)})" if parts else ""
     text = (
         f"{_sentence(data['description'])} {data['n_voxels']:,} voxels of {data['n_samples']:,} "
-        f"{data.get('unit', 'volumes')}{runs} entered the analysis{where}; volumes without a category "
-        "(rest) were "
-        "left out."
+        f"{data.get('unit', 'volumes')}{runs} entered the analysis{where}{rest_words(data)}."
     )
     if study["phantom"]:
         text = "The data are simulated (a phantom); no human was measured. " + text
@@ -124,6 +142,8 @@ def _processing(steps: Mapping[str, Any], unit: str) -> str:
     if unit == "maps":
         told = f"Maps were {'' if steps.get('standardize') else 'not '}z-scored within each run."
         return told + _in_folds(steps)
+    if steps.get("trial_model"):
+        return left_out_words(steps) + trial_words(steps) + _in_folds(steps)
     said = []
     where = "within each run" if steps.get("by_run", True) else "over all images"
     if steps.get("smoothing_fwhm"):
@@ -133,7 +153,7 @@ def _processing(steps: Mapping[str, Any], unit: str) -> str:
     if steps.get("high_pass"):
         said.append(f"frequencies below {steps['high_pass']:g} Hz were removed")
     if steps.get("confounds"):
-        said.append(f"confound time series{_named(steps.get('confound_columns') or ())} were regressed out")
+        said.append(f"{confound_words(steps)} were regressed out")
     if steps.get("standardize"):
         said.append(f"time series were z-scored {where}")
     if steps.get("lag_trs"):
@@ -141,7 +161,7 @@ def _processing(steps: Mapping[str, Any], unit: str) -> str:
     elif "lag_trs" in steps or not said:
         said.append("labels were not shifted for the haemodynamic delay")
     text = "; ".join(said)
-    return _sentence(text[0].upper() + text[1:]) + _in_folds(steps)
+    return left_out_words(steps) + _sentence(text[0].upper() + text[1:]) + _in_folds(steps)
 
 
 def _in_folds(steps: Mapping[str, Any]) -> str:
@@ -149,17 +169,11 @@ def _in_folds(steps: Mapping[str, Any]) -> str:
     out = ""
     if steps.get("fold_confounds"):
         out = (
-            f" Covariates{_named(steps['fold_confounds'])} were regressed out of every voxel with "
+            f" Covariates{named(steps['fold_confounds'])} were regressed out of every voxel with "
             "coefficients estimated, with an intercept, on the training data of each fold alone (Snoek et "
             "al., 2019)."
         )
     return out + (f" {_WHITENED}" if steps.get("whiten") else "")
-
-
-def _named(columns: Sequence[str]) -> str:
-    """The first few confounds in brackets, where their names are known."""
-    more = f" and {len(columns) - 6} more" if len(columns) > 6 else ""
-    return f" ({', '.join(columns[:6])}{more})" if columns else ""
 
 
 def _validation(results: Results) -> str:
@@ -233,7 +247,7 @@ def _inference(asked: Mapping[str, Any], exchanged: str) -> list[str]:
     if asked.get("permutations"):
         said.append(
             f"Above-chance decoding was tested with {asked['permutations']:,} permutations: labels were "
-            f"exchanged {exchanged} within runs and the whole cross-validation, tuning included, was "
+            f"exchanged {exchanged} and the whole cross-validation, tuning included, was "
             "repeated; p = (1 + k) / (1 + n) with k permutations at least as accurate as observed (Phipson & "
             "Smyth, 2010), Holm-corrected for the comparisons."
         )

@@ -16,6 +16,7 @@ from mvpa_gamp.report.comparisons import comparisons_section
 from mvpa_gamp.report.convergence import convergence_section
 from mvpa_gamp.report.cross import cross_section, draw_cross
 from mvpa_gamp.report.cross_answers import cross_answer_section
+from mvpa_gamp.report.data_words import held_out_word
 from mvpa_gamp.report.few_samples import few_samples_section
 from mvpa_gamp.report.for_the_paper import cobidas_section, methods_text_section
 from mvpa_gamp.report.frame import banner, document, header
@@ -129,7 +130,7 @@ def _header(results: Results, title: str) -> str:
         "subject": _who(results),
         "voxels": f"{data['n_voxels']:,}",
         data.get("unit", "volumes"): f"{data['n_samples']:,}",
-        "runs": "none" if data["n_runs"] is None else data["n_runs"],
+        f"{held_out_word(results.study)}s": "none" if data["n_runs"] is None else data["n_runs"],
         "comparisons": len(results.tasks),
         "methods": len(results.methods),
         **({} if study["seed"] is None else {"seed": study["seed"]}),

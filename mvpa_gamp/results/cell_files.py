@@ -40,6 +40,8 @@ _UNITS = {"weight": "arbitrary", "weightsd": "arbitrary", "pattern": "arbitrary"
 _SELECTED = (
     "Selected: inclusion probability above one half where the method has one, else a weight that is not zero."
 )
+NO_THRESHOLD = "none"  # every voxel of the mask has its value
+_PROBABLE, _NOT_ZERO = "posterior inclusion probability above 0.5", "weight other than 0"
 _FIELDS = {"weight": "coef", "weightsd": "coef_std", "pip": "inclusion", "pattern": "pattern"}
 _PREDICTIONS = {
     "sample": "Row among the labelled volumes of the study (rest left out), from 0.",
@@ -76,6 +78,8 @@ class Subject:
     whitened: bool = False  # whether noise was whitened before fitting
     events: Mapping[str, NDArray] = field(default_factory=dict)  # (M,) facts on the event behind each sample
     regions: Regions | None = None  # of an atlas, at the voxels of the mask
+    about: Mapping[str, Any] = field(default_factory=dict)  # what every sidecar says: Sources, Software, ...
+    links: Mapping[str, str] = field(default_factory=dict)  # datasets that Sources name
 
     @property
     def mask(self) -> NDArray:
@@ -87,8 +91,9 @@ class Subject:
         return dict(content) if self.banner is None else {"Phantom": self.banner, **content}
 
     def sidecar(self, about: Mapping[str, Any]) -> dict[str, Any]:
-        """The content of a map's sidecar: what it is, and the program that made it."""
-        return self.marked({**about, "GeneratedBy": f"mvpa_gamp {__version__}"})
+        """The content of a map's sidecar: what it is, what it was made from, and by which program."""
+        made = {"GeneratedBy": [{"Name": "mvpa_gamp", "Version": __version__}]}
+        return self.marked({**about, **self.about, **made})
 
     def display(self, stat: str, words: str) -> Display:
         """What the header of a map says: its kind, and a line under the phantom's word."""
@@ -125,12 +130,15 @@ class Cell:
         names = (self.subject.name, task.name, task.label, self.method.name)
         return dict(zip(("subject", "contrast", "comparison", "method"), names, strict=True))
 
-    def write_map(self, desc: str, stat: str, values: NDArray, which: str) -> None:
+    def write_map(
+        self, desc: str, stat: str, values: NDArray, which: str, threshold: str = NO_THRESHOLD
+    ) -> None:
         """One map with its sidecar; ``which`` says what it was estimated from."""
         about = {
             "Description": _MEANING[stat],
             "Estimate": which,
             "Units": _UNITS[stat],
+            "Threshold": threshold,
             "Contrast": f"{self.task.positive} (positive) versus {self.task.negative} (negative)",
             "Method": self.method.name,
             "MethodDescription": self.method.description,
@@ -145,13 +153,16 @@ class Cell:
         """What the header of a map says: the map, the method and the comparison."""
         return self.subject.display(stat, f"{what or stat} {self.method.name} {self.task.label}")
 
-    def write_selection(self, support: NDArray, weight: NDArray) -> None:
+    def write_selection(self, fits: FoldFits) -> None:
         """The voxels that the refit selected as a mask, and the weights at these voxels, zero elsewhere."""
+        support, weight = fits.refit.support[:, 0], fits.refit.coef[:, 0]
+        threshold = _PROBABLE if fits.inclusion is not None else _NOT_ZERO
         folder, subject = self.folder, self.subject
         path = folder.selected_mask(subject.name, self.task.name, self.method.name)
         about = {
             "Description": f"Voxels selected by the refit on all samples. {_SELECTED}",
             "Type": "ROI",
+            "Threshold": threshold,
             "Contrast": f"{self.task.positive} versus {self.task.negative}",
             "Method": self.method.name,
         }
@@ -159,7 +170,7 @@ class Cell:
         write_map(path, support.astype(np.uint8), subject.mask_img, sidecar, self.display("selected"))
         kept = np.where(support, weight, 0.0)
         which = f"refit on all samples, zero outside of the selected voxels. {_SELECTED}"
-        self.write_map(f"{entity(self.method.name)}Selected", "weight", kept, which)
+        self.write_map(f"{entity(self.method.name)}Selected", "weight", kept, which, threshold)
 
     def table(self, name: str) -> Any:
         """The path of one of its tables."""
@@ -200,7 +211,7 @@ def _write_maps(cell: Cell, fits: FoldFits) -> tuple[str, ...]:
         cell.write_map(desc, stat, values[:, -1], "refit on all samples")
         mean = np.asarray(values[:, :n_folds].mean(axis=1, dtype=np.float64))
         cell.write_map(f"{desc}FoldMean", stat, mean, f"mean over {n_folds} folds")
-    cell.write_selection(fits.refit.support[:, 0], fits.refit.coef[:, 0])
+    cell.write_selection(fits)
     selects = not fits.folds.support.all()  # of a method that weighs every voxel nothing is selected
     if selects:
         cell.write_map(desc, "selfreq", fits.frequency, f"over {n_folds} folds")

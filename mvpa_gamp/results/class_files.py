@@ -14,7 +14,7 @@ from mvpa_gamp.decoding.tasks import contrast_name
 from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
-from mvpa_gamp.results.cell_files import Subject
+from mvpa_gamp.results.cell_files import NO_THRESHOLD, Subject
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.inference_files import null_rows
 from mvpa_gamp.results.names import ALL_CLASSES, ResultsFolder
@@ -166,6 +166,7 @@ def _write_maps(
                 "Description": f"Mean over the {len(found.names) - 1} pairs with {name} of their refits on "
                 "all samples. Positive weights and patterns speak for it.",
                 "Contrast": f"{name} (positive) versus each of the other classes",
+                "Threshold": NO_THRESHOLD,
                 "Method": method.name,
                 "MethodDescription": method.description,
             }

@@ -14,7 +14,7 @@ from mvpa_gamp.decoding.permutation import PermutationTest, holm
 from mvpa_gamp.imaging.brainmaps import sidecar_path, write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.results.cell_files import Subject
+from mvpa_gamp.results.cell_files import NO_THRESHOLD, Subject
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.inference_files import null_rows
 from mvpa_gamp.results.names import ResultsFolder
@@ -187,6 +187,7 @@ def _write_maps(folder: ResultsFolder, subject: Subject, one: CrossFound) -> lis
         about = {
             "Description": _MEANING[stat],
             "Estimate": f"trained on {one.cross.train_on}",
+            "Threshold": NO_THRESHOLD,
             "Contrast": f"{task.positive} (positive) versus {task.negative} (negative)",
             "Method": one.method.name,
             "MethodDescription": one.method.description,

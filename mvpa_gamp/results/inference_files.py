@@ -14,7 +14,7 @@ from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
 from mvpa_gamp.imaging.brainmaps import coordinates, write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.results.cell_files import Cell
+from mvpa_gamp.results.cell_files import NO_THRESHOLD, Cell
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.names import ResultsFolder
 
@@ -150,7 +150,7 @@ def write_selection(
     )
     path = cell.folder.fdr_mask(cell.subject.name, cell.task.name, cell.method.name)
     display = cell.display(f"selected at FDR {chosen.fdr:g}")
-    sidecar = {**_sidecar(cell, about), "Type": "ROI"}
+    sidecar = {**_sidecar(cell, about), "Type": "ROI", "Threshold": f"false-discovery rate of {chosen.fdr:g}"}
     write_map(path, chosen.selected, cell.subject.mask_img, sidecar, display)
     path = cell.folder.fdr_voxels(cell.subject.name, cell.task.name, cell.method.name)
     write_tsv(path, _VOXELS, _voxel_rows(cell, fits, chosen))
@@ -192,4 +192,5 @@ def _write_curve(cell: Cell, curve: LearningCurve, farther: Sequence[Extrapolati
 
 def _sidecar(cell: Cell, about: str) -> dict[str, Any]:
     contrast = f"{cell.task.positive} versus {cell.task.negative}"
-    return cell.subject.sidecar({"Description": about, "Contrast": contrast, "Method": cell.method.name})
+    facts = {"Description": about, "Contrast": contrast, "Method": cell.method.name}
+    return cell.subject.sidecar({**facts, "Threshold": NO_THRESHOLD})

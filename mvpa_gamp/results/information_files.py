@@ -8,7 +8,7 @@ import numpy as np
 from mvpa_gamp.decoding.information import InformationMap
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import coordinates, write_map
-from mvpa_gamp.results.cell_files import Subject
+from mvpa_gamp.results.cell_files import NO_THRESHOLD, Subject
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.names import ResultsFolder
 
@@ -41,7 +41,8 @@ def _write_comparison(
         "mask": (selected, f"Voxels that carry information about the labels, family-wise p <= {LEVEL}."),
     }  # fmt: skip
     for ending, (stat, (values, about)) in zip(MAPS, maps.items(), strict=True):
-        sidecar = subject.sidecar({"Description": about, "Contrast": what})
+        threshold = f"family-wise p of {LEVEL} or less" if values is selected else NO_THRESHOLD
+        sidecar = subject.sidecar({"Description": about, "Contrast": what, "Threshold": threshold})
         path = folder.information(subject.name, task.name, ending)
         display = subject.display(stat, f"information {stat} {task.label}")
         write_map(path, values, subject.mask_img, sidecar, display)

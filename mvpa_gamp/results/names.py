@@ -1,11 +1,12 @@
 """Where everything in a results folder lives: one place that knows the names."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.map_names import entities_text, entity
 
 CELL_TABLES = ("folds", "predictions", "jaccard")
 SUBJECT_TABLES = ("consistency", "confusion", "clusters")
@@ -18,13 +19,8 @@ STATS = ("weight", "weightsd", "pip", "selfreq", "pattern", "truth", "logpfwe", 
 ALL_CLASSES = "all"  # the contrast name of tables about all classes together
 
 
-def statmap_name(subject: str, contrast: str, desc: str, stat: str) -> str:
-    """``sub-<subject>_contrast-<contrast>_desc-<desc>_stat-<stat>_statmap.nii.gz``, all parts sanitised."""
-    return f"sub-{entity(subject)}_{group_map_name(contrast, desc, stat)}"
-
-
-def group_map_name(contrast: str, desc: str, stat: str) -> str:
-    """The name of a map that is not of one subject: the same without ``sub-``."""
+def statmap_ending(contrast: str, desc: str, stat: str) -> str:
+    """``contrast-<contrast>_desc-<desc>_stat-<stat>_statmap.nii.gz``, all parts sanitised."""
     if stat not in STATS:
         raise DataError(f"stat: expected one of {', '.join(STATS)}, got {stat!r}. Change it.")
     return f"contrast-{entity(contrast)}_desc-{entity(desc)}_stat-{stat}_statmap.nii.gz"
@@ -35,6 +31,13 @@ def _file(name: str, about: str) -> Any:
     return property(lambda folder: folder.root / name, doc=about)
 
 
+def _of_group(ending: str, about: str) -> Any:
+    """A file of all participants, named by the entities that they share, as a property."""
+    return property(
+        lambda folder: folder.root / "group" / (entities_text(folder.entities) + ending), doc=about
+    )
+
+
 @dataclass(frozen=True)
 class ResultsFolder:
     """The paths of a results folder; it creates nothing.
@@ -43,10 +46,14 @@ class ResultsFolder:
     refit on all runs, ``desc-<method>Selected`` the same at its selected voxels alone,
     ``desc-<method>FoldMean`` the mean over folds, ``desc-<method>Fold<k>`` one fold.
     A folder that is itself called ``sub-<id>``, one of a study of several subjects, holds that subject's
-    files without a further folder of that name.
+    files without a further folder of that name. ``entities`` are those of the input that all runs share
+    (``ses``, ``task``, ``space``, ``res``, ...): they stand in every name behind ``sub-``. Fits are stored in
+    ``work``, by default the folder of that name.
     """
 
     root: Path
+    entities: Mapping[str, str] = field(default_factory=dict, hash=False)
+    work: Path | None = None
 
     description = _file("dataset_description.json", "BIDS's description of the folder.")
     page = _file("index.html", "The one self-contained page.")
@@ -58,10 +65,11 @@ class ResultsFolder:
     environment = _file("logs/environment.json", "Versions of Python and packages, and the machine.")
     manifest = _file("logs/manifest.tsv", "Digest of every table and map.")
     log = _file("logs/run.log", "What happened when, appended to by each start.")
+    work_note = _file("logs/work_dir.txt", "Where fits are stored, if it is not in the folder.")
     lock = _file(".running.json", "Which process writes here, while one does.")
     group = _file("group_summary.json", "What was brought together at the group level.")
-    group_mask = _file("group/desc-common_mask.nii.gz", "The voxels that all participants have in common.")
-    group_background = _file("group/desc-mean_boldref.nii.gz", "The mean of the participants' mean volumes.")
+    group_mask = _of_group("desc-common_mask.nii.gz", "The voxels that all participants have in common.")
+    group_background = _of_group("desc-mean_boldref.nii.gz", "The mean of the participants' mean volumes.")
 
     def skipped(self, subject: str) -> Path:
         """Why a participant of a study of several has no results."""
@@ -73,11 +81,12 @@ class ResultsFolder:
 
     def fits(self, subject: str, contrast: str, method: str) -> Path:
         """The stored fits of one (method, task), from which ``--resume`` goes on."""
-        return self.root / "work" / f"sub-{subject}_contrast-{contrast}_desc-{entity(method)}_fits.npz"
+        place = self.work or self.root / "work"
+        return place / f"sub-{subject}_contrast-{contrast}_desc-{entity(method)}_fits.npz"
 
     def subject_file(self, subject: str, ending: str) -> Path:
-        """``sub-<id>/sub-<id>_<ending>``."""
-        return self._home(subject) / f"sub-{subject}_{ending}"
+        """``sub-<id>/sub-<id>_[<entities>_]<ending>``."""
+        return self._home(subject) / f"sub-{subject}_{entities_text(self.entities)}{ending}"
 
     def subject_table(self, subject: str, name: str) -> Path:
         """One of ``SUBJECT_TABLES``."""
@@ -89,7 +98,7 @@ class ResultsFolder:
 
     def statmap(self, subject: str, contrast: str, desc: str, stat: str) -> Path:
         """A brain map; its sidecar has the same name with ``.json``."""
-        return self._home(subject) / statmap_name(subject, contrast, desc, stat)
+        return self.subject_file(entity(subject), statmap_ending(contrast, desc, stat))
 
     def selected_mask(self, subject: str, contrast: str, method: str) -> Path:
         """The voxels that the refit on all runs selected."""
@@ -138,7 +147,7 @@ class ResultsFolder:
 
     def group_map(self, contrast: str, desc: str, stat: str) -> Path:
         """The mean of a map over participants."""
-        return self.root / "group" / group_map_name(contrast, desc, stat)
+        return self.root / "group" / (entities_text(self.entities) + statmap_ending(contrast, desc, stat))
 
     def own_entries(self) -> list[Path]:
         """What stands in the folder and was written by this package (by name)."""

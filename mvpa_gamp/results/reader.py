@@ -199,6 +199,8 @@ def read_results(root: Path) -> Results:
                 "Give the folder of a run that ended, or finish it with --resume."
             )
     study, texts = read_json(folder.study), read_tsv(folder.summary)
+    with reading(folder.study, "the summary of a study"):  # folders of earlier versions name no entities
+        folder = ResultsFolder(root, study.get("data", {}).get("entities", {}))
     with reading(folder.summary, "a table of results"):
         summary = _numbers(texts)
     with reading(folder.timings, "a table of run times"):

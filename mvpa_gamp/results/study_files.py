@@ -46,8 +46,8 @@ class About:
 
 def write_start(folder: ResultsFolder, subject: Subject, background_img: Any) -> None:
     """What is known before the first fit: description, versions, the volumes maps are drawn on."""
-    write_json(folder.description, description(subject.banner))
-    write_json(folder.environment, _environment())
+    write_json(folder.description, description(subject.banner, subject.links))
+    write_json(folder.environment, environment())
     mask = subject.sidecar({"Description": "Voxels that entered the analysis.", "Type": "ROI"})
     inside = np.ones(int(subject.mask.sum()), dtype=np.uint8)
     shown = subject.display("mask", "analysed voxels")
@@ -61,8 +61,11 @@ def write_start(folder: ResultsFolder, subject: Subject, background_img: Any) ->
         write_map(path, truth.astype(np.uint8), subject.mask_img, planted, shown)
 
 
-def description(banner: str | None) -> dict[str, Any]:
-    """BIDS's dataset_description.json of a derivative; ``banner`` is the phantom's."""
+def description(banner: str | None, links: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """BIDS's dataset_description.json of a derivative; ``banner`` is the phantom's.
+
+    ``links`` say which datasets the BIDS URIs of sidecars name.
+    """
     name = "mvpa_gamp decoding results"
     out: dict[str, Any] = {
         "Name": f"PHANTOM (simulated): {name}" if banner else name,
@@ -71,18 +74,25 @@ def description(banner: str | None) -> dict[str, Any]:
         "GeneratedBy": [{"Name": "mvpa_gamp", "Version": __version__}],
         "HowToAcknowledge": ZINIEL_2015,
     }
+    if links:
+        out |= {"DatasetLinks": dict(links), "SourceDatasets": [{"URL": url} for url in links.values()]}
     return {"Phantom": banner, **out} if banner else out
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Versions of Python and packages, and the kind of machine."""
+    return {**versions(), "system": platform.system(), "machine": platform.machine()}
+
+
+def versions() -> dict[str, str]:
+    """Versions of this package, of Python and of the packages it leans on."""
     out = {"mvpa_gamp": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:
             out[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return {**out, "system": platform.system(), "machine": platform.machine()}
+    return out
 
 
 def write_tables(

@@ -3,12 +3,16 @@
 from typing import Any
 
 import numpy as np
+from nibabel.affines import voxel_sizes
 
+from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.brainmaps import space_name
 from mvpa_gamp.imaging.samples import Samples
-from mvpa_gamp.results.study_files import About
+from mvpa_gamp.results.study_files import About, versions
 from mvpa_gamp.study.preparing import StudyPreparation
 from mvpa_gamp.study.settings import StudySettings
+
+LEFT_OUT = ("non_steady_state_volumes", "scrubbed_volumes")  # how many volumes were not used, and why
 
 
 def about_study(settings: StudySettings, samples: Samples, prepared: StudyPreparation) -> About:
@@ -18,8 +22,29 @@ def about_study(settings: StudySettings, samples: Samples, prepared: StudyPrepar
         processing=_processing(settings, samples) | _in_folds(prepared),
         seed=settings.seed,
         fold_maps=settings.fold_maps,
+        cross_validation=f"Cross-validation leaves one {samples.held_out} out at a time.",
         held_out=samples.held_out,
     )
+
+
+def sidecar_facts(settings: StudySettings, samples: Samples, prepared: StudyPreparation) -> dict[str, Any]:
+    """What the sidecars of all maps of a study say: sources, space, processing, software."""
+    steps = _processing(settings, samples) | _in_folds(prepared)
+    space = {"Space": samples.space} if samples.space else {}
+    return {
+        **samples.origin.sidecar(),
+        **space,
+        "Resolution": resolution(samples),
+        "Processing": {name: value for name, value in steps.items() if value and name != "confound_columns"},
+        "Software": {**samples.origin.software, **versions()},
+    }
+
+
+def resolution(samples: Samples) -> str:
+    """The size of a grid's voxels in mm, behind the ``res-`` label that stands for it."""
+    sizes = " x ".join(f"{size:.3g}" for size in voxel_sizes(samples.mask_img.affine))
+    label = samples.entities.get("res")
+    return (f"res-{label}, " if label else "") + f"voxels of {sizes} mm"
 
 
 def _processing(settings: StudySettings, samples: Samples) -> dict[str, Any]:
@@ -33,13 +58,29 @@ def _processing(settings: StudySettings, samples: Samples) -> dict[str, Any]:
         "confounds",
         "detrend",
         "standardize",
+        "confounds_strategy",
+        "samples",
+        "trial_model",
+        "hrf_model",
+        "drift_model",
     )
     given = settings.values()
     steps = {name: given.get(name) for name in names}
     if samples.source == "bids":
         columns = list(samples.confound_columns) or None
         steps |= {"confounds": columns, "confound_columns": columns}
+        steps |= {name: samples.provenance.get(name) for name in LEFT_OUT}
+    if samples.kind == "trial":
+        steps |= _modelled(settings)
     return steps
+
+
+def _modelled(settings: StudySettings) -> dict[str, Any]:
+    """Of trials: drifts and confounds are part of a model, time series are not cleaned."""
+    source = settings.source
+    assert isinstance(source, BidsSource)
+    cut = source.model.high_pass if source.model.drift == "cosine" else None
+    return {"detrend": None, "lag_trs": None, "high_pass": cut}
 
 
 def _in_folds(prepared: StudyPreparation) -> dict[str, Any]:
@@ -58,6 +99,9 @@ def _data(samples: Samples) -> dict[str, Any]:
         "kind": samples.kind,
         "unit": samples.plural,
         "bids_space": samples.space,
+        "entities": dict(samples.entities),
+        "resolution": resolution(samples),
+        "prepared_with": samples.origin.software,
         "space": space_name(samples.mask_img),
         "categories": sorted(set(map(str, samples.conditions))),
         "notes": list(samples.notes),

@@ -1,7 +1,7 @@
 """The group level: what the participants' folders say together; it computes no fit."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from mvpa_gamp.decoding.group import (
     name_of_test,
 )
 from mvpa_gamp.decoding.group_differences import DIFFERENCE_COLUMNS, difference_rows
+from mvpa_gamp.imaging.map_names import shared_entities
 from mvpa_gamp.report.closing import group_closing
 from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.report.group_words import (
@@ -48,6 +49,7 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
             "Run the participant level first."
         )
     people, unfinished = read_participants(root, labels)
+    folder = ResultsFolder(root, shared_entities(person.folder.entities for person in people))
     console.log_to(folder.log)
     for sentence in unfinished:
         console.note(sentence, level=0)
@@ -61,9 +63,9 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     maps, sentences = write_group_maps(folder, people, alpha)
     notes = [
         *unfinished, *_skipped(folder, people), *_mixed(people), *sentences,
-        *_powerless(scores, alpha, _labels(people)), *_few_participants(rows, alpha),
+        *_powerless(scores, alpha, people), *_few_participants(rows, alpha),
     ]  # fmt: skip
-    study = _study(people, scores, alpha, maps, notes)
+    study = _study(people, scores, alpha, maps, notes) | {"entities": dict(folder.entities)}
     write_json(folder.group, study)
     page = build_group_page(root)
     console.result(group_lines(read_tsv(folder.group_table("summary")), study["methods"]), always=True)
@@ -182,18 +184,18 @@ def _mixed(people: Sequence[Results]) -> list[str]:
     return [f"Participants were processed in different ways ({groups}): compare their config.toml files."]
 
 
-def _powerless(scores: Sequence[Score], alpha: float, labels: Mapping[str, str]) -> list[str]:
+def _powerless(scores: Sequence[Score], alpha: float, people: Sequence[Results]) -> list[str]:
     """Methods whose test of a participant cannot reach alpha, each with its participants."""
     few: dict[tuple[str, int, float], list[str]] = {}
     for score in scores:
         if not score.testable(alpha):
             who = few.setdefault((score.method, score.runs, score.smallest_p), [])
             who += [f"sub-{score.subject}"] * (f"sub-{score.subject}" not in who)
-    everyone = {score.subject for score in scores}
+    labels, word = _labels(people), people[0].fold_word
     return [
-        f"{_names(who, len(everyone))} cannot be significant by {labels[method]}: with {runs} runs the "
+        f"{_names(who, len(people))} cannot be significant by {labels[method]}: with {runs} {word}s the "
         f"smallest p-value is {least:.3g}. Such participants have no part in the prevalence; a permutation "
-        "test (--permutations at the participant level; GAMP methods, svm and lda) needs fewer runs."
+        f"test (--permutations at the participant level; GAMP methods, svm and lda) needs fewer {word}s."
         for (method, runs, least), who in few.items()
     ]
 
@@ -203,12 +205,15 @@ def _names(some: Sequence[str], count: int) -> str:
     return f"All {count} participants" if len(some) == count > 1 else ", ".join(some)
 
 
-def _space(people: Sequence[Results]) -> str:
-    """The space that all participants have in common, nothing where they differ."""
-    spaces = {
-        str(person.study["data"].get("bids_space") or person.study["data"]["space"]) for person in people
+def _in_common(people: Sequence[Results]) -> dict[str, Any]:
+    """Space, resolution and preprocessing of all participants, nothing where they differ."""
+    each = [person.study["data"] for person in people]
+    found = {
+        "space": [str(data.get("bids_space") or data["space"]) for data in each],
+        "resolution": [data.get("resolution", "") for data in each],
+        "prepared_with": [data.get("prepared_with", {}) for data in each],
     }
-    return spaces.pop() if len(spaces) == 1 else ""
+    return {name: values[0] if all(v == values[0] for v in values) else "" for name, values in found.items()}
 
 
 def _few_participants(rows: Sequence[dict[str, Any]], alpha: float) -> list[str]:
@@ -242,7 +247,7 @@ def _study(
         "phantom": any(person.phantom for person in people),
         "subjects": [subject for person in people for subject in person.subjects],
         "alpha": alpha,
-        "space": _space(people),
+        **_in_common(people),
         "test": name_of_test(scores),
         "methods": _labels(people),
         "comparisons": {s.contrast: s.comparison for s in scores if s.contrast != AVERAGE},

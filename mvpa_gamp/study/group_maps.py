@@ -11,17 +11,22 @@ from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.group_tests import EXACT_MAPS, flip_map, smallest_flip_p
-from mvpa_gamp.imaging.brainmaps import Display, from_image, write_image, write_map
+from mvpa_gamp.imaging.brainmaps import Display, from_image, sidecar_path, write_image, write_map
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.origin import bids_uri
 from mvpa_gamp.imaging.volumes import check_same_grid, like, open_mask
+from mvpa_gamp.results.cell_files import NO_THRESHOLD
+from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.study_files import versions
 
 # Spaces of a single brain: equal grids there are a coincidence, and the same voxel is not the same place.
 INDIVIDUAL = ("native", "T1w", "T2w", "func", "anat", "boldref", "fsnative")
 _AVERAGED = ("pip", "pattern")
 _SELECTED = 0.5  # of the inclusion probability, as in the table
+_SELECTED_IF = {"pip": f"posterior inclusion probability above {_SELECTED}", "weight": "weight other than 0"}
 _MEANING = {
     "pip": "Mean over participants of the posterior probability that a voxel's weight is not zero.",
     "pattern": "Mean over participants of activation patterns (Haufe et al., 2014), each divided by its root "
@@ -52,12 +57,15 @@ def write_group_maps(
     if not inside.any():
         return [], ["There are no mean maps: the participants' analysed voxels have none in common."]
     common = like(masks[0][0], inside.astype(np.uint8))
-    about = {"GeneratedBy": f"mvpa_gamp {__version__}", "Participants": [p.subjects[0] for p in people]}
-    words, ones = "Voxels analysed in all participants.", np.ones(int(inside.sum()), dtype=np.uint8)
-    shown = _display("mask", "analysed in all participants", people)
-    write_map(folder.group_mask, ones, common, {**about, "Description": words}, shown)
+    about, shown = _shared_facts(people), _display("mask", "analysed in all participants", people)
+    masks_of = [person.folder.mask(person.subjects[0]) for person in people]
+    told = {**about, "Description": "Voxels analysed in all participants.", "Type": "ROI"}
+    ones = np.ones(int(inside.sum()), dtype=np.uint8)
+    write_map(folder.group_mask, ones, common, told | _sources(folder, masks_of), shown)
     mean = like(common, np.mean([_background(person) for person in people], axis=0).astype(np.float32))
-    write_image(folder.group_background, mean, {**about, "Description": "Mean of the mean volumes."})
+    means_of = [person.folder.background(person.subjects[0]) for person in people]
+    told = {**about, "Description": "Mean of the mean volumes."}
+    write_image(folder.group_background, mean, told | _sources(folder, means_of))
     shared = _shared_maps(people)
     written = [_mean_map(folder, people, common, about, *one) for one in shared if one[2] in _AVERAGED]
     cells = dict.fromkeys((contrast, method) for contrast, method, _ in shared)
@@ -139,7 +147,9 @@ def _mean_map(
     values = _maps(people, common, contrast, method, stat).mean(axis=0)
     path = folder.group_map(contrast, f"{entity(method)}Mean", stat)
     display = _display(stat, f"mean {stat} {method} {contrast}", people)
-    write_map(path, values, common, {**about, "Description": _MEANING[stat], "Method": method}, display)
+    sources = _sources(folder, _paths(people, contrast, method, stat))
+    told = {"Description": _MEANING[stat], "Method": method, "Threshold": NO_THRESHOLD}
+    write_map(path, values, common, about | told | sources, display)
     return {"contrast": contrast, "method": method, "stat": stat, "of": "Mean"}
 
 
@@ -154,7 +164,9 @@ def _share_map(
         return []
     path = folder.group_map(contrast, f"{entity(method)}Share", "selfreq")
     display = _display("selfreq", f"share of participants {method} {contrast}", people)
-    write_map(path, share, common, {**about, "Description": _MEANING["selfreq"], "Method": method}, display)
+    sources = _sources(folder, _paths(people, contrast, method, stat))
+    told = {"Description": _MEANING["selfreq"], "Method": method, "Threshold": _SELECTED_IF[stat]}
+    write_map(path, share, common, about | told | sources, display)
     return [{"contrast": contrast, "method": method, "stat": "selfreq", "of": "Share"}]
 
 
@@ -166,6 +178,7 @@ def _flip_maps(
     found = flip_map(_maps(people, common, contrast, method, "pattern"))
     facts = {
         "Method": method,
+        "Threshold": NO_THRESHOLD,
         "SignPatterns": found.n_patterns,
         "AllSignPatterns": len(people) <= EXACT_MAPS,
         "SmallestPValue": found.smallest_p,
@@ -175,7 +188,8 @@ def _flip_maps(
     for stat, values in (("t", found.t), ("logpfwe", -np.log10(found.p))):
         path = folder.group_map(contrast, f"{entity(method)}SignFlip", stat)
         display = _display(stat, f"sign flips {stat} {method} {contrast}", people)
-        write_map(path, values, common, {**about, "Description": _MEANING[stat], **facts}, display)
+        sources = _sources(folder, _paths(people, contrast, method, "pattern"))
+        write_map(path, values, common, {**about, "Description": _MEANING[stat], **facts, **sources}, display)
         out.append({"contrast": contrast, "method": method, "stat": stat, "of": "SignFlip"})
     return out
 
@@ -201,12 +215,36 @@ def _too_few(n: int, alpha: float) -> list[str]:
 
 def _maps(people: Sequence[Results], common: Any, contrast: str, method: str, stat: str) -> NDArray:
     """A map of every participant (n, N); patterns divided by their root mean square."""
-    paths = [p.folder.statmap(p.subjects[0], contrast, entity(method), stat) for p in people]
-    values = np.stack([_values(path, common) for path in paths])
+    values = np.stack([_values(path, common) for path in _paths(people, contrast, method, stat)])
     if stat != "pattern":
         return values
     scale = np.sqrt(np.mean(values**2, axis=1, keepdims=True))
     return values / np.where(scale > 0, scale, 1.0)
+
+
+def _paths(people: Sequence[Results], contrast: str, method: str, stat: str) -> list[Path]:
+    """The file of a map of every participant."""
+    return [p.folder.statmap(p.subjects[0], contrast, entity(method), stat) for p in people]
+
+
+def _shared_facts(people: Sequence[Results]) -> dict[str, Any]:
+    """What the sidecars of all maps of the group say."""
+    data = people[0].study["data"]
+    mask = sidecar_path(people[0].folder.mask(people[0].subjects[0]))
+    own = read_json(mask) if mask.is_file() else {}
+    known = {"SpatialReference": own.get("SpatialReference"), "Space": data.get("bids_space"),
+             "Resolution": data.get("resolution")}  # fmt: skip
+    return {
+        "GeneratedBy": [{"Name": "mvpa_gamp", "Version": __version__}],
+        "Participants": [person.subjects[0] for person in people],
+        **{name: value for name, value in known.items() if value},
+        "Software": {**data.get("prepared_with", {}), **versions()},
+    }
+
+
+def _sources(folder: ResultsFolder, paths: Sequence[Path]) -> dict[str, list[str]]:
+    """The files of participants that a map was made from, as BIDS URIs in the results folder."""
+    return {"Sources": [bids_uri(path.absolute(), {"": folder.root.absolute()}) for path in paths]}
 
 
 def _values(path: Path, common: Any) -> NDArray:

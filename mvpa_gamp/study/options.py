@@ -13,7 +13,9 @@ from mvpa_gamp.parallel import Workers
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.method_names import DEFAULT_METHODS, KNOWN_METHODS
 
-RUN_OPTIONS = ("config", "out", "n_jobs", "dask", "resume", "overwrite", "reports_only", "quiet", "verbose")
+RUN_OPTIONS = (
+    "config", "out", "work_dir", "n_jobs", "dask", "resume", "overwrite", "reports_only", "quiet", "verbose",
+)  # fmt: skip
 
 
 def command_parser(command: str, usage: str, about: str, examples: str) -> argparse.ArgumentParser:
@@ -189,6 +191,11 @@ def add_run(group: Any, out: str) -> None:
         metavar="WHERE",
         help="local:N for N Dask workers on this machine, or the address of a scheduler, tcp://HOST:PORT",
     )
+    group.add_argument(
+        "--work-dir",
+        metavar="DIR",
+        help=f"where fits are stored for --resume, such as a fast scratch disk (default: in {out})",
+    )
     group.add_argument("--resume", action="store_true", help=f"continue an interrupted run in {out}")
     group.add_argument("--overwrite", action="store_true", help=f"replace the results in {out}")
     group.add_argument(
@@ -218,6 +225,11 @@ def workers(given: dict[str, Any]) -> Workers:
     if "dask" in given and "n_jobs" in given:
         raise StudyError("--n-jobs and --dask both say who does the fits. Give one of them.")
     return given.get("dask", given.get("n_jobs", 1))
+
+
+def work_dir(given: dict[str, Any]) -> Path | None:
+    """Where fits are stored, if it was said."""
+    return Path(given["work_dir"]).expanduser().absolute() if given.get("work_dir") else None
 
 
 def console_level(given: dict[str, Any]) -> int:

@@ -1,17 +1,21 @@
 """The results folder before a run: may it be written, is it empty, is it ours, does it fit the settings."""
 
+import hashlib
 import shutil
 import tempfile
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.lock import check_lock
 from mvpa_gamp.study.settings import StudySettings, differences, read_earlier
 
 TEMPORARY = ".writing-*"  # what a killed run may leave behind
+_KEY = 8  # digits that tell folders of the same name apart
 
 
 @dataclass(frozen=True)
@@ -23,11 +27,28 @@ class Output:
     overwrite: bool = False
     option: str = "--out"  # how the command line calls the folder
     owner: str = field(default_factory=lambda: uuid.uuid4().hex)  # the command, for the folder's lock
+    entities: Mapping[str, str] = field(default_factory=dict)  # of the input, once it is known
+    work_dir: Path | None = None  # where fits are stored, each results folder's in one of its own
 
     @property
     def folder(self) -> ResultsFolder:
         """The names inside."""
-        return ResultsFolder(self.root)
+        return ResultsFolder(self.root, self.entities, self.work)
+
+    @property
+    def work(self) -> Path | None:
+        """Where its fits are stored, None in the folder itself; a resumed run remembers."""
+        if self.work_dir is not None:
+            key = hashlib.sha256(str(self.root.absolute()).encode()).hexdigest()[:_KEY]
+            return self.work_dir.expanduser().absolute() / f"{self.root.name}-{key}"
+        note = ResultsFolder(self.root).work_note
+        known = note.read_text(encoding="utf-8", errors="replace").strip() if note.is_file() else ""
+        return Path(known) if self.resume and Path(known).is_absolute() else None
+
+    @property
+    def stored(self) -> Path:
+        """The folder of its stored fits."""
+        return self.work or self.root / "work"
 
 
 def check_output(output: Output) -> None:
@@ -42,13 +63,17 @@ def check_output(output: Output) -> None:
     if root.exists() and not root.is_dir():
         raise StudyError(f"{output.option} {root} is a file, a folder is needed. Give another name.")
     check_lock(output.folder, output.owner)
-    _check_writable(output)
+    _check_writable(output.root, output.option)
+    if output.work is not None:
+        _check_writable(output.work, "--work-dir")
     if not root.exists() or all(path == output.folder.lock for path in root.iterdir()):
         return
     folder = output.folder
     ours = folder.config.is_file()
     if output.resume:  # which deletes nothing: its config.toml may be damaged or gone
-        ours = ours or folder.config.exists() or folder.study.exists() or any(root.glob("work/*_fits.npz"))
+        ours = (
+            ours or folder.config.exists() or folder.study.exists() or any(output.stored.glob("*_fits.npz"))
+        )
     if not ours and (output.resume or output.overwrite):
         raise StudyError(
             f"{output.option} {root} holds other files, and no results of an earlier run. Give another "
@@ -61,9 +86,9 @@ def check_output(output: Output) -> None:
         )
 
 
-def _check_writable(output: Output) -> None:
-    """Try to write where the folder is, or where it would be made."""
-    place = output.root.absolute()
+def _check_writable(folder: Path, option: str) -> None:
+    """Try to write where a folder is, or where it would be made."""
+    place = folder.expanduser().absolute()
     while not place.exists():
         place = place.parent
     try:
@@ -74,7 +99,7 @@ def _check_writable(output: Output) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise StudyError(
-            f"{output.option} {output.root} cannot be written: {reason}. Give a folder you may write to."
+            f"{option} {folder} cannot be written: {reason}. Give a folder you may write to."
         ) from error
 
 
@@ -102,8 +127,13 @@ def prepare(output: Output) -> None:
     if output.overwrite:
         for path in output.folder.own_entries():
             _remove(path)
-    for path in output.root.rglob(TEMPORARY):
-        _remove(path)
+        if output.work is not None and output.work.is_dir():
+            _remove(output.work)
+    for place in (output.root, output.work):
+        for path in place.rglob(TEMPORARY) if place else ():
+            _remove(path)
+    if output.work is not None:
+        write_text(output.folder.work_note, f"{output.work}\n")
 
 
 def _remove(path: Path) -> None:

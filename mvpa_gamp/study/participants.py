@@ -32,7 +32,7 @@ def run_participants(
     dataset = replace(output, resume=not output.overwrite)  # participants may come in several commands
     with usage_errors():
         check_output(dataset)
-        check_settings(settings, workers)
+        methods = check_settings(settings, workers)
         assert isinstance(settings.source, BidsSource)
         source = settings.source.dataset()
         settings = settings.with_source(source)
@@ -40,13 +40,14 @@ def run_participants(
             check_resume(dataset, settings)
         chosen = choose_participants(source.layout, labels)
         check_preparation(settings, len(chosen))
-        check_participants(source, chosen)
+        check_participants(source, chosen, ", ".join(m.name for m in methods if not m.is_batched))
         for label in chosen:
             check_output(own_output(output, label))
         for label in chosen if settings.strict else ():
             check_strictly(settings.with_source(replace(source, participant_label=label)))
     write_text(output.folder.config, settings_text(settings))
-    write_json(output.folder.description, description(None))
+    links = {name: root.as_uri() for name, root in source.layout.datasets.items()}
+    write_json(output.folder.description, description(None, links))
     troubles = {}
     for label, trouble in _each(settings, chosen, output, workers, console):
         note = output.folder.skipped(label)

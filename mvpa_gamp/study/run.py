@@ -3,6 +3,7 @@
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from mvpa_gamp.results.tables import AVERAGE
 from mvpa_gamp.results.verify import verify
 from mvpa_gamp.study.cells import PlannedCell, is_done, plan_cells, stored
 from mvpa_gamp.study.console import Console
-from mvpa_gamp.study.describe import about_study
+from mvpa_gamp.study.describe import about_study, resolution, sidecar_facts
 from mvpa_gamp.study.designs import plan_designs
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference import (
@@ -89,15 +90,16 @@ def _run_study(
         check_resume(output, settings)
         console.note("Preparing the data ...")
         samples = settings.source.load()
+        output = replace(output, entities=samples.entities)
         tasks = choose_tasks(settings.pairs, samples, settings.classes, settings.cross)
         check_tuning(methods, tasks, samples.runs)
         regions = find_regions(settings, samples)
+        prepared = prepare_folds(settings, samples)
         subject = Subject(
             samples.subject, samples.mask_img, samples.banner, samples.runs, samples.volumes,
             planted_voxels(samples, tasks), settings.fold_maps, settings.whiten, samples.events,
-            regions=regions,
+            regions=regions, about=sidecar_facts(settings, samples, prepared), links=samples.origin.links,
         )  # fmt: skip
-        prepared = prepare_folds(settings, samples)
         checked = check_leakage(settings, samples, tasks)
         checks = covariate_checks(prepared, samples, tasks, settings.seed)
         cells = plan_cells(output.folder, samples, tasks, methods, prepared.key)
@@ -248,12 +250,17 @@ def _say_what(
     if samples.banner:
         console.note(f"{samples.banner}.", level=0)
     console.note(
-        f"sub-{samples.subject}: {samples.X.shape[0]:,} {samples.plural} x {samples.X.shape[1]:,} voxels, "
-        f"{_count(len(tasks), 'comparison')} x {_count(len(methods), 'method')}"
+        f"sub-{samples.subject}: {samples.X.shape[0]:,} {samples.plural} x {samples.X.shape[1]:,} voxels"
+        f"{_place(samples)}, {_count(len(tasks), 'comparison')} x {_count(len(methods), 'method')}"
         + (f", {done} of {len(tasks) * len(methods)} fits are there already" if done else "")
     )
     for note in (*samples.notes, *region_notes(settings, regions)):
         console.note(note)
+
+
+def _place(samples: Samples) -> str:
+    """The space of the samples, where it has a name."""
+    return f" ({samples.space}, {resolution(samples)})" if samples.space else ""
 
 
 def _count(number: int, thing: str) -> str:

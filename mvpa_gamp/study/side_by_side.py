@@ -81,6 +81,9 @@ def sees_files(settings: StudySettings, output: Output, workers: Workers, consol
         return True
     assert isinstance(settings.source, BidsSource)
     needed = [settings.source.bids_dir, str(output.folder.config.absolute())]
+    if output.work_dir is not None:
+        output.work_dir.mkdir(parents=True, exist_ok=True)
+        needed.append(str(output.work_dir))
     found = _answers_of_all(workers, needed)
     if found and all(found):
         return True

@@ -20,7 +20,7 @@ from pipelines.sparsity_vs_error import (
     to_fixed_point,
 )
 
-SMALL = Size(600, 100, (3, 5), 2, ("gamp-bg-pr",))
+SMALL = Size(600, 100, (3, 5), 2, ("gamp-bg-pr",), 2)
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +86,9 @@ def test_the_best_weights_have_the_bayes_error():
 
 
 def test_onebit_cs_tries_every_size_within_ten():
-    (onebit,) = [method for name, _, method in classifiers(QUICK, 15) if name == "onebit-cs"]
+    (onebit,) = [method for name, _, method in classifiers(QUICK, 15, 0) if name == "onebit-cs"]
     assert np.array_equal(onebit.sizes(QUICK.n_features), np.arange(5, 26))
-    (small,) = [method for name, _, method in classifiers(QUICK, 5) if name == "onebit-cs"]
+    (small,) = [method for name, _, method in classifiers(QUICK, 5, 0) if name == "onebit-cs"]
     assert np.array_equal(small.sizes(QUICK.n_features), np.arange(1, 16))
 
 
@@ -96,3 +96,10 @@ def test_full_is_the_papers_size_and_stops_differ():
     assert (FULL.n_features, FULL.n_rows, FULL.n_trials) == (30_000, 300, 50)
     assert (FULL.sparsities[0], FULL.sparsities[-1]) == (5, 30)
     assert to_fixed_point(METHODS["gamp-bg-pr"]).settings.stop == "fixed-point"
+
+
+def test_only_the_first_trials_are_run_to_their_fixed_point():
+    stops = [[stop for _, stop, _ in classifiers(QUICK, 5, trial)] for trial in (0, QUICK.n_ended)]
+    assert stops[0].count("fixed-point") == len(QUICK.fixed_point)
+    assert "fixed-point" not in stops[1]
+    assert stops[1].count("cavity") == stops[0].count("cavity")

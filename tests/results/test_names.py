@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from mvpa_gamp.imaging.brainmaps import sidecar_path
+from mvpa_gamp.imaging.map_names import shared_entities
 from mvpa_gamp.report.markup import cell, paragraph, table
 from mvpa_gamp.results.names import ResultsFolder
 
@@ -9,6 +10,28 @@ def test_maps_have_bids_names_and_sidecars():
     path = ResultsFolder(Path("out")).statmap("1", "catMinusShoe", "gamp-bg-lr", "pip")
     assert path.as_posix() == "out/sub-1/sub-1_contrast-catMinusShoe_desc-gampBgLr_stat-pip_statmap.nii.gz"
     assert sidecar_path(path).name == path.name.replace(".nii.gz", ".json")
+
+
+def test_names_carry_the_entities_of_the_input_in_the_order_of_bids():
+    entities = {"res": "2", "space": "MNI152NLin6Asym", "task": "rest", "ses": "01"}
+    folder = ResultsFolder(Path("out/sub-1"), entities)
+    stem = "ses-01_task-rest_space-MNI152NLin6Asym_res-2"
+    assert folder.mask("1") == Path(f"out/sub-1/sub-1_{stem}_desc-analysed_mask.nii.gz")
+    assert (
+        folder.cell_table("1", "aMinusB", "svm", "folds").name
+        == f"sub-1_{stem}_contrast-aMinusB_desc-svm_folds.tsv"
+    )
+    group = ResultsFolder(Path("out"), entities)
+    assert group.group_mask == Path(f"out/group/{stem}_desc-common_mask.nii.gz")
+    name = f"{stem}_contrast-aMinusB_desc-svmMean_stat-pip_statmap.nii.gz"
+    assert group.group_map("aMinusB", "svmMean", "pip") == Path("out/group") / name
+    assert group == ResultsFolder(Path("out"), entities) and hash(group) == hash(ResultsFolder(Path("out")))
+
+
+def test_entities_that_differ_between_files_are_not_shared():
+    one = {"sub": "1", "ses": "01", "task": "a", "run": "1", "space": "T1w", "desc": "preproc"}
+    assert shared_entities([one, {**one, "ses": "02", "run": "2"}]) == {"task": "a", "space": "T1w"}
+    assert shared_entities([one, {"sub": "1", "task": "a"}]) == {"task": "a"}
 
 
 def test_only_names_of_this_package_count_as_its_own(tmp_path):

@@ -153,5 +153,5 @@ def test_participants_have_a_file_each(bids_tree, tmp_path, capsys):
         write_table(tmp_path / f"sub-{label}.tsv", rt=values)
     assert app([*one, str(tmp_path / "sub-{participant}.tsv")]) == 0
     for label in ("01", "03"):
-        rows = read_tsv(out / f"sub-{label}" / f"sub-{label}_foldconfounds.tsv")
+        rows = read_tsv(next((out / f"sub-{label}").glob(f"sub-{label}_*_foldconfounds.tsv")))
         assert [row["covariate"] for row in rows] == ["rt"]

@@ -6,12 +6,12 @@ from typing import Any
 
 import nibabel
 
-from mvpa_gamp.imaging.bids.betas import BetasSource, find_betas
+from mvpa_gamp.imaging.bids.betas import BetasSource, find_betas, runs_of
 from mvpa_gamp.imaging.bids.confounds import confound_columns
 from mvpa_gamp.imaging.bids.event_volumes import events_of
 from mvpa_gamp.imaging.bids.events import trial_types
-from mvpa_gamp.imaging.bids.layout import RunFiles, repetition_time_of, spaces_of, tasks_of
-from mvpa_gamp.imaging.bids.participant import check_confounds
+from mvpa_gamp.imaging.bids.layout import RunFiles, participants, repetition_time_of, spaces_of, tasks_of
+from mvpa_gamp.imaging.bids.participant import check_confounds, held_out_sessions
 from mvpa_gamp.imaging.bids.selection import choose, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.errors import DataError
@@ -21,8 +21,9 @@ from mvpa_gamp.imaging.volumes import open_mask
 
 # In the order in which they are checked. The settings decide on the last ones: where they fail for all who
 # come that far, the command is wrong. The others are matters of a participant's own files.
-_STEPS = ("files", "events", "time", "confounds", "mask")
-_DECIDED_BY_SETTINGS = ("time", "confounds", "mask")
+_STEPS = ("files", "choice", "folds", "events", "time", "confounds", "mask")
+_DECIDED_BY_SETTINGS = ("choice", "folds", "time", "confounds", "mask")
+_NESTED = 3  # runs or sessions: one is held out, of the others each in turn for tuning
 
 
 @dataclass(frozen=True)
@@ -34,15 +35,18 @@ class _Participant:
     problem: str = ""
 
 
-def check_participants(source: BidsSource, labels: Sequence[str]) -> None:
+def check_participants(source: BidsSource, labels: Sequence[str], nested: str = "") -> None:
     """Refuse, with one sentence, what is wrong for all of the participants; what is wrong for one is not.
 
-    No volume is read. A lone participant whose own files are unfit is left for its turn, to be skipped.
+    ``nested`` names methods that tune by nested cross-validation. No volume is read. A lone participant whose
+    own files are unfit is left for its turn, to be skipped.
     """
     if not isinstance(source, BetasSource):
         _check_task_and_space(source, labels)
     mask = open_mask(source.mask)[0] if source.mask else None
-    checked = [_check_one(replace(source, participant_label=label), mask) for label in labels]
+    checked = [_check_one(replace(source, participant_label=label), mask, nested) for label in labels]
+    if len(labels) == 1 and checked[0].failed == "choice" and _fits_others(source, labels[0]):
+        checked = [replace(checked[0], failed="files")]
     found = sorted({name for participant in checked for name in participant.conditions})
     if found:
         source.wanted(found)
@@ -65,13 +69,18 @@ def _check_steps(checked: Sequence[_Participant]) -> None:
         )
 
 
-def _check_one(source: BidsSource, mask: Any) -> _Participant:
+def _check_one(source: BidsSource, mask: Any, nested: str) -> _Participant:
     """Everything about a participant that can be known from names, tables and headers."""
     step, names = "files", []
     try:
         if isinstance(source, BetasSource):
-            return _Participant([name for each in find_betas(source) for name in each.conditions])
+            maps = find_betas(source)
+            names, step = [name for each in maps for name in each.conditions], "folds"
+            _check_folds(source, [key[0] for key in runs_of(maps)], nested)
+            return _Participant(names)
         runs = source.runs()
+        step = "folds"
+        _check_folds(source, [run.session for run in runs], nested)
         step = "events"
         names = [name for run in runs for name in trial_types(events_of(run))]
         step = "time"
@@ -81,8 +90,32 @@ def _check_one(source: BidsSource, mask: Any) -> _Participant:
         step = "mask"
         _check_mask(mask, runs)
     except DataError as error:
-        return _Participant(names, step, str(error))
+        chosen = step == "files" and str(error).startswith("--")  # no series is left that fits an option
+        return _Participant(names, "choice" if chosen else step, str(error))
     return _Participant(names)
+
+
+def _fits_others(source: BidsSource, label: str) -> bool:
+    """Whether another participant of the dataset has series that fit the options."""
+    for other in participants(source.layout):
+        own = replace(source, participant_label=other)
+        try:
+            if other != label and (find_betas(own) if isinstance(own, BetasSource) else own.runs()):
+                return True
+        except DataError:
+            continue
+    return False
+
+
+def _check_folds(source: BidsSource, sessions: Sequence[str], nested: str) -> None:
+    """Refuse too few runs or sessions (those of each run are given) for cross-validation and tuning."""
+    number = len(held_out_sessions(sessions)) if source.cv == "session" else len(sessions)
+    if nested and number < _NESTED:
+        raise DataError(
+            f"--methods {nested}: tuning by nested cross-validation needs at least {_NESTED} {source.cv}s, "
+            f"sub-{source.participant_label} has {number}. Choose methods that need none (a gamp one, svm, "
+            f"lda){', or leave out --cv session' if source.cv == 'session' else ''}."
+        )
 
 
 def _check_mask(mask: Any, runs: Sequence[RunFiles]) -> None:
@@ -99,12 +132,13 @@ def _check_mask(mask: Any, runs: Sequence[RunFiles]) -> None:
 def _check_task_and_space(source: BidsSource, labels: Sequence[str]) -> None:
     """Refuse a task or space that nobody has, and a choice that is left open."""
     layout, space = source.layout, source.space
-    tasks = sorted({task for label in labels for task in tasks_of(layout, label)})
+    wanted = source.selection()
+    tasks = sorted({task for label in labels for task in tasks_of(layout, label, wanted)})
     if tasks:
         chosen_tasks(source.task, tasks, "the dataset")
     if layout.derivatives is None:
         return
-    each = {label: spaces_of(layout, label, source.task) for label in labels}
+    each = {label: spaces_of(layout, label, wanted) for label in labels}
     everywhere = sorted({name for spaces in each.values() for name in spaces})
     if space is None:
         for label, spaces in each.items():

@@ -6,7 +6,7 @@ DERIVATIVES/sub-01/[ses-x/]func/..._desc-confounds_timeseries.tsv
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from mvpa_gamp.imaging.bids.selection import (
     values,
 )
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.origin import Origin, bids_uri, generated_by
 
 MIN_RUNS = 2  # one is left out, one is needed to train on
 
@@ -38,6 +39,23 @@ class Layout:
     def source(self) -> Path:
         """Where the volumes are taken from."""
         return self.derivatives or self.bids_dir
+
+    @property
+    def datasets(self) -> dict[str, Path]:
+        """Their names in BIDS URIs."""
+        made = {} if self.derivatives is None else {"preprocessed": self.derivatives}
+        return {"raw": self.bids_dir, **made}
+
+    def origin(self, files: Sequence[Path], metadata: Mapping[str, Any] | None = None) -> Origin:
+        """Where results made from some files come from, the first one being on their grid."""
+        sources = tuple(bids_uri(path, self.datasets) for path in files)
+        reference = (metadata or {}).get("SpatialReference")
+        return Origin(
+            sources=sources,
+            links={name: root.as_uri() for name, root in self.datasets.items()},
+            spatial_reference=reference if isinstance(reference, str) else sources[0],
+            made_by=generated_by(self.derivatives) if self.derivatives else (),
+        )
 
 
 @dataclass(frozen=True)
@@ -85,15 +103,20 @@ def participants(layout: Layout) -> list[str]:
     return labels
 
 
-def tasks_of(layout: Layout, participant: str) -> list[str]:
-    """The tasks for which a participant has volumes."""
-    return values(file.entities.get("task") for file in bold_files(layout, participant))
+def tasks_of(layout: Layout, participant: str, wanted: Selection | None = None) -> list[str]:
+    """The tasks for which a participant has volumes that the filter file lets through."""
+    return values(file.entities.get("task") for file in _passing(layout, participant, wanted or Selection()))
 
 
-def spaces_of(layout: Layout, participant: str, tasks: Sequence[str] = ()) -> list[str]:
-    """The spaces of a participant's volumes (of some tasks), in fMRIPrep's form ``name[:res-x]``."""
-    files = bold_files(layout, participant)
-    return values(space_of(file) for file in files if not tasks or file.entities.get("task") in tasks)
+def spaces_of(layout: Layout, participant: str, wanted: Selection | None = None) -> list[str]:
+    """The spaces of those volumes (of the tasks asked for), in fMRIPrep's form ``name[:res-x]``."""
+    wanted = wanted or Selection()
+    files = _passing(layout, participant, wanted)
+    return values(space_of(f) for f in files if not wanted.tasks or f.entities.get("task") in wanted.tasks)
+
+
+def _passing(layout: Layout, participant: str, wanted: Selection) -> list[BidsFile]:
+    return [file for file in bold_files(layout, participant, wanted.desc) if wanted.passes(file)]
 
 
 def find_runs(layout: Layout, participant: str, wanted: Selection | None = None) -> list[RunFiles]:

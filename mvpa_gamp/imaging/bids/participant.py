@@ -1,7 +1,8 @@
 """From the files of a participant's runs to samples."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from mvpa_gamp.imaging.bids.selection import NATIVE
 from mvpa_gamp.imaging.bids.trials import RunTrials, run_trials
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels, runs_of_files
-from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.map_names import entity, shared_entities
 from mvpa_gamp.imaging.matrix import Volumes, read_series, usable_voxels
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, Processing, clean_run
 from mvpa_gamp.imaging.samples import Samples, load_samples
@@ -74,10 +75,20 @@ def load_participant(source: "BidsSource") -> Samples:
         samples,
         notes=(*mask_notes, *raw, *volume_notes(read.confounds), *lost, *samples.notes),
         space=read.runs[0].entities.get("space", NATIVE),
+        entities=shared_entities(run.entities for run in read.runs),
+        origin=source.layout.origin(_files(read.runs), read.runs[0].metadata),
         confound_columns=columns_of(read.confounds),
         sessions=_sessions(read.runs, samples.runs),
     )
-    return _told(by_session(samples, read.runs) if source.cv == "session" else samples, source, read.runs)
+    if source.cv == "session":
+        samples = by_session(samples, [run.session for run in read.runs])
+    return _told(samples, read)
+
+
+def _files(runs: Sequence[RunFiles]) -> list[Path]:
+    """What samples are made from: all series, then their events, confounds and masks."""
+    others = [path for run in runs for path in (run.events, run.confounds, run.mask) if path is not None]
+    return list(dict.fromkeys([*(run.bold for run in runs), *others]))
 
 
 def _read(source: "BidsSource") -> _Read:
@@ -165,17 +176,26 @@ def trial_samples(
     )
 
 
-def by_session(samples: Samples, runs: Sequence[RunFiles]) -> Samples:
-    """The same samples, their runs joined by session: one session is held out at a time."""
-    names = list(dict.fromkeys(run.session for run in runs))
+def by_session(samples: Samples, sessions: Sequence[str]) -> Samples:
+    """The same samples, their runs joined by session: one session is held out at a time.
+
+    ``sessions`` are those of run 1, 2, ...
+    """
+    names = held_out_sessions(sessions[run - 1] for run in np.unique(samples.runs))
+    number = np.array([names.index(each) + 1 if each in names else 0 for each in sessions])
+    return replace(samples, runs=number[samples.runs - 1], held_out="session")
+
+
+def held_out_sessions(sessions: Iterable[str]) -> list[str]:
+    """The distinct sessions of some runs, refused where they are too few or not named."""
+    names = list(dict.fromkeys(sessions))
     if len(names) < MIN_RUNS or "" in names:
         told = ", ".join(name or "none" for name in names)
         raise DataError(
             f"--cv session: expected runs of at least {MIN_RUNS} sessions (ses-), got {told}. Leave it out "
             "to hold out runs."
         )
-    number = np.array([names.index(run.session) + 1 for run in runs])
-    return replace(samples, runs=number[samples.runs - 1], held_out="session")
+    return names
 
 
 def _sessions(runs: Sequence[RunFiles], numbers: NDArray) -> NDArray | None:
@@ -200,10 +220,11 @@ def check_confounds(runs: Sequence[RunFiles], columns: tuple[str, ...], strategy
     check_columns([run.confounds for run in runs if run.confounds is not None], columns)
 
 
-def _told(samples: Samples, source: "BidsSource", runs: Sequence[RunFiles]) -> Samples:
+def _told(samples: Samples, read: _Read) -> Samples:
     """The samples with where they came from."""
-    made = "fMRIPrep derivatives" if source.layout.derivatives else "raw volumes"
-    what = f"{made}, {len(runs)} runs of task {runs[0].entities.get('task', 'unnamed')}"
+    source, runs = read.source, read.runs
+    made = _preparation(samples) if source.layout.derivatives else "raw volumes"
+    what = f"{made}, {len(runs)} runs of {_listed('task', runs)}{_listed('session', runs, ' in ')}"
     return samples.from_source(
         "bids",
         f"Participant {samples.subject} of a BIDS dataset ({what}); samples are {samples.plural}.",
@@ -212,4 +233,25 @@ def _told(samples: Samples, source: "BidsSource", runs: Sequence[RunFiles]) -> S
         events=[str(run.events) for run in runs],
         mask=source.mask or "the voxels that all runs' brain masks have in common",
         confound_columns=list(samples.confound_columns),
+        confounds_strategy=source.confounds_strategy or None,
+        non_steady_state_volumes=sum(each.unsteady for each in read.confounds),
+        scrubbed_volumes=sum(each.scrubbed for each in read.confounds),
     )
+
+
+def _preparation(samples: Samples) -> str:
+    """Who preprocessed the volumes, as their dataset says."""
+    named = [f"{name} {version}" for name, version in samples.origin.software.items()]
+    return f"preprocessed with {' and '.join(named)}" if named else "fMRIPrep derivatives"
+
+
+def _listed(what: str, runs: Sequence[RunFiles], before: str = "") -> str:
+    """``task a`` or ``tasks a and b``; nothing where names tell none."""
+    names = dict.fromkeys(run.entities.get(_ENTITY[what], "") for run in runs)
+    known = [name for name in names if name]
+    if not known:
+        return "" if before else f"an unnamed {what}"
+    return f"{before}{what}{'s' * (len(known) > 1)} {' and '.join(known)}"
+
+
+_ENTITY = {"task": "task", "session": "ses"}

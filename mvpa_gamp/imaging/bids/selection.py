@@ -123,18 +123,23 @@ def of_runs(files: Sequence[BidsFile], runs: Sequence[str], who: str) -> list[Bi
 def _with_values(
     files: Sequence[BidsFile], entity: str, option: str, asked: Sequence[str], who: str
 ) -> list[BidsFile]:
-    if not asked:
-        return list(files)
-    wanted = [_plain(text.removeprefix(f"{entity}-")) if entity == "run" else text for text in asked]
-    wanted = [text.removeprefix(f"{entity}-") for text in wanted]
     known = values(file.without().get(entity) for file in files)
+    wanted = asked_values(option, entity, asked, known, who)
+    return [file for file in files if not wanted or file.without().get(entity) in wanted]
+
+
+def asked_values(option: str, entity: str, asked: Sequence[str], known: Iterable[str], who: str) -> list[str]:
+    """The values of an entity that were asked for, as names have them; each must be known."""
+    texts = [text.removeprefix(f"{entity}-") for text in asked]
+    wanted = [_plain(text) if entity == "run" else text for text in texts]
+    known = values(each for each in known if each)
     for text in wanted:
         if text not in known:
             raise DataError(
                 f"{option}: expected some that {who} has ({', '.join(known) or 'none'}), got {text!r}. "
                 "Choose among them."
             )
-    return [file for file in files if file.without().get(entity) in wanted]
+    return wanted
 
 
 def _plain(text: str) -> str:
@@ -151,7 +156,8 @@ def choose(option: str, asked: str | None, available: Sequence[str], who: str) -
     known = ", ".join(matching or available) or "none"
     if matching:
         came = "none was given" if asked is None else f"{asked} fits several"
-        raise DataError(f"{option}: {who} has several ({known}) and {came}. Choose one of them.")
+        offer = "one of them, or several" if option == "--task" else "one of them"
+        raise DataError(f"{option}: {who} has several ({known}) and {came}. Choose {offer}.")
     raise DataError(f"{option}: expected one that {who} has ({known}), got {asked!r}. Choose among them.")
 
 
