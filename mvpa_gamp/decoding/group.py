@@ -50,6 +50,7 @@ class Score:
     chance: float  # of the more frequent category
     by_run: tuple[float, ...]  # balanced accuracy of each held-out run
     null: NDArray | None = None
+    floor: float = 0.0  # the p-value that no number of permutations gets below
 
     @property
     def runs(self) -> int:
@@ -66,12 +67,13 @@ class Score:
         """Of the permutation test where there is one, else of the sign test over runs."""
         if self.null is None:
             return run_test(self.by_run)
-        return float(1 + np.count_nonzero(self.null >= self.accuracy - _TIE)) / (1 + self.null.size)
+        drawn = float(1 + np.count_nonzero(self.null >= self.accuracy - _TIE)) / (1 + self.null.size)
+        return max(drawn, self.floor)
 
     @property
     def smallest_p(self) -> float:
         """What the test could reach at best."""
-        return smallest_run_p(self.runs) if self.null is None else 1 / (1 + self.null.size)
+        return smallest_run_p(self.runs) if self.null is None else max(1 / (1 + self.null.size), self.floor)
 
     def testable(self, alpha: float) -> bool:
         """Whether the test can reach alpha at all."""

@@ -16,6 +16,9 @@ from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.spaces import is_surface, space_of
 from mvpa_gamp.imaging.surface_names import is_surface_map
 
+_INTENTS = {"logpfwe": "log10 p value", "t": "t test"}  # NIfTI's names; all others are estimates
+_SHARES = ("pip", "selfreq")
+
 
 def to_image(values: NDArray, mask_img: Any) -> Any:
     """A vector (N,) as an image on the mask's grid and affine, exactly 0 outside the mask.
@@ -60,11 +63,17 @@ class Display:
     text: str = ""  # ASCII, the first 79 characters are kept
     intent: str = "estimate"  # NIfTI's name of the kind of value
     share: bool = False  # whether values run from 0 to 1
+    params: tuple[float, ...] = ()  # of the intent, such as degrees of freedom
+
+    @classmethod
+    def of(cls, stat: str, text: str, *params: float) -> "Display":
+        """What fits a kind of map by its name in files: pip, selfreq, logpfwe, t, ...."""
+        return cls(text, _INTENTS.get(stat, "estimate"), stat in _SHARES, params)
 
     def mark(self, header: Any, values: NDArray) -> None:
         """Write intent, descrip, cal_min and cal_max; the window of signed values is symmetric."""
         boolean = values.dtype in (bool, np.uint8)
-        header.set_intent("label" if boolean else self.intent)
+        header.set_intent(*(("label",) if boolean else (self.intent, self.params)))
         header["descrip"] = self.text.encode("ascii", "replace")[:79]
         top = 1.0 if self.share or boolean else float(np.abs(values).max(initial=0.0))
         header["cal_max"] = top

@@ -329,4 +329,5 @@ def _colour_bar(ax: Axes, colours: Colormap, scale: Normalize) -> None:
 
 
 def _tick(value: float) -> str:
-    return f"{value:.2g}".replace("-", "−")
+    digits = f"{value:.0f}" if abs(value) >= 100 else f"{value:.2g}"
+    return digits.replace("-", "−")

@@ -8,12 +8,14 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.report import brain_figures, plots
 from mvpa_gamp.report.answers import answering
 from mvpa_gamp.report.cautions import cautions
-from mvpa_gamp.report.class_methods import class_methods_section, draw_class_methods
-from mvpa_gamp.report.classes import classes_section, draw_classes
+from mvpa_gamp.report.class_answers import class_answer_section
+from mvpa_gamp.report.class_methods import draw_class_methods
+from mvpa_gamp.report.classes import classes_section, draw_classes, fold_scores_section
 from mvpa_gamp.report.cobidas import write_cobidas
 from mvpa_gamp.report.comparisons import comparisons_section
 from mvpa_gamp.report.convergence import convergence_section
 from mvpa_gamp.report.cross import cross_section, draw_cross
+from mvpa_gamp.report.cross_answers import cross_answer_section
 from mvpa_gamp.report.data_words import held_out_word
 from mvpa_gamp.report.few_samples import few_samples_section
 from mvpa_gamp.report.for_the_paper import cobidas_section, methods_text_section
@@ -35,10 +37,12 @@ from mvpa_gamp.results.reader import Results, read_results
 # The page from top to bottom: each section is a function of the results that returns HTML, or "" where it has
 # nothing to say. A new one is a file of report/ and a line here; the navigation finds it by itself.
 SECTIONS: tuple[Callable[[Results], str], ...] = (
+    class_answer_section,
     classes_section,
-    class_methods_section,
+    cross_answer_section,
     overview_section,
     comparisons_section,
+    fold_scores_section,
     few_samples_section,
     regions_section,
     cross_section,

@@ -180,10 +180,11 @@ def group_caption(mask: Path, usual: str) -> str:
     if not is_surface_map(mask):
         return usual
     return text(
-        "Means over participants of the fits' patterns (each scaled to unit root mean square first) and "
-        "inclusion probabilities on the surface, at the vertices analysed in all of them, both hemispheres "
-        "from outside and from inside; the folder group/ also has the share of participants that select a "
-        "vertex and, with enough participants, family-wise p-values."
+        "Means over participants of the fits' patterns (each scaled to unit root mean square first) and, "
+        "for methods that have them, of inclusion probabilities on the surface, at the vertices analysed in "
+        "all of them; and the share of participants that select a vertex (selection frequency); both "
+        "hemispheres from outside and from inside. Outlines are not drawn: with enough participants, the "
+        "folder group/ has family-wise p-values."
     )
 
 

@@ -24,11 +24,13 @@ from mvpa_gamp.results.reader import Results
 # Maps in the order of the menu: their names, and the threshold at the start in percent of the scale.
 _MAPS = {
     "weight": ("weight", 5),
+    "information": ("information", 1),
     "pattern": ("pattern", 35),
     "pip": ("inclusion probability", 50),
     "selfreq": ("selection frequency", 1),
 }
-_SIGNED = ("weight", "pattern")
+_SIGNED = ("weight", "information", "pattern")
+_FADED = ("weight", "pattern")  # where the method selected nothing
 _THUMB = 56  # pixels
 _SHADOW = (0.55, 0.6, 0.64, 0.35)  # red, green, blue and opacity: seen on light and on dark pages
 # Voxels of all viewers of a page together, about a byte each; above, maps that are nowhere zero are left to
@@ -45,11 +47,12 @@ def viewer(results: Results, subject: str, task: Mapping[str, Any], method: str)
     mask = results.folder.selected_mask(subject, task["contrast"], method)
     selected = backdrop.read(mask).data > 0 if mask.is_file() else None
     room = _room(results, backdrop)
-    known = [stat for stat in _MAPS if stat in stats and room.get(stat, True)]
     volumes = {
         stat: backdrop.read(results.folder.statmap(subject, task["contrast"], entity(method), stat)).data
-        for stat in known
-    }
+        for stat in _MAPS
+        if stat in stats and room.get(stat, True)
+    } | _information(results, subject, task["contrast"], backdrop)
+    known = [stat for stat in _MAPS if stat in volumes]
     if selected is not None and not selected.any():  # nothing is faded, and the pattern leads
         selected, known = None, sorted(known, key=lambda stat: stat != "pattern")
     view = {
@@ -118,13 +121,27 @@ def _backdrop(results: Results, subject: str) -> Backdrop:
     return read_backdrop(results.folder.background(subject), results.folder.mask(subject))
 
 
+def _information(results: Results, subject: str, contrast: str, backdrop: Backdrop) -> dict[str, NDArray]:
+    """Correlation with the labels where its family-wise p is at most 0.05, if that was tested."""
+    if contrast not in results.study.get("information", {}).get("contrasts", ()):
+        return {}
+    values, inside = (
+        backdrop.read(results.folder.information(subject, contrast, ending)).data
+        for ending in ("stat-corr_statmap.nii.gz", "mask.nii.gz")
+    )
+    return {"information": np.where(inside > 0, values, 0.0)}
+
+
 def _map(stat: str, volume: NDArray) -> dict[str, Any]:
     """One map: its words, its scale, its image."""
     name, start = _MAPS[stat]
     signed = stat in _SIGNED
     top = (float(np.abs(volume).max()) or 1.0) if signed else 1.0
     steps = 128 + np.rint(127 * volume / top) if signed else np.rint(255 * volume)
-    return {"name": name, "signed": signed, "top": top, "start": start, "image": mosaic(steps)}
+    fades = stat in _FADED
+    return {
+        "name": name, "signed": signed, "fades": fades, "top": top, "start": start, "image": mosaic(steps)
+    }  # fmt: skip
 
 
 def mosaic(volume: NDArray) -> str:

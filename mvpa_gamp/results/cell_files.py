@@ -39,7 +39,6 @@ _WHITENED = {
     "pattern": "Noise was whitened for fitting; the pattern is that of the measured volumes.",
 }
 _UNITS = {"weight": "arbitrary", "weightsd": "arbitrary", "pattern": "arbitrary", "pip": "1", "selfreq": "1"}
-_SHARES = ("pip", "selfreq")
 _SELECTED = (
     "Selected: inclusion probability above one half where the method has one, else a weight that is not zero."
 )
@@ -101,6 +100,11 @@ class Subject:
         made = {"GeneratedBy": [{"Name": "mvpa_gamp", "Version": __version__}]}
         return self.marked({**told, **self.about, **made})
 
+    def display(self, stat: str, words: str) -> Display:
+        """What the header of a map says: its kind, and a line under the phantom's word."""
+        phantom = "" if self.banner is None else "PHANTOM "
+        return Display.of(stat, f"{phantom}{words} mvpa_gamp")
+
 
 @dataclass(frozen=True)
 class CellRecord:
@@ -147,14 +151,12 @@ class Cell:
         if self.subject.whitened:
             about["NoiseWhitening"] = _WHITENED[stat]
         path = self.folder.statmap(self.subject.name, self.task.name, desc, stat)
-        display = self.display(stat, share=stat in _SHARES)
+        display = self.display(stat)
         write_map(path, values, self.subject.mask_img, self.subject.sidecar(about), display)
 
-    def display(self, what: str, share: bool = False, intent: str = "estimate") -> Display:
-        """What the header of a map says: the phantom's word, the map, the method and the comparison."""
-        phantom = "" if self.subject.banner is None else "PHANTOM "
-        words = f"{phantom}{what} {self.method.name} {self.task.label} mvpa_gamp"
-        return Display(words, intent, share)
+    def display(self, stat: str, what: str = "") -> Display:
+        """What the header of a map says: the map, the method and the comparison."""
+        return self.subject.display(stat, f"{what or stat} {self.method.name} {self.task.label}")
 
     def write_selection(self, fits: FoldFits) -> None:
         """The voxels that the refit selected as a mask, and the weights at these voxels, zero elsewhere."""

@@ -22,7 +22,7 @@ from mvpa_gamp.results.names import ResultsFolder
 _COLUMNS = (
     "contrast", "comparison", "method",
     "permutations", "measure", "accuracy_percent", "null_mean_percent", "p_value", "p_value_holm",
-    "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels",
+    "smallest_p_value", "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels",
     "fdr_estimate_percent", "fdr_p_value", "fdr_selection", "fdr_holds", "fdr_verdict", "curve",
     "caution", "status",
 )  # fmt: skip
@@ -119,6 +119,7 @@ def _write_null(cell: Cell, fits: FoldFits, test: PermutationTest) -> dict[str, 
         "accuracy_percent": 100 * test.score,
         "null_mean_percent": 100 * float(test.null.mean()),
         "p_value": test.pvalue,
+        "smallest_p_value": test.smallest,
         "exchanged": test.exchange,
         "labellings": test.n_distinct,
         "fits_not_converged": test.n_failed,
@@ -134,7 +135,7 @@ def _write_family_wise(cell: Cell, fits: FoldFits, test: PermutationTest) -> Non
         f"voxels by the largest one in each of {test.null.size} permutations. 1.301 is p = 0.05."
     )
     path = cell.folder.statmap(cell.subject.name, cell.task.name, entity(cell.method.name), "logpfwe")
-    display = cell.display("-log10 family-wise p", intent="log10 p value")
+    display = cell.display("logpfwe", "-log10 family-wise p")
     write_map(path, -np.log10(p), cell.subject.mask_img, _sidecar(cell, about), display)
 
 

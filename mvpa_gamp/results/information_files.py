@@ -36,15 +36,17 @@ def _write_comparison(
     what = f"{task.positive} (positive) versus {task.negative} (negative)"
     selected = each.selected(LEVEL)
     maps = {
-        MAPS[0]: (each.correlation, "Correlation of each voxel with the labels, both centred within runs."),
-        MAPS[1]: (-np.log10(each.pvalue), f"-log10 of the p-value of that correlation, corrected for all "
+        "corr": (each.correlation, "Correlation of each voxel with the labels, both centred within runs."),
+        "logpfwe": (-np.log10(each.pvalue), f"-log10 of the p-value of that correlation, corrected for all "
                   f"voxels by step-down maxima over {each.n} permutations of the labels. 1.301 is p = 0.05."),
-        MAPS[2]: (selected, f"Voxels that carry information about the labels, family-wise p <= {LEVEL}."),
+        "mask": (selected, f"Voxels that carry information about the labels, family-wise p <= {LEVEL}."),
     }  # fmt: skip
-    for ending, (values, about) in maps.items():
+    for ending, (stat, (values, about)) in zip(MAPS, maps.items(), strict=True):
         threshold = f"family-wise p of {LEVEL} or less" if values is selected else NO_THRESHOLD
         sidecar = subject.sidecar({"Description": about, "Contrast": what, "Threshold": threshold})
-        write_map(folder.information(subject.name, task.name, ending), values, subject.mask_img, sidecar)
+        path = folder.information(subject.name, task.name, ending)
+        display = subject.display(stat, f"information {stat} {task.label}")
+        write_map(path, values, subject.mask_img, sidecar, display)
     space = subject.space
     places = space.coordinates()
     order = np.lexsort((-np.abs(each.correlation), each.pvalue))

@@ -50,14 +50,16 @@ def write_start(folder: ResultsFolder, subject: Subject, background_img: Any) ->
     write_json(folder.environment, environment())
     mask = subject.sidecar({"Description": "Voxels that entered the analysis.", "Type": "ROI"})
     inside = np.ones(subject.space.size, dtype=np.uint8)
-    write_map(folder.mask(subject.name), inside, subject.mask_img, mask)
+    shown = subject.display("mask", subject.space.said("analysed voxels"))
+    write_map(folder.mask(subject.name), inside, subject.mask_img, mask, shown)
     write_meshes(folder.mask(subject.name), subject.mask_img)
     mean = subject.sidecar({"Description": "Mean volume, the background of the figures."})
     write_image(folder.background(subject.name), background_img, mean)
     about = "Planted voxels: those whose signal differs between the two categories."
     for contrast, truth in subject.truth.items():
         planted = subject.sidecar({"Description": about})
-        write_map(folder.truth(subject.name, contrast), truth.astype(np.uint8), subject.mask_img, planted)
+        path, shown = folder.truth(subject.name, contrast), subject.display("mask", f"planted {contrast}")
+        write_map(path, truth.astype(np.uint8), subject.mask_img, planted, shown)
 
 
 def description(banner: str | None, links: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.group_tests import EXACT_MAPS, flip_map, smallest_flip_p
 from mvpa_gamp.imaging.brainmaps import (
+    Display,
     from_image,
     read_image,
     sidecar_path,
@@ -65,10 +66,11 @@ def write_group_maps(
     if not inside.any():
         return [], ["There are no mean maps: the participants' analysed voxels have none in common."]
     common = space.of_whole(inside.astype(np.uint8))
-    about = _shared_facts(people)
+    about, shown = _shared_facts(people), _display("mask", "analysed in all participants", people)
     masks_of = [person.folder.mask(person.subjects[0]) for person in people]
     told = {**about, "Description": "Voxels analysed in all participants.", "Type": "ROI"}
-    write_image(folder.group_mask, common, told | _sources(folder, masks_of))
+    ones = np.ones(int(inside.sum()), dtype=np.uint8)
+    write_map(folder.group_mask, ones, common, told | _sources(folder, masks_of), shown)
     write_meshes(folder.group_mask, common)
     means = [space.whole(_background(person)).astype(float) for person in people]
     mean = space.of_whole(np.mean(means, axis=0).astype(np.float32))
@@ -154,9 +156,10 @@ def _mean_map(
     """Average one map over participants (refits on all runs) and write it."""
     values = _maps(people, common, contrast, method, stat).mean(axis=0)
     path = folder.group_map(contrast, f"{entity(method)}Mean", stat)
+    display = _display(stat, f"mean {stat} {method} {contrast}", people)
     sources = _sources(folder, _paths(people, contrast, method, stat))
     told = {"Description": _MEANING[stat], "Method": method, "Threshold": NO_THRESHOLD}
-    write_map(path, values, common, about | told | sources)
+    write_map(path, values, common, about | told | sources, display)
     return {"contrast": contrast, "method": method, "stat": stat, "of": "Mean"}
 
 
@@ -170,9 +173,10 @@ def _share_map(
     if stat == "weight" and (share == 1).all():
         return []
     path = folder.group_map(contrast, f"{entity(method)}Share", "selfreq")
+    display = _display("selfreq", f"share of participants {method} {contrast}", people)
     sources = _sources(folder, _paths(people, contrast, method, stat))
     told = {"Description": _MEANING["selfreq"], "Method": method, "Threshold": _SELECTED_IF[stat]}
-    write_map(path, share, common, about | told | sources)
+    write_map(path, share, common, about | told | sources, display)
     return [{"contrast": contrast, "method": method, "stat": "selfreq", "of": "Share"}]
 
 
@@ -193,10 +197,18 @@ def _flip_maps(
     out = []
     for stat, values in (("t", found.t), ("logpfwe", -np.log10(found.p))):
         path = folder.group_map(contrast, f"{entity(method)}SignFlip", stat)
+        display = _display(stat, f"sign flips {stat} {method} {contrast}", people)
         sources = _sources(folder, _paths(people, contrast, method, "pattern"))
-        write_map(path, values, common, {**about, "Description": _MEANING[stat], **facts, **sources})
+        write_map(path, values, common, {**about, "Description": _MEANING[stat], **facts, **sources}, display)
         out.append({"contrast": contrast, "method": method, "stat": stat, "of": "SignFlip"})
     return out
+
+
+def _display(stat: str, words: str, people: Sequence[Results]) -> Display:
+    """What the header of a group's map says."""
+    phantom = "PHANTOM " if any(person.phantom for person in people) else ""
+    params = (len(people) - 1,) if stat == "t" else ()
+    return Display.of(stat, f"{phantom}{words} n={len(people)} mvpa_gamp", *params)
 
 
 def _too_few(n: int, alpha: float) -> list[str]:
