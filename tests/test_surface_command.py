@@ -1,5 +1,7 @@
 """The BIDS command on surfaces: participants and group, GIFTI and CIFTI out, what is refused."""
 
+import re
+
 import nibabel
 import numpy as np
 import pytest
@@ -87,6 +89,29 @@ def test_the_page_speaks_of_vertices(dense):
     assert "<dt>voxels</dt>" not in page and 'class="viewer"' not in page
     group = (dense / "index.html").read_text()
     assert "at the vertices analysed in all of them" in group
+
+
+def answers_of(page):
+    """What the box of a page says, question by question, and what it links to."""
+    said = page.read_text()
+    (box,) = re.findall(r'<dl class="answer">(.*?)</dl>', said, flags=re.DOTALL)
+    links = re.findall(r'href="([^"]+)"', box)
+    return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)(?:<small>|</dd>)", box)), links
+
+
+def test_answer_boxes_name_the_peak_and_the_files_of_surfaces(tree, dense):
+    """The group's peak is that of the mean pattern, at a vertex of the planted patches."""
+    for page in (dense / "sub-01" / "index.html", dense / "index.html"):
+        facts, links = answers_of(page)
+        assert len(links) >= 3 and all((page.parent / link).is_file() for link in links)
+        assert all(link.endswith(".dscalar.nii") for link in links)
+        assert {"How accurate", "How sure", "How stable", "Where"} <= set(facts)
+    planted = tree.data["01", "fsLR"]
+    places = np.concatenate(
+        [planted.image.mesh.parts[part].coordinates[patch] for part, patch in planted.patches.items()]
+    )
+    words = [" ".join(str(int(np.floor(x + 0.5))) for x in place) for place in places]
+    assert facts["Where"].replace("−", "-").removesuffix(" mm") in words
 
 
 def test_the_group_is_on_the_same_surface(dense):

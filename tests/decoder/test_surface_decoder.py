@@ -144,6 +144,23 @@ def test_the_folder_holds_pairs_and_meshes(fitted, tmp_path):
     assert {row["hemisphere"] for row in rows} == {"L", "R"} and "i" not in rows[0]
 
 
+def test_the_report_of_three_classes_says_where_on_the_meshes(data):
+    """Vertices of any pair are counted, the pattern of face peaks in its patch, files are named as pairs."""
+    decoder = GAMPDecoder().fit(data.image, data.y, groups=data.runs)
+    page = decoder.generate_report().get_standalone()
+    box = page.split('<dl class="answer">')[1].split("</dl>")[0]
+    maps = [np.concatenate(list(each.data.parts.values())) for each in decoder.inclusion_img_.values()]
+    count = int((np.stack(maps) > 0.5).any(axis=0).sum())
+    assert count > 12 and f"<dt>Which vertices</dt><dd>{count} selected" in box
+    places = data.image.mesh.parts["left"].coordinates[data.patches["left"]]
+    words = {" ".join(str(int(np.floor(x + 0.5))) for x in place).replace("-", "−") for place in places}
+    assert box.split("<dt>Where</dt><dd>face ")[1].split(" mm")[0] in words
+    assert (
+        "sub-01_hemi-{L,R}_contrast-faceMinusOthers_desc-gampSbgLrClass_stat-pattern_statmap.func.gii" in box
+    )
+    assert ".nii.gz" not in box
+
+
 def test_what_does_not_fit_is_refused(data):
     with pytest.raises(DataError, match="images on surfaces are not smoothed"):
         GAMPDecoder(smoothing_fwhm=5).fit(data.image, data.y, groups=data.runs)
