@@ -75,7 +75,7 @@ def pair_lines(
     first = _room((*names, *(row["comparison"] for row in rows)), at_least=19)
     if header:
         first_title = "Accuracy %" if lead == ERROR else lead.short
-        measures = f"{first_title:>13}{'Voxels (%)':>14}{'Shared %':>11}{'Time s':>8}"
+        measures = f"{first_title:>13}{'Voxels (%)':>14}{'Consist. %':>11}{'Time s':>8}"
         lines.append(f"{'Comparison':<{first + 1}}{'Method':<18}{measures}")
     for i, row in enumerate(rows):
         name = row["comparison"] if i == 0 else ""
