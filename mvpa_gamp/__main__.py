@@ -30,7 +30,7 @@ If the folder of your dataset is called decode, write "decode OUT participant" o
 _EXAMPLES = """\
 examples:
   python -m mvpa_gamp ds000105 out participant --contrasts face:house cat:chair
-      all participants; preprocessed volumes in ds000105/derivatives/fmriprep if it exists, otherwise raw volumes
+      all participants; volumes in ds000105/derivatives/fmriprep if it exists, otherwise raw volumes
   python -m mvpa_gamp ds000105 out participant --participant-label 01 02 \\
       --derivatives /data/fmriprep --space MNI152NLin2009cAsym --confounds motion24 --samples block
       two participants, one sample per event, 24 motion parameters regressed out

@@ -35,8 +35,8 @@ exit_code = main([*options.split(), *methods.split(), "--out", str(folder)])
 
 # %%
 # Read the table from left to right. *Accuracy* is measured on runs that were left out, one at a time.
-# *Voxels* is the mean number of voxels selected in a fold. *Consist.* (consistency) is the mean overlap of the
-# voxels selected in two folds (:doc:`what the number means </consistency>`).
+# *Voxels* is the mean number of voxels selected in a fold. *Consist.* (consistency) is the mean overlap
+# of the voxels selected in two folds (:doc:`what the number means </consistency>`).
 #
 # What was written
 # ----------------

@@ -47,9 +47,8 @@ ax.legend(frameon=False, loc="upper left")
 # Voxels
 # ------
 # Voxels that the decoder needs, from strict to lenient: family-wise by the largest inclusion probability of
-# each permutation; at a false-discovery rate of 5 %, calibrated with permuted labels; and the plain rule of the
-# paper, an inclusion probability above one half. Next to them, voxels that carry information,
-# each tested alone.
+# each permutation; at a false-discovery rate of 5 %, calibrated with permuted labels; and the paper's rule,
+# an inclusion probability above one half. Next to them, voxels that carry information, each tested alone.
 
 done = cross_validate(method, X, y, runs)
 calibration = calibrate(method, X, y, runs)

@@ -74,8 +74,8 @@ print(f"by chance the precision is {by_chance:.2f}")
 
 # %%
 # Read the differences with their standard errors: with eight runs of a small phantom, a point or two of error
-# is hardly significant, and folds share training runs, which makes the standard errors slightly too small. The
-# effect on the *map* is clear: planted voxels are neighbours, and their average precision rises. Whitening
+# is hardly significant, and folds share training runs, which makes the standard errors slightly too small.
+# The effect on the *map* is clear: planted voxels are neighbours, and their average precision rises. Whitening
 # does not lower the error rate on this phantom. On real volumes it does: :doc:`/beyond_paper` has 28
 # pairs of categories of Haxby's data, with and without neighbours and whitening.
 #
@@ -103,8 +103,8 @@ figure.suptitle("SIMULATED PHANTOM: face against house, one slice")
 # %%
 # When not to
 # -----------
-# * ``gamp-sbg-lr`` needs a correct graph. With a mask, the graph is correct; if the columns of a matrix are in
-#   another order than its graph, neighbours make results worse.
+# * ``gamp-sbg-lr`` needs a correct graph. With a mask, the graph is correct; if the columns of a matrix are
+#   in another order than its graph, neighbours make results worse.
 # * ``gamp-sbg-lr`` has higher inclusion probabilities: a value above one half is not evidence by itself.
 #   :doc:`/inference` describes tests and a false-discovery rate that are valid with it.
 # * ``whiten=True`` needs several volumes of every block, and cannot be combined with ``select(fdr)``.

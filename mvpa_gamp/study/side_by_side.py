@@ -57,7 +57,7 @@ def side_by_side(
     Participants whose worker dies, and those that died with it, are tried again once.
     """
     console.note(
-        f"{len(studies)} participants are analysed in parallel; the messages of each appear when it is finished."
+        f"{len(studies)} participants are analysed in parallel; messages appear when one is finished."
     )
     elsewhere = replace(output, root=output.root.absolute())  # workers may stand in another folder
     waiting, reason = list(studies), ""
@@ -90,8 +90,8 @@ def sees_files(settings: StudySettings, output: Output, workers: Workers, consol
     if found and all(found):
         return True
     console.note(
-        f"Not every worker has access to {' and '.join(needed)}: participants are analysed one after the other, and "
-        "their fits are distributed over the workers."
+        f"Not every worker has access to {' and '.join(needed)}: participants are analysed one after "
+        "the other, and their fits are distributed over the workers."
     )
     return False
 
