@@ -73,11 +73,11 @@ by_chance = np.mean([truth.for_pair(*pair.split("-")).mean() for pair in decoder
 print(f"by chance the precision is {by_chance:.2f}")
 
 # %%
-# Read the differences with their standard errors: with eight runs of a small phantom, a point or two of error
-# is hardly significant, and folds share training runs, which makes the standard errors slightly too small.
-# The effect on the *map* is clear: planted voxels are neighbours, and their average precision rises. Whitening
-# does not lower the error rate on this phantom. On real volumes it does: :doc:`/beyond_paper` has 28
-# pairs of categories of Haxby's data, with and without neighbours and whitening.
+# Read the differences with their standard errors: with eight runs of a small phantom, a point or two of
+# error is hardly significant, and folds share training runs, which makes the standard errors slightly too
+# small. The effect on the *map* is clear: planted voxels are neighbours, and their average precision rises.
+# Whitening does not lower the error rate on this phantom. On real volumes it does: :doc:`/beyond_paper` has
+# 28 pairs of categories of Haxby's data, with and without neighbours and whitening.
 #
 # One slice
 # ---------
