@@ -96,7 +96,15 @@ def _add_data(group: Any) -> None:
         help='only the series selected by fMRIPrep\'s JSON, {"bold": {"session": "01", ...}}',
     )
     group.add_argument(
-        "--space", metavar="NAME[:res-R]", help="space of the preprocessed volumes (default: the only one)"
+        "--space",
+        metavar="NAME[:res-R]",
+        help="space of the preprocessed volumes (default: the only one), or of surfaces: fsaverage5, fsLR",
+    )
+    group.add_argument(
+        "--surface-mesh",
+        nargs=2,
+        metavar=("LEFT", "RIGHT"),
+        help="meshes of runs on a surface, such as *_midthickness.surf.gii (fsaverage5: not needed)",
     )
     group.add_argument(
         "--derivatives",
@@ -104,7 +112,10 @@ def _add_data(group: Any) -> None:
         help="fMRIPrep's output (default: BIDS_DIR/derivatives/fmriprep if it exists; none: raw volumes)",
     )
     group.add_argument(
-        "--mask", metavar="FILE", help="voxels to use (default: voxels in the brain masks of all runs)"
+        "--mask",
+        metavar="FILE",
+        help="voxels to use (default: voxels in the brain masks of all runs); on surfaces vertices, as CIFTI "
+        "or one file of a GIFTI pair (default: all that vary)",
     )
 
 

@@ -23,7 +23,9 @@ def _beside(name: str):
     return module
 
 
-_bids_tree, _ = _beside("bids_tree"), _beside("fmriprep_tree")
+_bids_tree, _chromium, _ = _beside("bids_tree"), _beside("chromium"), _beside("fmriprep_tree")
+for _name in ("surface_data", "surface_tree"):
+    _beside(_name)
 
 AFFINE = np.array(
     [[-3.0, 0.2, 0, 12], [0, 3.5, 0.1, -20], [0, 0, 4.0, 5], [0, 0, 0, 1]]
@@ -129,6 +131,16 @@ def phantom_results(tmp_path_factory) -> Path:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         assert main([*options, *methods, "--out", str(out), "--quiet"]) == 0
     return out
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """A Chromium without a window; skips where there is none."""
+    if _chromium.PROGRAM is None:
+        pytest.skip("no Chromium here (Debian: apt install chromium)")
+    started = _chromium.Browser(tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()
 
 
 @pytest.fixture(scope="session")

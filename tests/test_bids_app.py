@@ -227,6 +227,39 @@ def test_the_group_page_is_one_file_and_says_what_was_assumed(done):
     assert linked and all((done / link).is_file() for link in linked)
 
 
+def test_the_group_page_answers_where_how_stable_and_in_which_file(done):
+    """The same box as on the page of a participant, with numbers of the group's tables and maps."""
+    page = (done / "index.html").read_text()
+    box = page[page.index('<dl class="answer">') : page.index("</dl>", page.index('<dl class="answer">'))]
+    said = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", box)).split())
+    for words in ("How accurate", "How sure", "How common", "How stable", "Where", "Which files"):
+        assert words in said, words
+    (row,) = [row for row in read_tsv(done / "group_summary.tsv") if row["method"] == "gamp-bg-lr"]
+    assert f"{number(row['accuracy_percent']):.1f} % correct chance 50 %; mean over 3 participants" in said
+    rows = [r for k in (1, 2, 3) for r in read_tsv(done / f"sub-0{k}" / "summary.tsv")]
+    shared = [number(r["consistency_percent"]) for r in rows
+              if (r["contrast"], r["method"]) == ("faceMinusHouse", "gamp-bg-lr")]  # fmt: skip
+    assert f"{np.mean(shared):.0f} % consistency" in said
+    pattern = nibabel.load(
+        next((done / "group").glob("*contrast-faceMinusHouse_desc-gampBgLrMean_stat-pattern_statmap.nii.gz"))
+    )
+    peak = np.unravel_index(np.abs(pattern.get_fdata()).argmax(), pattern.shape)
+    place = nibabel.affines.apply_affine(pattern.affine, peak)
+    x = str(int(np.floor(place[0] + 0.5))).replace("-", "−")
+    assert f"Where {x} " in said and "not tested; space: MNI152NLin2009cAsym" in said  # three are too few
+    assert box.index("mean pattern") < box.index("share of participants")
+    assert "family-wise" not in box
+
+
+def test_the_group_page_in_a_browser(done, browser):
+    page = browser.open(done / "index.html")
+    page.run("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+    wide = "[...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth + 1)"
+    assert page.run(f"{wide}.length") == 0
+    assert page.run("document.querySelectorAll('table.sortable th button').length") > 0
+    assert page.requests == [] and page.complaints == []
+
+
 def test_terminal_and_group_page_say_the_same(done, bids_tree, tmp_path, capsys):
     out = shutil.copytree(done, tmp_path / "out")
     assert main([str(bids_tree.root), str(out), "group"]) == 0

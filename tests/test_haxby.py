@@ -215,7 +215,7 @@ def test_each_result_is_printed_once_then_three_lines_say_what_it_comes_to(tiny,
     assert "[1/2" in said.err  # plain lines where stderr is no terminal
     best, page, then = said.err.splitlines()[-3:]
     assert re.fullmatch(
-        r"Best: OneBitCS, \d+\.\d % correct on average over 2 comparisons \(chance 50 %\)", best
+        r"Best: OneBitCS \(onebit-cs\), \d+\.\d % correct on average over 2 comparisons \(chance 50 %\)", best
     )
     assert page == f"Page: {out / 'index.html'}"
     assert then.startswith("Next: ") and "--methods onebit-cs gamp-sbg-lr --resume" in then

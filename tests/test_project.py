@@ -121,7 +121,9 @@ def signature(value: Any) -> str:
     """The types that a function, or a class in its fields and methods, takes and returns."""
     if not inspect.isclass(value):
         return str(inspect.signature(value))
-    methods = [str(inspect.signature(part)) for part in vars(value).values() if inspect.isfunction(part)]
+    own = [base for base in value.__mro__ if base.__module__.startswith("mvpa_gamp")]
+    parts = [part for base in own for part in vars(base).values() if inspect.isfunction(part)]
+    methods = [str(inspect.signature(part)) for part in parts]
     return " ".join([*methods, str(getattr(value, "__annotations__", ""))])
 
 

@@ -53,7 +53,8 @@ class ApiDirective(SphinxDirective):
 def _object(name: str, value: Any) -> list[str]:
     if not inspect.isclass(value):
         return [f".. autofunction:: {name}", ""]
-    return [f".. autoclass:: {name}", "   :members:", ""]
+    foreign = [base.__name__ for base in value.__mro__ if not base.__module__.startswith("mvpa_gamp")]
+    return [f".. autoclass:: {name}", "   :members:", f"   :inherited-members: {','.join(foreign)}", ""]
 
 
 def _constant(name: str, about: str) -> list[str]:

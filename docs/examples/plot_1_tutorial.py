@@ -35,7 +35,7 @@ exit_code = main([*options.split(), *methods.split(), "--out", str(folder)])
 
 # %%
 # Read the table from left to right. *Accuracy* is measured on runs that were left out, one at a time.
-# *Voxels* is the mean number of voxels selected in a fold. *Consist.* (consistency) is the mean overlap
+# *Voxels* is the mean number of voxels selected in a fold. *Consistency* is the mean overlap
 # of the voxels selected in two folds (:doc:`what the number means </consistency>`).
 #
 # What was written
@@ -73,7 +73,7 @@ phantom = Phantom(shape=(20, 24, 16), categories=("face", "house"))
 bold, mask, _, truth = phantom_images(phantom)
 labels = phantom_labels(phantom)  # a condition and a run for every volume
 
-decoder = GAMPDecoder(mask=mask, ignore="rest", detrend=True)
+decoder = GAMPDecoder(mask=mask, ignore="rest")
 decoder.fit(bold, labels.conditions, groups=labels.runs)  # leave one run out
 print(f"accuracy {decoder.fold_scores_.mean():.2f}, the mean over {phantom.n_runs} held-out runs")
 print(decoder.confusion_)

@@ -19,7 +19,7 @@ from mvpa_gamp.report.style import SHARES, WEIGHTS
 phantom = Phantom(shape=(20, 24, 16), categories=("face", "house"))
 bold, mask, _, truth = phantom_images(phantom)
 labels = phantom_labels(phantom)
-decoder = GAMPDecoder(mask=mask, ignore="rest", detrend=True)
+decoder = GAMPDecoder(mask=mask, ignore="rest")
 decoder.fit(bold, labels.conditions, groups=labels.runs)
 print(f"accuracy {decoder.fold_scores_.mean():.2f}")
 

@@ -29,7 +29,7 @@ settings = {
 }
 decoders = {}
 for name, chosen in settings.items():
-    decoder = GAMPDecoder(mask=mask, ignore="rest", detrend=True, **chosen)
+    decoder = GAMPDecoder(mask=mask, ignore="rest", **chosen)
     decoders[name] = decoder.fit(bold, labels.conditions, groups=labels.runs)  # leave one run out
 
 # %%

@@ -1,52 +1,31 @@
 """GAMPDecoder: images in, images out, in the manner of nilearn's Decoder."""
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import InputTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from mvpa_gamp.decoder.contrast_maps import ContrastMaps, contrast_key
-from mvpa_gamp.decoder.fit import Decoded, answers, decode_images, is_ignored, permute
-from mvpa_gamp.decoder.images import open_images, transform
-from mvpa_gamp.decoder.labels import (
-    check_fold_confounds,
-    check_groups,
-    check_images_and_labels,
-    class_numbers,
-    groups_to_clean,
-)
-from mvpa_gamp.decoder.tables import confusion_table, predictions_table, stability_table, status_table
-from mvpa_gamp.decoder.voxels import (
-    FoundVoxels,
-    InformationImages,
-    SelectionImages,
-    find_information,
-    find_selection,
+from mvpa_gamp.decoder.fit import Decoded, Given, answers, decode_images, is_ignored
+from mvpa_gamp.decoder.fitted import FittedDecoder
+from mvpa_gamp.decoder.labels import check_fold_confounds, check_images_and_labels, class_numbers
+from mvpa_gamp.decoder.new_images import new_rows
+from mvpa_gamp.decoder.tables import (
+    confusion_table,
+    learnt_parameters,
+    predictions_table,
+    stability_table,
+    status_table,
 )
 from mvpa_gamp.decoding.classes import score_classes
 from mvpa_gamp.decoding.multiclass import Answers
-from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.scoring import mean_score, score_rows
-from mvpa_gamp.decoding.tasks import Task, make_tasks
 
 
-@dataclass
-class ImageInputTags(InputTags):
-    """scikit-learn's tags and nilearn's two: the decoder takes volumes, not surfaces."""
-
-    niimg_like: bool = True
-    surf_img: bool = False
-
-
-class GAMPDecoder(ClassifierMixin, BaseEstimator):
+class GAMPDecoder(FittedDecoder):
     """Decode classes from images and find the voxels that matter, in the manner of nilearn's Decoder.
 
     All pairs of classes, all folds and the refits on all images are columns of one solve, and nothing is
@@ -61,30 +40,33 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         alike, "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", which do not, or "gamp-l1-lr", which
         has no posterior and therefore no deviation and inclusion maps.
 
-    mask : filename, Nifti1Image, NiftiMasker or None, default=None
+    mask : filename, Nifti1Image, NiftiMasker, SurfaceImage, SurfaceMasker or None, default=None
         Where to decode. An image or file on another grid than the images is resampled to theirs (nearest
         neighbour) with a warning, where nilearn would resample the images to the mask. A masker, fitted or
-        not, brings its own cleaning and resampling, as in nilearn. None: nilearn computes a mask.
+        not, brings its own cleaning and resampling, as in nilearn. None: nilearn computes a mask; on surfaces
+        the vertices that are finite and vary are used.
 
     cv : :obj:`int`, splitter, iterable of (train, test) or None, default=None
         With groups, None and numbers mean leave-one-group-out, as in nilearn. Without groups: stratified
-        folds, None means five.
+        folds, None means five and warns, because the decoder cannot know which images are of one run.
 
     scoring : :obj:`str`, callable or None, default="accuracy"
         A scikit-learn scorer of classes, such as "accuracy", "balanced_accuracy" or, for two classes,
-        "roc_auc" (nilearn's default). A callable gets an estimator that knows its answers, row numbers as
-        X, and y.
+        "roc_auc" (nilearn's default; of three classes or more: each against all others). A callable gets an
+        estimator that knows its answers, row numbers as X, and y.
 
     smoothing_fwhm : :obj:`float` or None, default=None
-        Gaussian smoothing in mm.
+        Gaussian smoothing in mm. Not for surfaces.
 
     standardize : "zscore_sample", "psc", True, False or None, default=True
         As in nilearn, but each group by itself when groups are given, which decodes better and keeps test
         runs apart from training runs. True is "zscore_sample".
 
-    detrend : :obj:`bool`, default=False
-        Remove a line from each voxel's series, each group by itself when groups are given. For volumes in
-        the order of the scan; give all volumes of a run, rest included, and name it in ``ignore``.
+    detrend : "auto", :obj:`bool`, default="auto"
+        Remove a line from each voxel's series, each group by itself when groups are given. Give all volumes
+        of a run, rest included, and name it in ``ignore``: "auto" then detrends, as the commands do. Without
+        ``ignore`` it does not: from picked volumes, often a block of each class, or from maps in any order, a
+        line takes the difference of the classes with it.
 
     whiten : :obj:`bool`, default=False
         Whiten the noise that voxels share, estimated from the spread within blocks (stretches of one class
@@ -127,6 +109,39 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         Weights of the classes in the likelihood: "balanced" gives both classes of a pair the same total
         weight in every fold's training images. A dict of weights by class is for two classes.
 
+    predict_scaling : "own" or "training", default="own"
+        How new images are scaled: "own" cleans them by themselves, as nilearn does, which needs whole runs;
+        "training" takes the mean and spread of the training runs, without detrending or filters, also for a
+        single volume. It supposes that the level of the signal did not change since. May be set after fit.
+
+    target_affine : array of shape (3, 3) or (4, 4), or None, default=None
+        Images and mask are resampled to it by nilearn.
+
+    target_shape : :obj:`tuple` of 3 numbers or None, default=None
+        Of the resampled images.
+
+    mask_strategy : :obj:`str`, default="background"
+        How nilearn computes a mask where none is given.
+
+    estimator : default=None
+        Not used, as are all below: names that users of nilearn's Decoder and FREMClassifier pass. Any other
+        value than None gives a warning that says what is done instead, and a dummy is refused.
+
+    estimator_args : default=None
+        Not used: there is no scikit-learn estimator inside.
+
+    param_grid : default=None
+        Not used: nothing is searched on a grid.
+
+    screening_percentile : default=None
+        Not used: all voxels of the mask are fitted, as with 100.
+
+    screening_n_features : default=None
+        Not used.
+
+    clustering_percentile : default=None
+        Not used: voxels are not clustered.
+
     Attributes
     ----------
     classes_ : ndarray of the K classes, sorted.
@@ -135,9 +150,10 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         Weights of the refits: ``X @ coef_.T + intercept_`` is positive for the second class of a pair.
 
     coef_img_ : mapping of Nifti1Image
-        Weights by contrast: positive values of ``coef_img_["face-house"]`` speak for face. With two classes
-        also by class: ``coef_img_["face"]`` is positive where it speaks for face. (nilearn's two-class maps
-        have the opposite sign: they speak for the second class under the first one's name.)
+        Weights by contrast: positive values of ``coef_img_["face-house"]`` speak for face. Maps by class are
+        as in nilearn. With two classes ``coef_img_["face"]``, of the first one, is ``coef_`` itself: positive
+        where it speaks for the other class (a warning says so). With more it is the mean over the pairs of
+        face, positive where it speaks for face.
 
     coef_std_img_ : mapping of Nifti1Image, or None
         Posterior standard deviations of the weights.
@@ -156,6 +172,9 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
     cv_ : list of (train, test)
         Row numbers among the images that were not ignored.
+
+    cv_params_ : dict of dicts of lists, one number per fold
+        What was learnt, by contrast (with two classes also by class, as in nilearn) and parameter.
 
     cv_predictions_ : pandas.DataFrame
         One row per held-out image: row (place in X), group, fold, true, predicted, probability_<class>.
@@ -194,7 +213,8 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         What a reader must know: dropped voxels, small groups.
 
     pattern_img_ : mapping of Nifti1Image
-        Activation patterns (Haufe et al., 2014) of the refits: where the two classes differ.
+        Activation patterns (Haufe et al., 2014) of the refits: where the two classes differ. By class:
+        positive where it is higher.
 
     selection_freq_img_ : mapping of Nifti1Image
         Share of folds that selected a voxel.
@@ -225,52 +245,16 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
     (12, 14, 10)
     """
 
-    def __init__(
-        self,
-        method: str = "gamp-sbg-lr",
-        mask: Any = None,
-        cv: Any = None,
-        scoring: Any = "accuracy",
-        smoothing_fwhm: float | None = None,
-        standardize: Any = True,
-        detrend: bool = False,
-        whiten: bool = False,
-        low_pass: float | None = None,
-        high_pass: float | None = None,
-        t_r: float | None = None,
-        ignore: Any = None,
-        strict: bool = False,
-        memory: Any = None,
-        memory_level: int = 0,
-        n_jobs: int = 1,
-        verbose: int = 0,
-        random_state: Any = 0,
-        class_weight: Any = None,
-    ) -> None:
-        self.method = method
-        self.mask = mask
-        self.cv = cv
-        self.scoring = scoring
-        self.smoothing_fwhm = smoothing_fwhm
-        self.standardize = standardize
-        self.detrend = detrend
-        self.whiten = whiten
-        self.low_pass = low_pass
-        self.high_pass = high_pass
-        self.t_r = t_r
-        self.ignore = ignore
-        self.strict = strict
-        self.memory = memory
-        self.memory_level = memory_level
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.class_weight = class_weight
-
     # --- fitting
 
-    def fit(self, X: Any, y: Any, groups: Any = None, fold_confounds: Any = None) -> "GAMPDecoder":
+    def fit(
+        self, X: Any, y: Any, groups: Any = None, fold_confounds: Any = None, confounds: Any = None
+    ) -> "GAMPDecoder":
         """Fit to images X (4-D, a list of 3-D ones, or paths), their classes y and, best, their runs.
+
+        X may also be nilearn's SurfaceImage, a list of them, or names of surface files: a CIFTI dense series,
+        or one file of a GIFTI pair (``hemi-L``, ``hemi-R``), read on the meshes of the mask, else on
+        fsaverage5. All maps are then SurfaceImages, and neighbours are vertices that share an edge.
 
         ``groups`` names the run (or subject) of each image. With it every group is cleaned by itself and
         held out once; without it neighbouring volumes reach both sides of a fold and scores are too good.
@@ -278,8 +262,13 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
         ``fold_confounds``, images x covariates such as reaction times, are regressed out of every voxel with
         coefficients of each fold's training images alone; predictions about new images need theirs too.
+
+        ``confounds``, such as motion parameters, are regressed out of each run's series by
+        ``nilearn.signal.clean``, as nilearn's maskers do (its Decoder takes none): a table of all images
+        (array, DataFrame, or file with a header), or a list of one for each 4-D image or each group, whose
+        columns may differ. Missing values become the mean of their run.
         """
-        data = decode_images(self, X, y, groups, fold_confounds, self._say)
+        data = decode_images(self, Given(X, y, groups, fold_confounds, confounds), self._say)
         self.classes_, self.n_classes_, self.notes_ = data.classes, len(data.classes), data.notes
         self.leakage_ = tuple(data.leakage.sentences)
         self._keep_maps(data)
@@ -301,7 +290,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
             if vectors[0] is None:
                 return None
             last = np.stack([each[:, -1] for each in vectors], axis=1)
-            return ContrastMaps(last, named, self.mask_img_, signed)
+            return ContrastMaps(last, named, self.mask_img_, signed, as_nilearn=name == "coef")
 
         self.coef_img_ = maps("coef", True)
         self.coef_std_img_ = maps("coef_std", False)
@@ -323,6 +312,7 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
             data.rows[said.rows], groups, said.fold, true, found.judged, classes
         )
         self.confusion_ = confusion_table(found.confusion, classes)
+        self.cv_params_ = learnt_parameters(data.fits, classes, self.contrasts_)
         self.stability_ = stability_table(data.fits, self.contrasts_)
         self.status_ = status_table(data.fits, self.contrasts_)
         self.converged_ = bool(self.status_["converged"].all())
@@ -352,28 +342,37 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
 
     # --- using
 
-    def predict(self, X: Any, groups: Any = None, fold_confounds: Any = None) -> NDArray:
+    def predict(
+        self, X: Any, groups: Any = None, fold_confounds: Any = None, confounds: Any = None
+    ) -> NDArray:
         """The class of each image.
 
         X may also be an array of masked rows. Images on another grid are resampled to the mask's by nilearn,
-        which warns. ``groups`` cleans images of several runs run by run; without
-        it they are cleaned as one series, as in nilearn. ``fold_confounds`` are their covariates, where
+        which warns. ``groups`` cleans images of several runs run by run; without it they are cleaned as one
+        series, as in nilearn. Give whole runs: few images lose their signal with their mean, which a warning
+        says, and ``predict_scaling="training"`` helps. ``fold_confounds`` and ``confounds`` are theirs, where
         ``fit`` was given some.
         """
-        numbers = self._answers(X, groups, fold_confounds).predicted
+        numbers = self._answers(X, groups, fold_confounds, confounds).predicted
         return self.classes_[numbers]
 
-    def decision_function(self, X: Any, groups: Any = None, fold_confounds: Any = None) -> NDArray:
+    def decision_function(
+        self, X: Any, groups: Any = None, fold_confounds: Any = None, confounds: Any = None
+    ) -> NDArray:
         """Two classes: the linear score (m,), positive for the second; more: log probabilities (m, K)."""
-        return self._answers(X, groups, fold_confounds).decision
+        return self._answers(X, groups, fold_confounds, confounds).decision
 
-    def predict_proba(self, X: Any, groups: Any = None, fold_confounds: Any = None) -> NDArray:
+    def predict_proba(
+        self, X: Any, groups: Any = None, fold_confounds: Any = None, confounds: Any = None
+    ) -> NDArray:
         """Probabilities (m, K), averaged over the posterior of the weights, coupled over pairs."""
-        return self._answers(X, groups, fold_confounds).proba
+        return self._answers(X, groups, fold_confounds, confounds).proba
 
-    def score(self, X: Any, y: Any, groups: Any = None, fold_confounds: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any, groups: Any = None, fold_confounds: Any = None, confounds: Any = None
+    ) -> float:
         """The ``scoring`` of predictions for new images; for images of fit use ``fold_scores_``."""
-        found = self._answers(X, groups, fold_confounds)
+        found = self._answers(X, groups, fold_confounds, confounds)
         y = check_images_and_labels(len(found.predicted), y)
         kept = ~is_ignored(y, self.ignore)
         true = class_numbers(y[kept], self.classes_)
@@ -382,167 +381,25 @@ class GAMPDecoder(ClassifierMixin, BaseEstimator):
         scores = score_rows(self._data.scoring, self.classes_, true, decision, proba, predicted, together)
         return float(scores[0])
 
-    def permutation_test(
-        self, n: int = 1000, *, exchange: str = "block", unit: str | None = None
-    ) -> PermutationTest:
-        """Compare the mean of ``fold_scores_`` with n permutations of the labels within groups.
-
-        The whole cross-validation is repeated for each, on the same X of every fold where ``whiten`` or
-        ``fold_confounds`` prepare it, which labels do not influence. ``exchange="block"`` exchanges
-        stretches of successive images of one class and group as wholes, ``"sample"`` single images, for
-        independent ones such as trial-wise maps (``unit`` is its earlier name). The record has ``score``,
-        ``null`` (n,),
-        ``pvalue`` and a ``caution``.
-        """
-        check_is_fitted(self)
-        return permute(self._data, n, unit or exchange, _seed(self.random_state), self.n_jobs)
-
-    def regions(self, atlas: Any, labels: Any = "", *, by_region: bool = False, permutations: int = 0) -> Any:
-        """A table of the regions of an atlas for every contrast: what of the maps lies in each.
-
-        ``atlas`` is a labelled volume (image or file, with its table beside it or as ``labels``, a file or a
-        mapping from number to name), the name of an atlas that nilearn has downloaded, or ``Regions``. Sums
-        over regions and "outside the atlas" equal "all voxels". ``by_region`` also decodes from each region
-        alone, in the same folds; ``permutations`` adds p-values, of each region and corrected for all.
-        """
-        check_is_fitted(self)
-        from mvpa_gamp.decoder.regions import region_table
-
-        if self.whiten and (by_region or permutations):
-            raise ValueError(
-                "regions: a whitened voxel mixes several, also of other regions. Decode by region with "
-                "whiten=False."
-            )
-        seed = _seed(self.random_state)
-        return region_table(self._data, self.mask_img_, atlas, labels, by_region, permutations, seed)
-
-    def view(self, contrast: Any = None, stat: str = "weight", threshold: Any = 1e-6) -> Any:
-        """A map in nilearn's interactive viewer (``view_img``), drawn on the mean of the images.
-
-        ``contrast`` is one of ``contrasts_`` (None: the first), ``stat`` "weight", "weightsd", "pip"
-        (inclusion probability), "pattern" or "selfreq". Voxels below ``threshold`` are left out. The object
-        has nilearn's ``open_in_browser()`` and ``save_as_html(path)``; a notebook shows it.
-        """
-        check_is_fitted(self)
-        from mvpa_gamp.decoder.view import view_map
-
-        return view_map(self, contrast, stat, threshold)
-
-    def information(self, n: int = 999, *, exchange: str = "block") -> InformationImages:
-        """Which voxels carry information about each pair of classes, corrected for all voxels.
-
-        Every voxel's correlation with the two classes is compared with n permutations of the labels within
-        groups (``mvpa_gamp.decoding.carries_information``); nothing is fitted. Returns images by contrast:
-        ``corr_img``, ``logpfwe_img`` and ``mask_img``. Hand it to ``to_bids`` or ``generate_report``.
-        """
-        check_is_fitted(self)
-        return find_information(
-            self._data.without_confounds, self._tasks(), n, exchange, _seed(self.random_state)
-        )
-
-    def select(self, fdr: float = 0.05, *, exchange: str = "block", check: bool = False) -> SelectionImages:
-        """Voxels of each pair of classes at a false-discovery rate that permuted labels calibrate.
-
-        The decoder relies on them and they carry information (``mvpa_gamp.decoding.calibrate``). Returns
-        images by contrast, ``mask_img`` and ``strength_img``, and ``records`` whose ``verdict`` says what
-        was found or why nothing can be. ``check=True`` adds a check with planted effects, as ``--fdr`` of the
-        commands makes, which takes longer. Hand it to ``to_bids`` or ``generate_report``.
-        """
-        check_is_fitted(self)
-        if self._data.confounds is not None:
-            raise ValueError(
-                "select: voxels are selected from images as measured, fold_confounds were regressed out in "
-                "fit. Select with a decoder fitted without."
-            )
-        if self.whiten:
-            raise ValueError(
-                "select: voxels of whiten=True are mixtures of voxels, which no rate is calibrated for. "
-                "Select with a decoder with whiten=False."
-            )
-        seed = _seed(self.random_state)
-        return find_selection(self._data, self._tasks(), fdr, exchange, check, seed, self.n_jobs)
-
-    def generate_report(
-        self,
-        title: str | None = None,
-        subject: str = "01",
-        max_contrasts: int = 6,
-        permutation: PermutationTest | None = None,
-        contrasts: Sequence[str] | None = None,
-        information: InformationImages | None = None,
-        selection: SelectionImages | None = None,
-    ) -> Any:
-        """A self-contained HTML page: scores, confusion, maps, stability, convergence, methods text.
-
-        The object has nilearn's ``save_as_html(path)`` and ``open_in_browser()``. Figures are drawn for the
-        ``contrasts`` named, such as ``["face-house"]``, or for the first ``max_contrasts``; tables hold all
-        of them. ``permutation`` is a ``permutation_test`` to show, ``information`` and ``selection`` are what
-        the methods of these names found.
-        """
-        check_is_fitted(self)
-        from mvpa_gamp.decoder.report import chosen_contrasts, decoder_report
-
-        drawn = chosen_contrasts(self, contrasts, max_contrasts)
-        voxels = FoundVoxels(information, selection)
-        return decoder_report(self, title, subject, drawn, permutation, voxels)
-
-    def to_bids(
-        self,
-        folder: str | Path,
-        subject: str = "01",
-        information: InformationImages | None = None,
-        selection: SelectionImages | None = None,
-    ) -> Path:
-        """Write maps and tables under BIDS-derivative names, as the Haxby command does."""
-        check_is_fitted(self)
-        from mvpa_gamp.decoder.folder import write_folder
-
-        return write_folder(self, Path(folder), subject, voxels=FoundVoxels(information, selection))
-
     # --- inside
 
-    def _tasks(self) -> dict[str, Task]:
-        """The pairs of classes by contrast."""
-        names = np.array([str(name) for name in self.classes_])
-        pairs = [(str(a), str(b)) for a, b in self._data.pairs]
-        tasks = make_tasks(names[self._data.codes], pairs)
-        return dict(zip(self.contrasts_, tasks, strict=True))
-
-    def _answers(self, X: Any, groups: Any, fold_confounds: Any) -> Answers:
+    def _answers(self, X: Any, groups: Any, fold_confounds: Any, confounds: Any) -> Answers:
         check_is_fitted(self)
-        rows = self._rows(X, groups)
+        if isinstance(X, np.ndarray) and X.ndim == 2:
+            rows = self._masked_rows(X)
+        else:
+            rows = new_rows(self, X, groups, confounds)
         return answers(self._data, rows, check_fold_confounds(fold_confounds, len(rows)))
 
-    def _rows(self, X: Any, groups: Any) -> NDArray:
-        """Masked rows (m, N) of images, or of an array that holds them already."""
-        if isinstance(X, np.ndarray) and X.ndim == 2:
-            if X.shape[1] != self.n_elements_:
-                raise ValueError(
-                    f"X has {X.shape[1]} features per sample; expecting {self.n_elements_}, the voxels of "
-                    "mask_img_. Give images, or rows from masker_.transform."
-                )
-            return np.asarray(X, dtype=np.float64)
-        series = open_images(X)
-        groups = check_groups(groups, series.shape[3])
-        rows = transform(self.masker_, series, groups_to_clean(groups, self.masker_)[0])
-        return np.asarray(rows, dtype=np.float64)
+    def _masked_rows(self, X: NDArray) -> NDArray:
+        """An array that holds masked rows (m, N) already."""
+        if X.shape[1] != self.n_elements_:
+            raise ValueError(
+                f"X has {X.shape[1]} features per sample; expecting {self.n_elements_}, the voxels of "
+                "mask_img_. Give images, or rows from masker_.transform."
+            )
+        return np.asarray(X, dtype=np.float64)
 
     def _say(self, sentence: str) -> None:
         if self.verbose:
             print(f"[{type(self).__name__}.fit] {sentence}")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_data")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = ImageInputTags()
-        return tags
-
-
-def _seed(random_state: Any) -> int:
-    if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1)[0])
-    if isinstance(random_state, (int, np.integer)):
-        return int(random_state)
-    return int(random_state.randint(2**31 - 1))

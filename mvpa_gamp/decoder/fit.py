@@ -1,28 +1,41 @@
 """Inside a decoder: from images to rows, to the fits of all pairs, to answers about new rows."""
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from nilearn.maskers import NiftiMasker
+from nilearn.maskers import NiftiMasker, SurfaceMasker
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
-from mvpa_gamp.decoder.images import CLEANING, build_masker, extract, fit_mask_grid, open_images
+from mvpa_gamp.decoder.confounds import confounds_of_runs
+from mvpa_gamp.decoder.images import (
+    CLEANING,
+    GRID,
+    RowMasker,
+    build_masker,
+    extract,
+    fit_mask_grid,
+    open_images,
+)
 from mvpa_gamp.decoder.labels import (
+    WITHOUT_GROUPS,
     check_classes,
     check_fold_confounds,
     check_groups,
     check_images_and_labels,
     gamp_method,
     groups_to_clean,
+    scoring_of,
     weighted_method,
 )
 from mvpa_gamp.decoder.leakage import check_leakage
 from mvpa_gamp.decoder.run_lists import join_runs
+from mvpa_gamp.decoder.settings import DecoderSettings, mention_unused
 from mvpa_gamp.decoding.covariate_check import check_covariates
 from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
@@ -33,10 +46,11 @@ from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
 from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence, prepared_by_all
 from mvpa_gamp.decoding.prepared import PreparedRefits, fit_prepared_pairs
-from mvpa_gamp.decoding.scoring import check_scoring_name, mean_score, score_rows
+from mvpa_gamp.decoding.scoring import mean_score, score_rows
 from mvpa_gamp.decoding.splits import Splits, make_splits
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.connectivity import voxel_connectivity
+from mvpa_gamp.imaging.scaling import Scaling
+from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.methods.gamp import GampMethod
 
@@ -61,7 +75,7 @@ class Decoded:
     splits: Splits
     fits: tuple[FoldFits, ...]  # one per pair of classes, each with its folds and refit
     center: NDArray  # (N,) mean of X
-    masker: NiftiMasker
+    masker: RowMasker
     mean_img: Any
     cleaned_by_group: bool
     connectivity: Any  # (N, N) which voxels are neighbours, None where the method does not ask
@@ -70,6 +84,9 @@ class Decoded:
     preparation: Preparation | None = None  # what folds do to X
     refits: PreparedRefits | None = None  # the refits where they do something
     confounds: FoldConfounds | None = None
+    n_confounds: int = 0  # regressed out of each run, the largest number
+    scaling: Scaling | None = None  # what cleaning did to the runs
+    shortest_run: int = 0  # images of the smallest group that was cleaned by itself
 
     @property
     def pairs(self) -> list[tuple[Any, Any]]:
@@ -101,16 +118,26 @@ class Decoded:
         return self.fits[0].n_folds
 
 
-def decode_images(
-    decoder: Any, X: Any, y: Any, groups: Any, fold_confounds: Any, say: Callable[[str], None]
-) -> Decoded:
+class Given(NamedTuple):
+    """What ``fit`` was given, as it was given."""
+
+    X: Any
+    y: Any
+    groups: Any
+    fold_confounds: Any
+    confounds: Any
+
+
+def decode_images(decoder: DecoderSettings, given: Given, say: Callable[[str], None]) -> Decoded:
     """Check the input of a decoder's fit, mask and clean the images, and fit all pairs, folds and refits."""
+    X, y, groups, fold_confounds, confounds = given
+    mention_unused(decoder)
     method = gamp_method(decoder.method)
-    masker = build_masker(decoder.mask, _masker_settings(decoder))
-    series = open_images(X)
+    series = open_images(X, decoder.mask)
+    masker = build_masker(decoder.mask, _masker_settings(decoder), series)
     y, groups = join_runs(series.counts, y, groups)
     mask_notes = fit_mask_grid(masker, decoder.mask, series)
-    y = check_images_and_labels(series.shape[3], y)
+    y = check_images_and_labels(series.n_rows, y)
     groups = check_groups(groups, len(y))
     covariates = check_fold_confounds(fold_confounds, len(y))
     kept = ~is_ignored(y, decoder.ignore)
@@ -118,36 +145,39 @@ def decode_images(
         warnings.warn(f"ignore={decoder.ignore!r} names no label of y: nothing was left out.", stacklevel=3)
     classes = check_classes(y[kept], decoder.ignore)
     method = weighted_method(method, decoder.class_weight, classes)
-    scoring = check_scoring_name(decoder.scoring, len(classes))
+    scoring = scoring_of(decoder.scoring, len(classes))
     codes = np.searchsorted(classes, y[kept])
     kept_groups = None if groups is None else groups[kept]
     splits = make_splits(decoder.cv, codes, classes, kept_groups)
     say(splits.sentence)
-    cleaned_by, notes = groups_to_clean(groups, masker)
-    found = extract(masker, series, cleaned_by)
+    cleaned_by, notes = groups_to_clean(groups, masker, confounds is not None)
+    nuisance = confounds_of_runs(confounds, series.counts, cleaned_by)
+    found = extract(masker, series, cleaned_by, nuisance)
     notes = mask_notes + notes + found.notes
+    if groups is None and decoder.cv is None:
+        notes += (WITHOUT_GROUPS,)
     rows = np.ascontiguousarray(found.X[kept])
     leakage = check_leakage(decoder, found, classes[codes], kept_groups, np.flatnonzero(kept), splits)
     n_pairs = len(classes) * (len(classes) - 1) // 2
     say(
-        f"{len(rows)} images of {len(classes)} classes and {rows.shape[1]} voxels: "
+        f"{len(rows)} images of {len(classes)} classes and {rows.shape[1]} {series.elements}: "
         f"{len(splits.folds.held_out) + 1} fits of "
         f"{'each of ' * (n_pairs > 1)}{n_pairs} pair{'s' * (n_pairs > 1)}."
     )
     runs = np.zeros(len(rows)) if kept_groups is None else np.unique(kept_groups, return_inverse=True)[1]
     blocks = blocks_of_volumes(codes, runs, np.flatnonzero(kept))
-    confounds = None if covariates is None else FoldConfounds(covariates[kept])
-    if confounds is not None and kept_groups is not None:
-        named = confounded(confounds, codes, classes, runs, blocks)
+    in_folds = None if covariates is None else FoldConfounds(covariates[kept])
+    if in_folds is not None and kept_groups is not None:
+        named = confounded(in_folds, codes, classes, runs, blocks)
         if decoder.strict and named:
             raise ValueError(f"strict=True: {named[0]}")
         notes += named
     for note in notes:
         warnings.warn(note, stacklevel=3)
-    connectivity = voxel_connectivity(found.masker.mask_img_) if method.uses_connectivity else None
+    connectivity = space_of(found.masker.mask_img_).connectivity() if method.uses_connectivity else None
     places = np.flatnonzero(kept)
     known: dict[str, Any] = {"n_jobs": decoder.n_jobs, "connectivity": connectivity}
-    preparation = in_sequence([confounds, NoiseWhitening(blocks) if decoder.whiten else None])
+    preparation = in_sequence([in_folds, NoiseWhitening(blocks) if decoder.whiten else None])
     refits = None
     if preparation is None:
         solve = check_memory(_location(decoder.memory)).cache(fit_pairs, ignore=["n_jobs"])
@@ -172,8 +202,11 @@ def decode_images(
         notes=notes,
         preparation=preparation,
         refits=refits,
-        confounds=confounds,
+        confounds=in_folds,
         leakage=leakage,
+        n_confounds=max((each.values.shape[1] for each in (nuisance or {}).values()), default=0),
+        scaling=found.scaling,
+        shortest_run=len(y) if cleaned_by is None else min(Counter(cleaned_by.tolist()).values()),
     )
 
 
@@ -234,14 +267,27 @@ def is_ignored(y: NDArray, ignore: Any) -> NDArray:
     return np.isin(y, list(ignore) if several else [ignore])
 
 
-def _masker_settings(decoder: Any) -> dict[str, Any]:
+def _masker_settings(decoder: DecoderSettings) -> dict[str, Any]:
     """Settings of the decoder's masker; where there is a memory, nilearn asks for a level of at least 1."""
     level = 0 if decoder.memory is None else max(1, decoder.memory_level)
-    return {name: getattr(decoder, name) for name in CLEANING} | {
+    return {name: getattr(decoder, name) for name in (*CLEANING, *GRID)} | {
+        "detrend": _is_detrended(decoder),
         "memory": decoder.memory,
         "memory_level": level,
         "verbose": max(int(decoder.verbose) - 1, 0),
     }
+
+
+def _is_detrended(decoder: DecoderSettings) -> bool:
+    """Whether lines are removed; "auto": where ``ignore`` says that runs are whole, or a masker decides.
+
+    Of a run's volumes of two conditions, often one block each, a line is most of the difference.
+    """
+    if isinstance(decoder.detrend, str) and decoder.detrend == "auto":
+        return decoder.ignore is not None and not isinstance(decoder.mask, (NiftiMasker, SurfaceMasker))
+    if not isinstance(decoder.detrend, (bool, np.bool_)):
+        raise ValueError(f"detrend: expected 'auto', True or False, got {decoder.detrend!r}. Change it.")
+    return bool(decoder.detrend)
 
 
 def _location(memory: Any) -> Any:

@@ -11,6 +11,7 @@ from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import space_name
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
+from mvpa_gamp.imaging.volume_masker import CLEANING
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.results.cell_files import Cell, Subject, write_cell
 from mvpa_gamp.results.class_files import AllClasses, maps_by_class, write_class_table, write_classes
@@ -106,7 +107,7 @@ def _about(decoder: Any) -> About:
     data = decoder._data
     counts = np.bincount(data.codes)
     settings = {name: value for name, value in decoder.get_params(deep=False).items() if name != "mask"}
-    cleaning = ("whiten", "class_weight", "smoothing_fwhm", "high_pass", "low_pass", "detrend", "standardize")
+    cleaning = {name: getattr(decoder.masker_, name) for name in CLEANING if name != "t_r"}
     return About(
         data={
             "source": "images",
@@ -121,7 +122,9 @@ def _about(decoder: Any) -> About:
             "provenance": {},
         },
         processing={
-            **{name: settings[name] for name in cleaning},
+            **{name: settings[name] for name in ("whiten", "class_weight")},
+            **cleaning,
+            "confounds": data.n_confounds,
             "by_run": data.cleaned_by_group,
             "fold_confounds": data.covariate_names,
         },

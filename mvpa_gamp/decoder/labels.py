@@ -12,17 +12,28 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from mvpa_gamp.decoder.contrast_maps import contrast_key
+from mvpa_gamp.decoding.scoring import check_scoring_name
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.processing import MIN_VOLUMES
 from mvpa_gamp.methods.gamp import GAMP_METHODS, GampMethod
 from mvpa_gamp.sortable import check_sortable
+
+WITHOUT_GROUPS = (
+    "Without groups the decoder cannot know which images are of one run: neighbouring volumes of a run, "
+    "which are alike, reach training and test images, and scores are too good. Give the run of each image as "
+    "groups, or X and y run by run. Where images are independent, such as one per participant, say so with "
+    "cv=5."
+)
 
 
 def gamp_method(name: Any) -> GampMethod:
     """The method of that name."""
     known = {method.name: method for method in GAMP_METHODS}
     if not isinstance(name, str) or name not in known:
-        raise ValueError(f"method: expected one of {', '.join(known)}, got {name!r}. Change method.")
+        raise ValueError(
+            f"method: expected one of {', '.join(known)}, got {name!r}. Change method (estimators of "
+            "nilearn's Decoder, such as 'svc', are not methods)."
+        )
     return known[name]
 
 
@@ -41,6 +52,12 @@ def weighted_method(method: GampMethod, class_weight: Any, classes: NDArray) -> 
         )
     first, second = (class_weight[name] for name in classes.tolist())
     return replace(method, class_weight={1: first, -1: second})
+
+
+def scoring_of(scoring: Any, n_classes: int) -> Any:
+    """The scorer; "roc_auc" of three classes or more is that of each against all others, as in nilearn."""
+    one_against_others = n_classes > 2 and isinstance(scoring, str) and scoring == "roc_auc"
+    return check_scoring_name("roc_auc_ovr" if one_against_others else scoring, n_classes)
 
 
 def check_images_and_labels(n_images: int, y: Any) -> NDArray:
@@ -134,13 +151,14 @@ def class_numbers(y: NDArray, classes: NDArray) -> NDArray:
     return np.searchsorted(classes, y)
 
 
-def groups_to_clean(groups: NDArray | None, masker: Any) -> tuple[NDArray | None, tuple[str, ...]]:
+def groups_to_clean(
+    groups: NDArray | None, masker: Any, confounds: bool = False
+) -> tuple[NDArray | None, tuple[str, ...]]:
     """The groups (M,) to clean one by one; None, with a sentence, where groups are too small.
 
-    None also where the masker cleans nothing.
+    None also where the masker cleans nothing and there are no ``confounds`` to regress out.
     """
-    cleans = masker.standardize or masker.detrend or masker.low_pass or masker.high_pass
-    if groups is None or not cleans:
+    if groups is None or not (masker.cleans or confounds):
         return None, ()
     names, counts = np.unique(groups, return_counts=True)
     if counts.min() >= MIN_VOLUMES:

@@ -11,7 +11,7 @@ from mvpa_gamp.decoding.leakage import Checked, Evidence, find_leakage
 from mvpa_gamp.decoding.multiclass import class_pairs
 from mvpa_gamp.decoding.splits import Splits
 
-_OF_SERIES = ("ignore", "detrend", "high_pass", "low_pass", "t_r")  # settings that only a time series has
+_OF_SERIES = ("detrend", "high_pass", "low_pass", "t_r")  # settings that only a time series has
 
 
 def check_leakage(
@@ -23,9 +23,7 @@ def check_leakage(
     class. The decoder does not know by how much labels were shifted. Without groups only images and mask are
     looked at; that neighbours may be on both sides of a fold is said elsewhere.
     """
-    series = (
-        any(getattr(decoder, name) for name in _OF_SERIES if name != "ignore") or decoder.ignore is not None
-    )
+    series = any(getattr(found.masker, name) for name in _OF_SERIES) or decoder.ignore is not None
     names = np.unique(y).tolist()
     rows = np.zeros(len(y), dtype=int) if groups is None else groups
     checked = find_leakage(

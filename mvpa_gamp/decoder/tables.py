@@ -54,6 +54,13 @@ def _stability(support: NDArray) -> dict[str, float]:
     return out | dict(zip(("jaccard", "chance", "nogueira", "low", "high"), (*overlap, *index), strict=True))
 
 
+def learnt_parameters(fits: Sequence[FoldFits], classes: NDArray, names: list[str]) -> dict[Any, Any]:
+    """What every fold learnt, by contrast (of two classes also by class) and parameter, as lists."""
+    found = [{key: values[:-1].tolist() for key, values in each.parameters.items()} for each in fits]
+    learnt: dict[Any, Any] = dict(zip(names, found, strict=True))
+    return learnt | (dict.fromkeys(classes.tolist(), found[0]) if len(classes) == 2 else {})
+
+
 def status_table(fits: Sequence[FoldFits], names: list[str]) -> pd.DataFrame:
     """One row per fit: contrast, fold ("refit" for the one on all images), and how it ended."""
     tables = []

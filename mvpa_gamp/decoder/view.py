@@ -1,4 +1,4 @@
-"""A map of a fitted decoder in nilearn's interactive viewer."""
+"""A map of a fitted decoder in nilearn's interactive viewers, of volumes or of surfaces."""
 
 import warnings
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 from nilearn.plotting import view_img
 
 from mvpa_gamp.imaging.brainmaps import coordinates
+from mvpa_gamp.imaging.spaces import is_surface
 
 _MAPS = {
     "weight": "coef_img_",
@@ -31,6 +32,8 @@ def view_map(decoder: Any, contrast: Any, stat: str, threshold: Any) -> Any:
             "Change it."
         )
     signed = stat in _SIGNED
+    if is_surface(decoder.mask_img_):
+        return _view_surface(maps[key], f"{key}: {stat}", threshold, signed)
     peak = coordinates(decoder.mask_img_)[np.argmax(np.abs(maps.vector(key)))]
     with warnings.catch_warnings():
         # nilearn takes the median of a masked background, which NumPy remarks upon; nothing is masked.
@@ -45,3 +48,24 @@ def view_map(decoder: Any, contrast: Any, stat: str, threshold: Any) -> Any:
             vmin=None if signed else 0,
             cmap="RdBu_r" if signed else "viridis",
         )
+
+
+def _view_surface(image: Any, title: str, threshold: Any, signed: bool) -> Any:
+    """nilearn's ``view_surf`` of a map, both hemispheres, on inflated meshes where they are known."""
+    from nilearn.plotting import view_surf
+
+    from mvpa_gamp.imaging.cortex import cortex_of
+
+    cortex = cortex_of(image)
+    sulci = None if cortex.sulci is None else cortex.image(np.concatenate(list(cortex.sulci.values())))
+    return view_surf(
+        cortex.drawn or cortex.mesh,
+        image,
+        bg_map=sulci,
+        hemi="both" if len(cortex.parts) == 2 else cortex.parts[0],
+        threshold=threshold,
+        title=title,
+        symmetric_cmap=signed,
+        vmin=None if signed else 0,
+        cmap="RdBu_r" if signed else "viridis",
+    )

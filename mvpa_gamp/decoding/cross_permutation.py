@@ -46,7 +46,8 @@ def plan_cross_permutations(
         cross.train.y, mine, n_features, n, seed=seed, exchange=exchange, blocks=own, n_folds=n_sets,
         columns_at_once=columns_at_once, ahead=ahead,
     )  # fmt: skip
-    return replace(plan, caution=_caution(plan, find_exchange(cross.train.y, mine, exchange, own).caution))
+    said = _caution(plan, find_exchange(cross.train.y, mine, exchange, own).caution)
+    return replace(plan, caution=said, floor=1 / plan.n_distinct)
 
 
 def _caution(plan: PermutationPlan, said: str) -> str:

@@ -61,6 +61,7 @@ class Score:
     null: NDArray | None = None
     level: float = 0.5
     runs_count: bool = True
+    floor: float = 0.0  # the p-value that no number of permutations gets below
 
     @property
     def runs(self) -> int:
@@ -84,14 +85,15 @@ class Score:
         """Of the permutation test where there is one, else of the sign test over runs; NaN without a test."""
         if self.null is None:
             return run_test(self.by_run) if self.runs_count else math.nan
-        return float(1 + np.count_nonzero(self.null >= self.accuracy - _TIE)) / (1 + self.null.size)
+        drawn = float(1 + np.count_nonzero(self.null >= self.accuracy - _TIE)) / (1 + self.null.size)
+        return max(drawn, self.floor)
 
     @property
     def smallest_p(self) -> float:
         """What the test could reach at best."""
         if self.null is None:
             return smallest_run_p(self.runs) if self.runs_count else math.inf
-        return 1 / (1 + self.null.size)
+        return max(1 / (1 + self.null.size), self.floor)
 
     def testable(self, alpha: float) -> bool:
         """Whether the test can reach alpha at all."""

@@ -40,7 +40,8 @@ class PermutationTest:
     """Observed score beside the scores of n label permutations.
 
     ``n_distinct`` is the number of label vectors that permutations can reach, the observed one included;
-    ``caution`` is empty or says what limits the p-value.
+    ``floor`` is the p-value that no number of permutations gets below; ``caution`` is empty or says what
+    limits the p-value.
     """
 
     method: str
@@ -52,17 +53,27 @@ class PermutationTest:
     caution: str = ""
     n_failed: int = 0  # fits, of observed or permuted labels, that did not meet their stopping rule
     max_inclusion: NDArray | None = None  # (n,)
+    floor: float = 0.0
 
     @property
     def pvalue(self) -> float:
-        """(1 + #{null >= score}) / (1 + n), valid for any n (Phipson & Smyth 2010)."""
-        return float(1 + np.count_nonzero(self.null >= self.score - _TIE)) / (1 + self.null.size)
+        """(1 + #{null >= score}) / (1 + n), valid for any n (Phipson & Smyth 2010), at least ``floor``.
+
+        Where few labellings exist, random draws meet the observed one by luck less often than its share.
+        """
+        drawn = float(1 + np.count_nonzero(self.null >= self.score - _TIE)) / (1 + self.null.size)
+        return max(drawn, self.floor)
+
+    @property
+    def smallest(self) -> float:
+        """The smallest p-value that this test could have given."""
+        return max(1 / (1 + self.null.size), self.floor)
 
     def family_wise(self, inclusion: Any) -> NDArray:
         """P-value of every voxel, corrected for all voxels, of an observed inclusion map (N,).
 
-        p_v = (1 + #{max_inclusion >= inclusion_v}) / (1 + n). The map is the mean over folds, as in the
-        null: ``cross_validate(...).folds.inclusion.mean(axis=1)``.
+        p_v = (1 + #{max_inclusion >= inclusion_v}) / (1 + n), at least ``floor``. The map is the mean over
+        folds, as in the null: ``cross_validate(...).folds.inclusion.mean(axis=1)``.
         """
         if self.max_inclusion is None:
             raise ValueError(
@@ -70,7 +81,7 @@ class PermutationTest:
                 "kept. Call permutation_test with max_inclusion=True."
             )
         below = np.searchsorted(np.sort(self.max_inclusion), np.asarray(inclusion) - _INCLUSION_TIE)
-        return (1 + self.null.size - below) / (1 + self.null.size)
+        return np.maximum((1 + self.null.size - below) / (1 + self.null.size), self.floor)
 
 
 @dataclass(frozen=True)
@@ -91,6 +102,7 @@ class PermutationPlan:
     seed: int
     exchange: str
     caution: str
+    floor: float = 0.0
 
     def done(self, chunk: slice) -> int:
         """Permutations whose label vectors are known once this chunk and those before it are there."""
@@ -111,6 +123,7 @@ class PermutationPlan:
             caution=self.caution,
             n_failed=int(failed.sum()),
             max_inclusion=np.concatenate(inclusions)[self.place[1:]] if inclusions else None,
+            floor=self.floor,
         )
 
 
@@ -216,6 +229,7 @@ def plan_permutations(
         seed=seed,
         exchange=found.kind,
         caution=found.caution,
+        floor=found.smallest_pvalue,
     )
 
 

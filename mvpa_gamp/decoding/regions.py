@@ -78,13 +78,14 @@ class RegionTest:
     null: NDArray | None = None  # (R, n)
     n_distinct: int = 0
     caution: str = ""
+    floor: float = 0.0  # the p-value that no number of permutations gets below
 
     @property
     def pvalue(self) -> NDArray:
-        """P-value (R,) of each region by itself: (1 + #{null >= accuracy}) / (1 + n)."""
+        """P-value (R,) of each region by itself: (1 + #{null >= accuracy}) / (1 + n), at least ``floor``."""
         null = self._permuted()
         beaten = np.count_nonzero(null >= self.accuracy[:, None] - _TIE, axis=1)
-        return (1 + beaten) / (1 + null.shape[1])
+        return np.maximum((1 + beaten) / (1 + null.shape[1]), self.floor)
 
     @property
     def family_wise(self) -> NDArray:
@@ -100,7 +101,7 @@ class RegionTest:
         beaten = np.count_nonzero(largest >= self.accuracy[order][:, None] - _TIE, axis=1)
         out = np.empty(order.size)
         out[order] = np.maximum.accumulate((1 + beaten) / (1 + null.shape[1]))
-        return out
+        return np.maximum(out, self.floor)
 
     def _permuted(self) -> NDArray:
         """The accuracies of permutations, or a sentence."""
@@ -232,4 +233,4 @@ def join_scores(
         for name in RegionNull._fields
     )
     null, failed = score[:, plan.place], failures[:, np.unique(plan.place)].sum(axis=1)
-    return RegionTest(null[:, 0], spread, failed, null[:, 1:], plan.n_distinct, plan.caution)
+    return RegionTest(null[:, 0], spread, failed, null[:, 1:], plan.n_distinct, plan.caution, plan.floor)

@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.volumes import check_same_grid, like
+from mvpa_gamp.imaging.spaces import is_surface, space_of
+from mvpa_gamp.imaging.surface_names import is_surface_map
+
+_INTENTS = {"logpfwe": "log10 p value", "t": "t test"}  # NIfTI's names; all others are estimates
+_SHARES = ("pip", "selfreq")
 
 
 def to_image(values: NDArray, mask_img: Any) -> Any:
@@ -21,26 +25,22 @@ def to_image(values: NDArray, mask_img: Any) -> Any:
 
     Voxels are in the mask's C order. Booleans and uint8 become uint8, everything else float32.
     """
-    mask = np.asarray(mask_img.dataobj) != 0
-    values = np.asarray(values)
-    if values.shape != (int(mask.sum()),):
+    space, values = space_of(mask_img), np.asarray(values)
+    if values.shape != (space.size,):
         raise DataError(
-            f"brain map: expected a vector of {int(mask.sum())} voxels, one per voxel of the mask, got shape "
-            f"{values.shape}. Use the mask of the samples."
+            f"brain map: expected a vector of {space.size} {space.elements}, one for each in the mask, got "
+            f"shape {values.shape}. Use the mask of the samples."
         )
     if not np.isfinite(values).all():
         raise DataError(
             f"brain map: expected finite values, got {int((~np.isfinite(values)).sum())} that are not."
         )
-    volume = np.zeros(mask.shape, dtype=np.uint8 if values.dtype in (bool, np.uint8) else np.float32)
-    volume[mask] = values
-    return like(mask_img, volume)
+    return space.image(values.astype(np.uint8 if values.dtype in (bool, np.uint8) else np.float32))
 
 
 def from_image(image: Any, mask_img: Any) -> NDArray:
     """The values (N,) of an image at the mask's voxels, in C order: the inverse of :func:`to_image`."""
-    check_same_grid(image, mask_img, "brain map")
-    return np.asarray(image.dataobj)[np.asarray(mask_img.dataobj) != 0]
+    return space_of(mask_img).values(image)
 
 
 def write_map(
@@ -50,9 +50,10 @@ def write_map(
 
     ``display`` is what the header tells viewers, by default from the values alone.
     """
-    image = to_image(values, mask_img)
-    (display or Display()).mark(image.header, np.asarray(values))
-    return write_image(path, image, about)
+    image, display = to_image(values, mask_img), display or Display()
+    if not is_surface(image):
+        display.mark(image.header, np.asarray(values))
+    return write_image(path, image, about, display.text)
 
 
 @dataclass(frozen=True)
@@ -62,23 +63,48 @@ class Display:
     text: str = ""  # ASCII, the first 79 characters are kept
     intent: str = "estimate"  # NIfTI's name of the kind of value
     share: bool = False  # whether values run from 0 to 1
+    params: tuple[float, ...] = ()  # of the intent, such as degrees of freedom
+
+    @classmethod
+    def of(cls, stat: str, text: str, *params: float) -> "Display":
+        """What fits a kind of map by its name in files: pip, selfreq, logpfwe, t, ...."""
+        return cls(text, _INTENTS.get(stat, "estimate"), stat in _SHARES, params)
 
     def mark(self, header: Any, values: NDArray) -> None:
         """Write intent, descrip, cal_min and cal_max; the window of signed values is symmetric."""
         boolean = values.dtype in (bool, np.uint8)
-        header.set_intent("label" if boolean else self.intent)
+        header.set_intent(*(("label",) if boolean else (self.intent, self.params)))
         header["descrip"] = self.text.encode("ascii", "replace")[:79]
         top = 1.0 if self.share or boolean else float(np.abs(values).max(initial=0.0))
         header["cal_max"] = top
         header["cal_min"] = -top if not (self.share or boolean) and (values < 0).any() else 0.0
 
 
-def write_image(path: Path, image: Any, about: Mapping[str, Any]) -> Path:
-    """Write an image and its sidecar; equal images give equal bytes. The sidecar comes first."""
+def write_image(path: Path, image: Any, about: Mapping[str, Any], name: str = "") -> Path:
+    """Write an image and its sidecar; equal images give equal bytes. The sidecar comes first.
+
+    Images on surfaces become GIFTI pairs or CIFTI files of the same name, in which ``name`` is a map's.
+    """
     path = Path(path)
     text = json.dumps(dict(about), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_atomic(sidecar_path(path), text.encode("utf-8"))
+    if is_surface(image):
+        from mvpa_gamp.imaging.cortex import cortex_of
+        from mvpa_gamp.imaging.surface_files import write_surface_map
+
+        cortex = cortex_of(image)
+        write_surface_map(path, cortex.joined(image), cortex, name)
+        return path
     return write_atomic(path, _gzip(image.to_bytes()) if path.suffix == ".gz" else image.to_bytes())
+
+
+def write_meshes(mask_path: Path, mask_img: Any) -> None:
+    """Write the meshes that maps on surfaces belong to beside their mask; volumes need none."""
+    if is_surface(mask_img):
+        from mvpa_gamp.imaging.cortex import cortex_of
+        from mvpa_gamp.imaging.surface_files import write_ground
+
+        write_ground(mask_path, cortex_of(mask_img))
 
 
 def sidecar_path(path: Path) -> Path:
@@ -86,18 +112,25 @@ def sidecar_path(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(".gz").removesuffix(".nii") + ".json")
 
 
+def read_image(path: Path) -> Any:
+    """An image that :func:`write_image` wrote: a NIfTI image, or one on the meshes beside it."""
+    if is_surface_map(path):
+        from mvpa_gamp.imaging.surface_files import read_stored
+
+        return read_stored(path)
+    import nibabel
+
+    return nibabel.load(path)
+
+
 def coordinates(mask_img: Any) -> NDArray:
-    """Position of every voxel of the mask in mm, (N, 3), in the space of :func:`space_name`."""
-    indices = np.argwhere(np.asarray(mask_img.dataobj) != 0)
-    affine = np.asarray(mask_img.affine)
-    return indices @ affine[:3, :3].T + affine[:3, 3]
+    """Position of every voxel (or vertex) of the mask in mm, (N, 3), in the space of :func:`space_name`."""
+    return space_of(mask_img).coordinates()
 
 
 def space_name(image: Any) -> str:
-    """Which space the affine leads to, by the header's sform or else qform code."""
-    names = {1: "scanner", 2: "aligned", 3: "Talairach", 4: "MNI152"}
-    codes = [int(image.header[key]) for key in ("sform_code", "qform_code")]
-    return next((names[code] for code in codes if code in names), "unknown")
+    """Which space a mask is in, as far as it tells."""
+    return space_of(image).name
 
 
 def _gzip(content: bytes) -> bytes:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation
 
+from mvpa_gamp.imaging.spaces import space_of
+
 _MOST = 2000  # voxels kept: more would not sharpen the comparison
 _BRIGHT = 0.5  # of the mask's median intensity: darker voxels are not brain
 _SMALL = 0.5  # of the bright voxels: a larger mask is a brain mask, which no label has chosen
@@ -15,9 +17,12 @@ _SMALL = 0.5  # of the bright voxels: a larger mask is a brain mask, which no la
 
 def border_of(inside: NDArray) -> tuple[NDArray, ...]:
     """Places of the voxels that touch the mask with a face, an edge or a corner, at most 2,000 of them."""
-    touching = np.argwhere(binary_dilation(inside, np.ones((3, 3, 3))) & ~inside)
-    chosen = np.linspace(0, len(touching) - 1, min(_MOST, len(touching))).astype(int)
-    return tuple(touching[chosen].T)
+    return tuple(thinned(np.argwhere(binary_dilation(inside, np.ones((3, 3, 3))) & ~inside)).T)
+
+
+def thinned(touching: NDArray) -> NDArray:
+    """Places spread evenly over those that touch a mask, at most 2,000."""
+    return touching[np.linspace(0, len(touching) - 1, min(_MOST, len(touching))).astype(int)]
 
 
 def brain_border(series: Any, runs: Sequence[NDArray]) -> NDArray | None:
@@ -26,13 +31,11 @@ def brain_border(series: Any, runs: Sequence[NDArray]) -> NDArray | None:
     ``series`` is a Series, ``runs`` are the rows of each run. Brain is what is at least half as bright as the
     mask's median voxel and varies in every run.
     """
-    mean = np.asarray(series.mean_img.dataobj)
+    if series.border is None:
+        return None
+    mean = space_of(series.mean_img).whole(series.mean_img)
     bright = _BRIGHT * float(np.median(mean[series.inside]))
-    if (
-        series.border is None
-        or bright <= 0
-        or series.inside.sum() > _SMALL * np.count_nonzero(mean >= bright)
-    ):
+    if bright <= 0 or series.inside.sum() > _SMALL * np.count_nonzero(mean >= bright):
         return None
     usable = series.border.mean(axis=0) >= bright
     for members in runs:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,16 @@ from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.mask_border import border_of, brain_border, fingerprints_of
 from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.processing import Nuisance, Processing, clean_run, read_confounds
-from mvpa_gamp.imaging.volumes import check_same_grid, like, n_volumes, name_of, volume_blocks
+from mvpa_gamp.imaging.scaling import Scaling, pooled_scaling, run_sums
+from mvpa_gamp.imaging.series import Images, Series
+from mvpa_gamp.imaging.volumes import (
+    check_same_grid,
+    like,
+    n_volumes,
+    name_of,
+    repetition_time,
+    volume_blocks,
+)
 
 BROKEN = 0.5  # a volume without values in more than this share of the mask is itself to blame
 _SHOWN = 5  # volumes or files listed in a message
@@ -28,6 +37,7 @@ class Volumes:
     images: Sequence[Any]
     what: str = "BOLD file"
     given_names: tuple[str, ...] = ()  # where file names do not tell them apart
+    elements: ClassVar[str] = "voxels"
 
     def __post_init__(self) -> None:
         for image, name in zip(self.images, self.names, strict=True):
@@ -48,26 +58,23 @@ class Volumes:
         """Grid and number of volumes, (x, y, z, M)."""
         return (*self.images[0].shape[:3], sum(self.counts))
 
+    @property
+    def n_rows(self) -> int:
+        """Volumes of all images."""
+        return sum(self.counts)
 
-@dataclass(frozen=True)
-class Series:
-    """M raw volumes at the N voxels of a mask, and which of their values were missing."""
+    @property
+    def t_r(self) -> float | None:
+        """Seconds between volumes according to the first header, None where it does not say."""
+        return repetition_time(self.images[0])
 
-    volumes: Volumes
-    values: NDArray  # (M, N) float32; NaN and infinity are 0
-    inside: NDArray  # (x, y, z) bool
-    mask_img: Any  # whose header the voxels' mask gets
-    mean_img: Any
-    finite: NDArray  # (N,) bool: no volume has NaN or infinity there
-    lost: NDArray  # (M,) int: voxels that are NaN or infinite in each volume
-    notes: tuple[str, ...] = ()  # what was done to the mask
-    border: NDArray | None = None  # (M, S) float32: values of voxels that touch the mask from outside
+    def read(self, mask: Any, smoothing_fwhm: float | None = None) -> Series:
+        """The raw values at the voxels of a mask."""
+        return _read_volumes(self, mask, smoothing_fwhm)
 
-    def mask_of(self, kept: NDArray) -> Any:
-        """The mask of some of the voxels (N,) bool."""
-        mask = self.inside.copy()
-        mask[self.inside] = kept
-        return like(self.mask_img, mask.astype(np.uint8))
+    def mask_image(self, inside: NDArray, mask_img: Any) -> Any:
+        """A mask of some voxels (x, y, z) bool, with another mask's header."""
+        return like(mask_img, inside.astype(np.uint8))
 
 
 @dataclass(frozen=True)
@@ -80,10 +87,11 @@ class Matrix:
     notes: tuple[str, ...]
     around: NDArray | None = None  # (M, S) cleaned volumes at voxels that touch a small mask from outside
     fingerprints: NDArray | None = None  # (M,) digests of the raw volumes at the mask's voxels
+    scaling: Scaling | None = None  # what cleaning did to whole runs, for volumes that are too few for it
 
 
 def volumes_to_matrix(
-    volumes: Volumes,
+    volumes: Images,
     mask: Any,
     processing: Processing,
     runs: NDArray | None = None,
@@ -97,8 +105,8 @@ def volumes_to_matrix(
     others help to clean their run. ``voxels`` is VARYING, FINITE or ALL. ``nuisance`` is known of the runs by
     name, in place of the files that ``processing`` names.
     """
-    n = volumes.shape[3]
-    members_of = _rows_of_runs(np.ones(n, dtype=int) if runs is None else np.asarray(runs), n)
+    n = volumes.n_rows
+    members_of = rows_of_runs(runs, n)
     rows = np.ones(n, dtype=bool) if rows is None else rows
     if nuisance is None:
         nuisance = _nuisance_of_files(processing, volumes, members_of)
@@ -107,11 +115,12 @@ def volumes_to_matrix(
     X = np.empty((int(rows.sum()), int(kept.sum())), dtype=np.float32)
     border = brain_border(series, list(members_of.values()))
     around = None if border is None else np.empty((len(X), border.shape[1]), dtype=np.float32)
-    place = np.cumsum(rows) - 1
+    place, sums = np.cumsum(rows) - 1, []
     for run, members in members_of.items():
         confounds, used = nuisance[run].filled() if run in nuisance else (None, None)
         values = series.values[np.ix_(members, kept)]
         cleaned = clean_run(values, processing, processing.t_r, confounds, run, used)
+        sums.append(run_sums(values, cleaned))
         wanted = rows[members]
         X[place[members[wanted]]] = cleaned[wanted]
         if border is not None and around is not None:
@@ -121,11 +130,11 @@ def volumes_to_matrix(
     if missing := sum(int(np.isnan(each.values).sum()) for each in nuisance.values()):
         notes += (f"{missing} missing values in the confounds were replaced by the mean of their run.",)
     digests = fingerprints_of(series.values[rows])
-    return Matrix(X, series.mask_of(kept), series.mean_img, notes, around, digests)
+    return Matrix(X, series.mask_of(kept), series.mean_img, notes, around, digests, pooled_scaling(sums))
 
 
 def _nuisance_of_files(
-    processing: Processing, volumes: Volumes, members_of: Mapping[Any, NDArray]
+    processing: Processing, volumes: Images, members_of: Mapping[Any, NDArray]
 ) -> dict[Any, Nuisance]:
     """The confounds of each run in the files that the processing names; every volume is used."""
     if not (files := processing.confound_files):
@@ -134,8 +143,9 @@ def _nuisance_of_files(
     return {run: Nuisance(table[rows], np.ones(len(rows), dtype=bool)) for run, rows in members_of.items()}
 
 
-def _rows_of_runs(runs: NDArray, n: int) -> dict[Any, NDArray]:
-    """The rows of each run, in order of appearance."""
+def rows_of_runs(runs: NDArray | None, n: int) -> dict[Any, NDArray]:
+    """The rows of each run, in order of appearance; None: one run, called 1, of all n."""
+    runs = np.ones(n, dtype=int) if runs is None else np.asarray(runs)
     if len(runs) != n:
         raise DataError(
             f"runs: expected the run of each of {n} volumes, got {len(runs)}. Give one per volume."
@@ -143,7 +153,12 @@ def _rows_of_runs(runs: NDArray, n: int) -> dict[Any, NDArray]:
     return {run: np.flatnonzero(runs == run) for run in dict.fromkeys(runs.tolist())}
 
 
-def read_series(volumes: Volumes, mask: Any, smoothing_fwhm: float | None = None) -> Series:
+def read_series(volumes: Images, mask: Any, smoothing_fwhm: float | None = None) -> Series:
+    """Read the voxels (or vertices) of a mask; volumes are smoothed before masking."""
+    return volumes.read(mask, smoothing_fwhm)
+
+
+def _read_volumes(volumes: Volumes, mask: Any, smoothing_fwhm: float | None) -> Series:
     """Read the voxels of a mask block by block, smoothed before masking.
 
     Infinite and missing values count as 0 in the mean volume and in smoothing. A mask on another grid is
@@ -195,7 +210,7 @@ def usable_voxels(
     series: Series, runs: Sequence[NDArray], voxels: str = VARYING
 ) -> tuple[NDArray, tuple[str, ...]]:
     """The voxels (N,) bool that are used, and a sentence about each kind left out; ``runs``: rows of each."""
-    size = series.values.shape[1]
+    size, words = series.values.shape[1], series.volumes.elements
     finite = np.ones(size, dtype=bool) if voxels == ALL else series.finite
     varying = _varying(series.values, runs) if voxels == VARYING else np.ones(size, dtype=bool)
     kept = finite & varying
@@ -208,17 +223,17 @@ def usable_voxels(
         )
     if not kept.any():
         raise DataError(
-            f"mask: none of its {size} voxels can be used ({unknown} with NaN or infinity, {constant} "
+            f"mask: none of its {size} {words} can be used ({unknown} with NaN or infinity, {constant} "
             f"constant within a run). Check that mask and {series.volumes.what} belong together."
         )
     notes = []
     if unknown:
         notes.append(
-            f"{unknown} of {size} voxels of the mask have NaN or infinite values and were dropped."
-            + (f" {broken}: without such volumes more voxels would be left." if broken else "")
+            f"{unknown} of {size} {words} of the mask have NaN or infinite values and were dropped."
+            + (f" {broken}: without such volumes more {words} would be left." if broken else "")
         )
     if constant:
-        notes.append(f"{constant} of {size} voxels of the mask are constant within a run and were dropped.")
+        notes.append(f"{constant} of {size} {words} of the mask are constant within a run and were dropped.")
     return kept, tuple(notes)
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from mvpa_gamp.feature_scale import scale_factor
-from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.file_checks import check_not_swapped, order_notes
 from mvpa_gamp.imaging.labels import UNLABELLED, Labels, read_labels, runs_in_order, shift_labels
@@ -19,8 +18,10 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.matrix import Volumes, volumes_to_matrix
 from mvpa_gamp.imaging.origin import Origin, origin_of_files
 from mvpa_gamp.imaging.processing import Nuisance, Processing
+from mvpa_gamp.imaging.series import Images
+from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.imaging.truth import PlantedTruth
-from mvpa_gamp.imaging.volumes import name_of, open_series, repetition_time
+from mvpa_gamp.imaging.volumes import name_of, open_series
 
 PHANTOM_BANNER = "SIMULATED PHANTOM, not a brain"
 KINDS = {
@@ -98,8 +99,8 @@ class Samples:
 
     @cached_property
     def connectivity(self) -> csr_array:
-        """Which voxels share a face: a symmetric (N, N) adjacency in the order of the columns of X."""
-        return voxel_connectivity(self.mask_img)
+        """Which voxels share a face (vertices an edge): a symmetric (N, N) adjacency of the columns of X."""
+        return space_of(self.mask_img).connectivity()
 
     def from_source(self, source: str, description: str, **facts: Any) -> "Samples":
         """The same samples with where they come from; ``facts`` are only printed."""
@@ -117,20 +118,16 @@ def load_samples(
 ) -> Samples:
     """Samples from NIfTI files (or nibabel images), labels per volume and a mask on the same grid.
 
+    ``bold`` may also be a series that is open already, of volumes or surfaces.
     Several BOLD files are concatenated in the given order; without a run column in the labels each file
     is a run. ``nuisance`` are confounds of the runs by name, and the volumes to be used. Raises DataError
     with one sentence when something does not fit.
     """
     processing = processing or Processing()
-    files = list(bold) if isinstance(bold, Sequence) and not isinstance(bold, str) else [bold]
-    if not files:
-        raise DataError("BOLD: expected at least one 4-D NIfTI file, got none. Give the files.")
-    check_not_swapped(files, labels)
+    volumes = _opened(bold, labels) if not hasattr(bold, "counts") else bold
     known = labels if isinstance(labels, Labels) else read_labels(labels)
-    images = [open_series(image) for image in files]
-    volumes = Volumes(images)
     known = known.of_files(volumes.counts)
-    steps = replace(processing, t_r=processing.t_r or repetition_time(images[0]))
+    steps = replace(processing, t_r=processing.t_r or volumes.t_r)
     samples = samples_of(volumes, mask, known, steps, entity(subject), nuisance=nuisance)
     names = volumes.names
     notes = order_notes(names, volumes.counts, known) + samples.notes
@@ -143,8 +140,17 @@ def load_samples(
     return samples.from_source("nifti", told, bold=list(names), **origin)
 
 
+def _opened(bold: Any, labels: Any) -> Volumes:
+    """The volumes of one file or several."""
+    files = list(bold) if isinstance(bold, Sequence) and not isinstance(bold, str) else [bold]
+    if not files:
+        raise DataError("BOLD: expected at least one 4-D NIfTI file, got none. Give the files.")
+    check_not_swapped(files, labels)
+    return Volumes([open_series(image) for image in files])
+
+
 def samples_of(
-    volumes: Volumes,
+    volumes: Images,
     mask: Any,
     labels: Labels,
     processing: Processing,

@@ -1,6 +1,6 @@
 """Images in nilearn's many forms, and a masker of its kind that makes rows of them as all sources do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,8 +12,17 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_memory
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.matrix import ALL, Matrix, Volumes, read_series, usable_voxels, volumes_to_matrix
-from mvpa_gamp.imaging.processing import MIN_VOLUMES, Processing
+from mvpa_gamp.imaging.matrix import (
+    ALL,
+    Matrix,
+    Volumes,
+    read_series,
+    rows_of_runs,
+    usable_voxels,
+    volumes_to_matrix,
+)
+from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, Processing
+from mvpa_gamp.imaging.scaling import pooled_scaling, run_sums
 from mvpa_gamp.imaging.volumes import is_same_grid, like, name_of, open_image
 
 CLEANING = ("smoothing_fwhm", "standardize", "detrend", "high_pass", "low_pass", "t_r")
@@ -21,6 +30,8 @@ CLEANING = ("smoothing_fwhm", "standardize", "detrend", "high_pass", "low_pass",
 _SILENT = (
     "mask_img", "mask_strategy", "mask_args", "runs", "memory", "memory_level", "verbose", "reports", "cmap",
 )  # fmt: skip
+
+Confounds = Mapping[Any, Nuisance] | None  # of each run, by its name
 
 
 def open_volumes(images: Any) -> Volumes:
@@ -58,19 +69,26 @@ class VolumeMasker(NiftiMasker):
     (nilearn returns rows sorted by run). What the package does not do, such as resampling, nilearn does.
     """
 
-    def read(self, volumes: Volumes, runs: NDArray | None = None, voxels: str = ALL) -> Matrix:
+    def read(
+        self, volumes: Volumes, runs: NDArray | None = None, voxels: str = ALL, nuisance: Confounds = None
+    ) -> Matrix:
         """Rows of the mask's voxels; runs None: the masker's own, or one for all volumes.
 
-        Voxels that are not finite leave the mask where ``voxels`` is FINITE. One or two volumes are left to
-        nilearn, which says what cannot be done to so few.
+        Voxels that are not finite leave the mask where ``voxels`` is FINITE. ``nuisance`` holds the confounds
+        of each run. One or two volumes are left to nilearn, which says what cannot be done to so few.
         """
         if self.verbose:
             print(f"[{type(self).__name__}] Extracting region signals")
         runs, steps = self.runs if runs is None else runs, self.known_steps(volumes)
-        if steps is None or volumes.shape[3] < MIN_VOLUMES:
-            return self._read_by_nilearn(volumes, runs, voxels)
+        if steps is None or (steps.cleans and volumes.shape[3] < MIN_VOLUMES):
+            return self._read_by_nilearn(volumes, runs, voxels, nuisance or {})
         kept = check_memory(self.memory_).cache(volumes_to_matrix)
-        return cast(Matrix, kept(volumes, self.mask_img_, steps, runs, voxels=voxels))
+        return cast(Matrix, kept(volumes, self.mask_img_, steps, runs, voxels=voxels, nuisance=nuisance))
+
+    def uncleaned(self) -> "VolumeMasker":
+        """A masker of the same voxels that reads volumes as they are, smoothed where this one smooths."""
+        plain = {"standardize": None, "detrend": False, "high_pass": None, "low_pass": None, "runs": None}
+        return clone(self).set_params(mask_img=self.mask_img_, **plain).fit()
 
     def transform_single_imgs(
         self, imgs: Any, confounds: Any = None, sample_mask: Any = None, copy: bool = True
@@ -81,6 +99,11 @@ class VolumeMasker(NiftiMasker):
         volumes = open_volumes(imgs)
         rows = self.read(volumes).X
         return rows[0] if len(volumes.images) == 1 and len(volumes.images[0].shape) == 3 else rows
+
+    @property
+    def cleans(self) -> bool:
+        """Whether anything is done to the series of a voxel."""
+        return bool(self.standardize or self.detrend or self.low_pass or self.high_pass)
 
     def known_steps(self, volumes: Volumes) -> Processing | None:
         """What the masker does as the processing of other sources; None where it does more, or resamples."""
@@ -99,25 +122,39 @@ class VolumeMasker(NiftiMasker):
             return self
         return clone(self).set_params(mask_img=mask_img).fit()
 
-    def _read_by_nilearn(self, volumes: Volumes, runs: NDArray | None, voxels: str) -> Matrix:
+    def _read_by_nilearn(
+        self, volumes: Volumes, runs: NDArray | None, voxels: str, nuisance: Mapping[Any, Nuisance]
+    ) -> Matrix:
         """The same by nilearn's own transform; a volume without any value is refused all the same."""
         shared = is_same_grid(self.mask_img_, volumes.images[0])
         everywhere = like(volumes.images[0], np.ones(volumes.shape[:3], dtype=np.uint8))
         raw = read_series(volumes, self.mask_img_ if shared else everywhere)
         kept, notes = usable_voxels(raw, [], voxels)
-        if shared:
-            mask = raw.mask_of(kept)
-            return Matrix(self._rows_by_nilearn(volumes, runs, mask), mask, raw.mean_img, notes)
-        mean = resample_to_img(raw.mean_img, self.mask_img_, force_resample=True, copy_header=True)
-        return Matrix(self._rows_by_nilearn(volumes, runs, self.mask_img_), self.mask_img_, mean, ())
+        mask, mean = raw.mask_of(kept), raw.mean_img
+        if not shared:
+            mask, notes = self.mask_img_, ()
+            mean = resample_to_img(mean, mask, force_resample=True, copy_header=True)
+        members = rows_of_runs(runs, volumes.shape[3])
+        X = self._rows_by_nilearn(volumes, members, mask, nuisance)
+        if not self.cleans:
+            return Matrix(X, mask, mean, notes)
+        as_they_are = self.uncleaned()._rows_by_nilearn(volumes, {1: np.arange(len(X))}, mask, {})
+        sums = [run_sums(as_they_are[rows], X[rows]) for rows in members.values()]
+        return Matrix(X, mask, mean, notes, scaling=pooled_scaling(sums))
 
-    def _rows_by_nilearn(self, volumes: Volumes, runs: NDArray | None, mask_img: Any) -> NDArray:
-        """Rows (M, N) float32 by nilearn, which returns them sorted by run: they are sorted before."""
-        series, order = one_image(volumes), np.arange(volumes.shape[3])
+    def _rows_by_nilearn(
+        self,
+        volumes: Volumes,
+        members: Mapping[Any, NDArray],
+        mask_img: Any,
+        nuisance: Mapping[Any, Nuisance],
+    ) -> NDArray:
+        """Rows (M, N) float32 by nilearn, each run by itself (nilearn would return them sorted by run)."""
+        series = one_image(volumes)
         settings = self.get_params(deep=False) | {"mask_img": mask_img, "runs": None}
-        if runs is not None:
-            numbers = np.unique(runs, return_inverse=True)[1]
-            order = np.argsort(numbers, kind="stable")
-            settings["runs"], series = numbers[order], index_img(series, order)
-        found = np.asarray(NiftiMasker(**settings).fit().transform(series), dtype=np.float32)
-        return np.ascontiguousarray(found[np.argsort(order)])
+        masker, parts = NiftiMasker(**settings).fit(), []
+        for run, rows in members.items():
+            confounds = nuisance[run].filled()[0] if run in nuisance else None
+            parts.append(masker.transform(index_img(series, rows), confounds=confounds))
+        found = np.concatenate(parts).astype(np.float32)
+        return np.ascontiguousarray(found[np.argsort(np.concatenate(list(members.values())))])

@@ -163,6 +163,7 @@ def like(reference: Any, values: NDArray) -> Any:
     header = nibabel.Nifti1Image.header_class.from_header(reference.header, check=False)
     header.set_data_dtype(values.dtype)
     header["descrip"] = b""
+    header.set_intent("none")
     header["cal_max"] = header["cal_min"] = 0
     image = nibabel.Nifti1Image(values, np.asarray(reference.affine), header)
     image.header.set_xyzt_units("mm", "sec")

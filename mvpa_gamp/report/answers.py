@@ -1,13 +1,14 @@
 """What is answered first: how accurate, how sure, which voxels, how stable, where, in which file."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.report.markup import file_link, text
+from mvpa_gamp.report.answer_box import p_words
 from mvpa_gamp.report.printed import significant
+from mvpa_gamp.report.volumes import peak_of, read_map
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import selects
@@ -40,7 +41,9 @@ class Answer:
     p: float  # NaN where nothing was permuted
     p_holm: float
     permutations: int
-    voxels: int  # selected by the fit to all runs
+    smallest_p: float  # the smallest p-value that the test could have given
+    voxels: int  # selected by the fit to all runs: those of the maps
+    fold_voxels: float  # selected in a fold, on average
     n_voxels: int
     shared: float  # percent of voxels that two folds share, NaN where there is no choice to agree on
     shared_by_chance: float
@@ -74,11 +77,13 @@ def answer(results: Results, subject: str, contrast: str, clusters: list[dict[st
         p=test["p"],
         p_holm=test["holm"],
         permutations=int(test["n"]),
+        smallest_p=test["smallest"],
         voxels=int(results.refit(subject, contrast, method)["voxels"]),
+        fold_voxels=float(row["voxels"]),
         n_voxels=int(results.study["data"]["n_voxels"]),
         shared=row["consistency_percent"] if chose else math.nan,
         shared_by_chance=row["chance_consistency_percent"] if chose else math.nan,
-        peaks=tuple(_place(each) for each in mine[:_PEAKS]),
+        peaks=tuple(place(each) for each in mine[:_PEAKS]),
     )
 
 
@@ -91,20 +96,23 @@ def leading_columns(results: Results) -> tuple[str, str, str, str]:
 
 
 def _test(results: Results, contrast: str, method: str) -> dict[str, float]:
-    """P-value, its Holm correction and the number of permutations; NaN, NaN, 0 where there was no test."""
+    """P-value, its Holm correction, permutations, smallest possible p; NaN, NaN, 0, NaN without a test."""
     for row in results.inference_rows():
         if (row["contrast"], row["method"]) == (contrast, method) and row.get("p_value", MISSING) != MISSING:
+            n = number(row["permutations"])
+            least = number(row.get("smallest_p_value", str(1 / (1 + n))))  # folders of earlier versions
             holm = number(row["p_value_holm"])
-            return {"p": number(row["p_value"]), "holm": holm, "n": number(row["permutations"])}
+            return {"p": number(row["p_value"]), "holm": holm, "n": n, "smallest": least}
     whole = results.classes.get("permutation")
     if whole and len(results.tasks) == 1:
-        return {"p": whole["pvalue"], "holm": math.nan, "n": whole["n"]}
-    return {"p": math.nan, "holm": math.nan, "n": 0}
+        least = whole.get("smallest", 1 / (1 + whole["n"]))
+        return {"p": whole["pvalue"], "holm": math.nan, "n": whole["n"], "smallest": least}
+    return {"p": math.nan, "holm": math.nan, "n": 0, "smallest": math.nan}
 
 
-def _place(cluster: Mapping[str, str]) -> str:
+def place(cluster: Mapping[str, str]) -> str:
     """Coordinates of a cluster's peak, and its region where one is known."""
-    at = " ".join(whole(number(cluster[f"peak_{axis}_mm"])) for axis in "xyz")
+    at = place_words(number(cluster[f"peak_{axis}_mm"]) for axis in "xyz")
     region = cluster.get("region", MISSING)
     return at if region in (MISSING, "") else f"{at} ({region})"
 
@@ -114,12 +122,24 @@ def whole(value: float) -> str:
     return str(math.floor(value + 0.5)).replace("-", "−")
 
 
+def peak_words(path: Path) -> str:
+    """Where the absolute value of a map is largest, x y z in whole mm."""
+    found = read_map(path)
+    return place_words(found.coordinates(peak_of(found.data)))
+
+
+def place_words(place: Iterable[float]) -> str:
+    """Coordinates in whole mm."""
+    return " ".join(whole(float(value)) for value in place)
+
+
 def sentence(found: Answer, fold_word: str) -> str:
     """The answer in one sentence, without the comparison's name."""
-    return f"{_correct(found)} ({_sure(found, fold_word)}); {_which(found)}{_where(found)}."
+    return f"{correct(found)} ({_sure(found, fold_word)}); {_which(found)}{_where(found)}."
 
 
-def _correct(found: Answer) -> str:
+def correct(found: Answer) -> str:
+    """How much is right."""
     return f"{found.accuracy:.1f} % {found.measure}"
 
 
@@ -130,11 +150,6 @@ def _sure(found: Answer, fold_word: str) -> str:
     if math.isnan(found.se):
         return f"{chance}, not tested"
     return f"{chance}, standard error {found.se:.1f} over {found.folds} {fold_word}s, not tested"
-
-
-def p_words(p: float) -> str:
-    """A p-value in two digits."""
-    return f"p = {p:.2g}"
 
 
 def _which(found: Answer) -> str:
@@ -153,78 +168,6 @@ def _where(found: Answer) -> str:
         return ""
     clusters = "largest clusters at" if len(found.peaks) > 1 else "at"
     return f"; {clusters} {', '.join(found.peaks)} mm"
-
-
-def facts_box(results: Results, subject: str, contrast: str, found: Answer) -> str:
-    """The same facts one by one, each with what it has to be compared with."""
-    entries = [
-        ("How accurate", _correct(found), _accuracy_note(found, results.fold_word)),
-        ("How sure", *_test_words(found, results)),
-        ("Which voxels", *_voxel_words(found)),
-        ("How stable", *_stability_words(found)),
-        ("Where", *_place_words(found, results)),
-    ]
-    items = "".join(f"<div><dt>{text(name)}</dt><dd>{text(said)}<small>{text(note)}</small></dd></div>"
-                    for name, said, note in entries)  # fmt: skip
-    files = _map_links(results, subject, contrast, found.method)
-    items += f"<div><dt>Which files</dt><dd>{files}</dd></div>"
-    return f'<dl class="answer">{items}</dl>'
-
-
-def _accuracy_note(found: Answer, fold_word: str) -> str:
-    spread = "" if math.isnan(found.se) else f" ± {found.se:.1f} (standard error)"
-    return f"chance {found.chance:.0f} %; mean over {found.folds} held-out {fold_word}s{spread}"
-
-
-def _test_words(found: Answer, results: Results) -> tuple[str, str]:
-    if not found.permutations:
-        how = "add --permutations 200 --resume" if results.linked else "permutation_test(200)"
-        return "not tested", f"the standard error alone is no test; {how}"
-    corrected = "" if math.isnan(found.p_holm) or len(results.tasks) == 1 else (
-        f"; {found.p_holm:.2g} after Holm's correction for {len(results.tasks)} comparisons"
-    )  # fmt: skip
-    least = f"; the smallest possible is {1 / (1 + found.permutations):.2g}"
-    return p_words(found.p), f"{found.permutations:,} permutations of the labels{least}{corrected}"
-
-
-def _voxel_words(found: Answer) -> tuple[str, str]:
-    if found.voxels == 0:
-        return "none can be named", f"of {found.n_voxels:,}; the lines below say why"
-    if found.voxels == found.n_voxels:
-        return "all", f"{found.n_voxels:,}; this method selects none"
-    share = 100 * found.voxels / found.n_voxels
-    return f"{found.voxels:,} selected", f"{significant(share)} % of {found.n_voxels:,}, fit to all data"
-
-
-def _stability_words(found: Answer) -> tuple[str, str]:
-    if math.isnan(found.shared):
-        return "–", "no selection whose folds could be compared"
-    return f"{found.shared:.0f} % shared", f"by two folds; {significant(found.shared_by_chance)} % by chance"
-
-
-def _place_words(found: Answer, results: Results) -> tuple[str, str]:
-    if not found.peaks or found.voxels == found.n_voxels:
-        return "see the maps", "no clusters of selected voxels; the pattern shows where signals differ"
-    others = f"then {'; '.join(found.peaks[1:])}; " if len(found.peaks) > 1 else ""
-    return f"{found.peaks[0]} mm", f"{others}peaks (x y z) of the largest clusters, space: {_space(results)}"
-
-
-def _space(results: Results) -> str:
-    data = results.study["data"]
-    return str(data.get("bids_space") or data["space"])
-
-
-def _map_links(results: Results, subject: str, contrast: str, method: str) -> str:
-    """The maps to use first: what was selected, the weights there, and the pattern."""
-    folder, desc = results.folder, entity(method)
-    files = {
-        "selected voxels": folder.selected_mask(subject, contrast, method),
-        "their weights": folder.statmap(subject, contrast, f"{desc}Selected", "weight"),
-        "all weights": folder.statmap(subject, contrast, desc, "weight"),
-        "pattern": folder.statmap(subject, contrast, desc, "pattern"),
-    }
-    there = {words: path for words, path in files.items() if path.is_file()}
-    return "<br>".join(file_link(path, folder.root, results.linked, words) for words, path in there.items())
 
 
 def facts(results: Results, row: Mapping[str, Any]) -> str:

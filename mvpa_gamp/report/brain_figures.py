@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.surface_names import is_surface_map
 from mvpa_gamp.report.answers import answering, whole
 from mvpa_gamp.report.outlines import Outline, cell_outlines, draw_outline
 from mvpa_gamp.report.style import INK, QUIET, SHARES, WEIGHTS, Drawn, look, png_and_svg
@@ -115,6 +116,10 @@ def map_figure(lines: Sequence[MapLine], background: Path, mask: Path, banner: s
 
     Columns are the kinds of map that every line has, so that none is empty.
     """
+    if is_surface_map(background):
+        from mvpa_gamp.report.surface_figures import surface_figure
+
+        return surface_figure(lines, background, banner)
     backdrop = read_backdrop(background, mask)
     shown = [stat for stat in _DRAWN if all(stat in line.paths for line in lines)]
     panels = _panels(backdrop.mean.data.shape, shown)
@@ -324,4 +329,5 @@ def _colour_bar(ax: Axes, colours: Colormap, scale: Normalize) -> None:
 
 
 def _tick(value: float) -> str:
-    return f"{value:.2g}".replace("-", "−")
+    digits = f"{value:.0f}" if abs(value) >= 100 else f"{value:.2g}"
+    return digits.replace("-", "−")

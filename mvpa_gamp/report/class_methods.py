@@ -4,13 +4,17 @@ from dataclasses import replace
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.brain_figures import MapLine, map_figure
-from mvpa_gamp.report.class_plots import confusion_figure
+from mvpa_gamp.report.class_plots import confusion_figure, in_words
 from mvpa_gamp.report.inference import p_text
-from mvpa_gamp.report.markup import cell, details, figure, headings, section, table, text
+from mvpa_gamp.report.markup import cell, details, figure, headings, html_cell, swatch, table, text
+from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.names import ALL_CLASSES
 from mvpa_gamp.results.reader import Results
+
+_SCORES = ("score", "score_se", "chance")
 
 
 def draw_class_methods(results: Results) -> None:
@@ -32,21 +36,27 @@ def draw_class_methods(results: Results) -> None:
         image.write(folder.figure(f"classes_maps_{entity(part['method'])}"))
 
 
-def class_methods_section(results: Results) -> str:
+def class_method_parts(results: Results) -> list[str]:
     """A row per method, columns of recall; confusion of further methods and maps on a click."""
-    if not results.classes:
-        return ""
     if "recall" not in results.classes:  # a folder of an earlier version
-        return ""
+        return []
     rows = [row for sub in results.subjects for row in results.table(sub, "classes")]
     names = results.classes["names"]
-    head = ("Method", results.classes["scoring"], "SE", "chance", "p", "mean recall", *names)
+    head = (
+        "Method",
+        results.classes["scoring"].replace("_", " "),
+        "SE",
+        "chance",
+        "p",
+        "mean recall",
+        *names,
+    )
     body = []
     for row in (row for row in rows if row["class"] == ALL_CLASSES):
         recall = {r["class"]: r["recall_percent"] for r in rows if r["method"] == row["method"]}
         body.append(
-            cell(results.labels[row["method"]], "name")
-            + "".join(cell(_digits(row[name]), value=row[name]) for name in ("score", "score_se", "chance"))
+            html_cell(_method(results, row["method"]), "name", results.labels[row["method"]])
+            + "".join(cell(_score(results, row[name]), value=row[name]) for name in _SCORES)
             + cell("–" if row["p_value"] == MISSING else p_text(row["p_value"]), value=row["p_value"])
             + "".join(cell(_percent(recall[name]), value=recall[name]) for name in (ALL_CLASSES, *names))
         )
@@ -54,7 +64,7 @@ def class_methods_section(results: Results) -> str:
         "Recall: the share of a class's held-out samples that are recognised as it, among all classes. The "
         "standard error is that across folds, which share training samples."
     )
-    parts = [table([headings(head)], body, caption)]
+    parts = [table([headings(head)], body, caption, "sortable compact")]
     for part in results.class_parts[1:]:
         path = results.folder.figure(f"classes_confusion_{entity(part['method'])}.svg")
         label = results.labels[part["method"]]
@@ -66,10 +76,10 @@ def class_methods_section(results: Results) -> str:
     )
     for part in results.class_parts:
         path = results.folder.figure(f"classes_maps_{entity(part['method'])}.png")
-        if part.get("maps") and path.is_file():
+        if part.get("maps") and is_there(path):
             label = results.labels[part["method"]]
             parts.append(details(f"Maps by class: {label}", figure(path, about, f"Maps by class, {label}")))
-    return section("recall", "Recall by class", *parts)
+    return parts
 
 
 def class_lines(results: Results) -> str:
@@ -83,8 +93,9 @@ def class_lines(results: Results) -> str:
         ]
         p = f", p = {p_text(row['p_value'])}" if row["p_value"] != MISSING else ""
         lines.append(
-            f"{len(part['names'])} classes, {results.labels[part['method']]}: {part['scoring']} "
-            f"{_digits(row['score'])} (chance {_digits(row['chance'])}){p}; recall "
+            f"{len(part['names'])} classes, {results.labels[part['method']]}: "
+            f"{part['scoring'].replace('_', ' ')} {_score(results, row['score'])} (chance "
+            f"{_score(results, row['chance'])}){p}; recall "
             + ", ".join(f"{name} {100 * value:.0f} %" for name, value in part["recall"].items())
         )
     return "\n".join(lines)
@@ -94,5 +105,9 @@ def _percent(value: str) -> str:
     return "–" if value == MISSING else f"{number(value):.0f} %"
 
 
-def _digits(value: str) -> str:
-    return "–" if value == MISSING else f"{number(value):.3f}"
+def _score(results: Results, value: str) -> str:
+    return "–" if value == MISSING else in_words(results, number(value))
+
+
+def _method(results: Results, method: str) -> str:
+    return f"{swatch(colour_of(method))}<span>{text(results.labels[method])}</span>"

@@ -9,11 +9,13 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from mvpa_gamp.report.inference_plots import draw_null
+from mvpa_gamp.report.printed import significant
 from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour_of, look, svg
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.names import ALL_CLASSES
 from mvpa_gamp.results.reader import Results
 
+_SHARES = ("accuracy", "balanced_accuracy")
 _FEW_CLASSES = 12  # counts are written into the cells up to this many classes
 
 
@@ -24,14 +26,15 @@ def score_figure(results: Results) -> bytes:
         figure = Figure(figsize=(max(4.6, 0.38 * len(scores) + 2.2), 2.7), layout="constrained")
         ax = figure.subplots()
         places = np.arange(len(scores))
-        ax.bar(places, scores, color=colour_of(classes["method"]), width=0.66)
-        ax.axhline(mean_score(results), color=INK, lw=1.1, label="mean")
+        times = _times(results)
+        ax.bar(places, times * scores, color=colour_of(classes["method"]), width=0.66)
+        ax.axhline(times * mean_score(results), color=INK, lw=1.1, label="mean")
         if classes["chance"] is not None:
-            ax.axhline(classes["chance"], color=QUIET, lw=0.9, ls=(0, (4, 3)), label="chance")
+            ax.axhline(times * classes["chance"], color=QUIET, lw=0.9, ls=(0, (4, 3)), label="chance")
         ax.set_xticks(places, classes["held_out"], rotation=90 if len(scores) > 14 else 0)
         ax.set_xlabel(f"held-out {results.fold_word}")
-        ax.set_ylabel(classes["scoring"])
-        ax.set_ylim(min([0.0, *scores[scores < 0]]), None)
+        ax.set_ylabel(_axis(results))
+        ax.set_ylim(times * min([0.0, *scores[scores < 0]]), None)
         ax.grid(axis="y", color=RULE, lw=0.5)
         ax.set_axisbelow(True)
         figure.legend(loc="outside upper right", ncols=2)
@@ -41,6 +44,44 @@ def score_figure(results: Results) -> bytes:
 def mean_score(results: Results) -> float:
     """The mean over folds in which the score is defined."""
     return float(np.nanmean(_fold_scores(results)))
+
+
+def _times(results: Results) -> float:
+    """100 for scores that are shares, which are shown in percent, else 1."""
+    return 100.0 if results.classes["scoring"] in _SHARES else 1.0
+
+
+def _axis(results: Results) -> str:
+    name = results.classes["scoring"].replace("_", " ")
+    return f"{name} (%)" if _times(results) > 1 else name
+
+
+def in_words(results: Results, value: float) -> str:
+    """A score as tables show it: shares in percent."""
+    return f"{100 * value:.1f} %" if _times(results) > 1 else f"{value:.3f}"
+
+
+def score_words(results: Results) -> str:
+    """The mean score, as the answer says it."""
+    name = results.classes["scoring"]
+    said = in_words(results, mean_score(results))
+    return f"{said} correct" if name == "accuracy" else f"{name.replace('_', ' ')} {said}"
+
+
+def spread_words(results: Results) -> str:
+    """The standard error of the score across folds."""
+    known = _fold_scores(results)
+    known = known[~np.isnan(known)]
+    se = float(known.std(ddof=1) / math.sqrt(known.size))
+    return f"{100 * se:.1f}" if _times(results) > 1 else f"{se:.3f}"
+
+
+def chance_words(results: Results) -> str:
+    """The level of chance, where the score has one."""
+    chance = results.classes["chance"]
+    if chance is None:
+        return "unknown"
+    return f"{significant(100 * chance)} %" if _times(results) > 1 else f"{chance:.2g}"
 
 
 def _fold_scores(results: Results) -> NDArray:
@@ -85,9 +126,11 @@ def null_figure(results: Results) -> bytes:
     with look():
         figure = Figure(figsize=(5.2, 2.7), layout="constrained")
         ax = figure.subplots()
-        draw_null(ax, null, test["score"], colour_of(classes["method"]))
-        ax.set_xlabel(f"{classes['scoring']} with permuted labels")
+        times = _times(results)
+        draw_null(ax, times * null, times * test["score"], colour_of(classes["method"]))
+        ax.set_xlabel(f"{_axis(results)} with permuted labels")
         ax.set_ylabel("permutations")
         ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.set_title(f"observed {test['score']:.3g}, p = {test['pvalue']:.3g}", loc="left")
+        observed = in_words(results, test["score"])
+        ax.set_title(f"observed {observed}, p = {test['pvalue']:.2g}", loc="left")
         return svg(figure, results.banner)

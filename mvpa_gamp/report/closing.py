@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mvpa_gamp.methods import METHODS
 from mvpa_gamp.report.answers import PREFERRED, leading_columns
 from mvpa_gamp.report.methods_compared import best_method
 from mvpa_gamp.results.files import number
@@ -31,7 +32,13 @@ def _best(results: Results) -> str:
     count = len(results.tasks)
     over = f" on average over {count} comparisons" if count > 1 else f" on {results.tasks[0]['label']}"
     among = f", the highest of {len(results.labels)} methods" if len(results.labels) > 1 else ""
-    return f"Best: {results.labels[method]}, {accuracy:.1f} % {measure}{over} (chance {chance:.0f} %){among}"
+    name = _named(results.labels, method)
+    return f"Best: {name}, {accuracy:.1f} % {measure}{over} (chance {chance:.0f} %){among}"
+
+
+def _named(labels: Mapping[str, str], method: str) -> str:
+    """A method as tables and as commands call it."""
+    return f"{labels[method]} ({method})"
 
 
 def group_closing(rows: Sequence[Mapping[str, str]], methods: Mapping[str, str], page: Path) -> list[str]:
@@ -42,13 +49,18 @@ def group_closing(rows: Sequence[Mapping[str, str]], methods: Mapping[str, str],
     name, accuracy = max(((n, sum(v) / len(v)) for n, v in means.items() if v), key=lambda each: each[1])
     count = len({row["contrast"] for row in rows})
     over = f" on average over {count} comparisons" if count > 1 else f" on {rows[0]['comparison']}"
-    untested = any(int(row["tested"]) < int(row["participants"]) for row in rows)
+    able = [row for row in rows if row["method"] not in METHODS or METHODS[row["method"]].is_batched]
+    untested = any(int(row["tested"]) < int(row["participants"]) for row in able)
     then = (
         f"test every participant: participant level with --permutations {_PERMUTATIONS} --resume, then group"
         if untested
         else "the page links each participant's page; check participants who differ from the others"
     )
-    return [f"Best: {methods[name]}, {accuracy:.1f} % correct{over}", f"Page: {page}", f"Next: {then}"]
+    return [
+        f"Best: {_named(methods, name)}, {accuracy:.1f} % correct{over}",
+        f"Page: {page}",
+        f"Next: {then}",
+    ]
 
 
 def _next(results: Results) -> str:

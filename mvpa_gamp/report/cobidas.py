@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mvpa_gamp.report.answers import answer, sentence
+from mvpa_gamp.report.class_methods import class_lines
+from mvpa_gamp.report.cross import cross_lines
 from mvpa_gamp.report.data_words import held_out_word
 from mvpa_gamp.report.methods_text import SELECTED
 from mvpa_gamp.results.files import read_json, write_tsv
@@ -43,11 +45,19 @@ def cobidas_rows(results: Results) -> list[dict[str, str]]:
 
 
 def _target(results: Results) -> str:
-    return (
-        "Discrete: which of two categories was shown. "
-        + "; ".join(task["label"] for task in results.tasks)
-        + "."
-    )
+    pairs = "; ".join(task["label"] for task in results.tasks)
+    return f"Discrete: which of two categories was shown. {pairs}.{_together(results)}{_crosses(results)}"
+
+
+def _together(results: Results) -> str:
+    """Many classes, where they were decoded together."""
+    names = results.classes.get("names", ())
+    return f" Which of {len(names)} classes was shown: {', '.join(names)}." if len(names) > 2 else ""
+
+
+def _crosses(results: Results) -> str:
+    crosses = results.cross.get("crosses", ())
+    return f" Trained > tested: {'; '.join(each['label'] for each in crosses)}." if crosses else ""
 
 
 def _samples(results: Results) -> str:
@@ -133,7 +143,7 @@ def _metric(results: Results) -> str:
 
 
 def _performance(results: Results) -> str:
-    said = []
+    said = [*_of_classes(results), *_of_crosses(results)]
     for subject in results.subjects:
         clusters = results.table(subject, "clusters")
         for task in results.tasks:
@@ -144,10 +154,22 @@ def _performance(results: Results) -> str:
     return " ".join(said)
 
 
+def _of_classes(results: Results) -> list[str]:
+    """All classes together, by each method."""
+    if len(results.classes.get("names", ())) < 3 or "recall" not in results.classes:
+        return []
+    return [f"{line}." for line in class_lines(results).splitlines()]
+
+
+def _of_crosses(results: Results) -> list[str]:
+    return [f"{line}." for line in cross_lines(results).splitlines()]
+
+
 def _classwise(results: Results) -> str:
-    return (
+    where = (
         "Right and wrong predictions by category are counted in confusion.tsv; predictions.tsv has each one."
     )
+    return where + (" Recall and precision: classes.tsv." if _of_classes(results) else "")
 
 
 def _significance(results: Results) -> str:
@@ -185,7 +207,7 @@ def _stability(results: Results) -> str:
             said.append(f"{results.labels[row['method']]} {row['consistency_percent']:.0f} % "
                         f"(chance {row['chance_consistency_percent']:.2g} %)")  # fmt: skip
     return (
-        "Mean Jaccard overlap of the voxels selected in two folds: "
+        "Consistency, the mean Jaccard index of the voxels selected in two folds: "
         + ("; ".join(said) or "no method selects")
         + "."
     )

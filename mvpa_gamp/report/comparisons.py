@@ -1,12 +1,12 @@
 """A block per comparison: its answer always there; maps, clusters, inference and files one click away."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.report.answers import EVERYBODY, NOBODY, Answer, facts_box, sentence
+from mvpa_gamp.report.answer_facts import facts_box, informative_voxels
+from mvpa_gamp.report.answers import EVERYBODY, NOBODY, Answer, sentence
 from mvpa_gamp.report.inference import voxel_lists
+from mvpa_gamp.report.map_files import information_files, method_files
 from mvpa_gamp.report.markup import (
     block,
     cell,
@@ -23,12 +23,17 @@ from mvpa_gamp.report.markup import (
 from mvpa_gamp.report.outlines import has_selection
 from mvpa_gamp.report.overview import anchor, answers
 from mvpa_gamp.report.style import colour_of
+from mvpa_gamp.report.surface_figures import cluster_volume, surface_caption
 from mvpa_gamp.report.viewer import thumbnail, viewer
+from mvpa_gamp.report.volumes import read_map
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 
 _CLUSTERS_SHOWN = 5
 _MEANING = {
+    "Information": "How strongly a voxel’s signal goes with the labels within runs (a correlation), voxel by "
+    "voxel, whatever the classifier; with --permutations, and shown where its family-wise p is at most 0.05. "
+    "The map to show in a paper for where the two categories differ.",
     "Weight": "How the classifier weighs a voxel. A weight is not activation: a voxel without signal can "
     "carry weight because it cancels noise of its neighbours, and an active voxel can carry none because "
     "another one says the same.",
@@ -81,12 +86,13 @@ def _block(
         parts.append(paragraph(EVERYBODY if found.voxels else NOBODY, kind="note"))
     if results.drawn is None or contrast in results.drawn:
         parts.append(viewer(results, subject, task, found.method))
-        parts.append(_static_figure(results, subject, task, who))
+        parts.append(_static_figure(results, subject, task, who, faded=found.voxels > 0))
         parts.append(_glass_brain(results, subject, task, results.labels[found.method]))
     if mine:
         parts.append(details("Largest clusters of selected voxels", _cluster_table(results, mine)))
     parts += voxel_lists(results, subject, contrast)
-    parts.append(details("Files of this comparison", _file_table(results, subject, contrast)))
+    title = "Files of this comparison" if results.linked else "Files that to_bids(folder) writes"
+    parts.append(details(title, _file_table(results, subject, contrast)))
     shown = thumbnail(results, subject, contrast, found.method) if len(results.tasks) > 1 else ""
     head = shown + _head(name, said, found.method, results.labels[found.method])
     return block(place, name, head, *parts, unfolded=unfolded)
@@ -98,23 +104,25 @@ def _head(name: str, said: str, method: str = "", label: str = "") -> str:
     return f'<h3>{text(name)}</h3>{by} <span class="said">{text(said)}</span>'
 
 
-def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who: str) -> str:
+def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who: str, faded: bool) -> str:
     """The same cuts through the maps of all methods."""
     kind = "PHANTOM, simulated. " if results.phantom else ""
+    fading = "; voxels that were not selected are faded" * faded
     outlines = _outline_words(results, subject, task["contrast"])
+    flat = min(read_map(results.folder.mask(subject)).data.shape) == 1
+    above = "" if flat else "Views from above show the largest value along the line of sight. "
     caption = (
         f"{kind}Maps of the fit to all data, the same slices for every method: those through the answering "
         "method’s "
         f"largest weight (ring). <b>Orange to red</b> speaks for {text(task['positive'])}, <b>blue</b> for "
-        f"{text(task['negative'])}; voxels that were not selected are faded. {text(outlines)}Views from "
-        "above show "
-        "the largest value along the line of sight. Neurological convention: the left hemisphere is on the "
-        "left."
+        f"{text(task['negative'])}{fading}. {text(outlines)}{above}"
+        "Neurological convention: the left hemisphere is on the left."
     )
+    caption = surface_caption(task, kind) if results.on_surface else caption
     stem = f"sub-{subject}_contrast-{task['contrast']}_maps"
     image, drawing = (results.folder.figure(stem + ending) for ending in (".png", ".svg"))
     link = f" {file_link(drawing, results.folder.root, words='SVG')}" if results.linked else ""
-    return figure(image, caption, f"Maps of {task['label']}{who}", link=link)
+    return figure(image, caption, f"Maps of {task['label']}{who}", "wide maps", link)
 
 
 def _glass_brain(results: Results, subject: str, task: Mapping[str, Any], label: str) -> str:
@@ -139,10 +147,17 @@ def _outline_words(results: Results, subject: str, contrast: str) -> str:
         said.append("solid outline: family-wise p ≤ 0.05")
     if has_selection(found):
         said.append(f"dotted outline: selected at FDR {results.inference['fdr']:g}")
-    if contrast in results.study.get("information", {}).get("contrasts", ()):
+    if informative_voxels(results, subject, contrast):
         said.append("grey outline in the pattern: carries information (family-wise p ≤ 0.05)")
     joined = "; ".join(said)
     return f"{joined[:1].upper()}{joined[1:]}. " if said else ""
+
+
+_TOUCH = {
+    False: "touch (faces, edges or corners) form a cluster; coordinates are in the space of the image's "
+    "affine",
+    True: "edges of the mesh join form a cluster; coordinates are those of the mesh",
+}  # by whether maps are on surfaces
 
 
 def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
@@ -153,7 +168,7 @@ def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
         "Method",
         "Cluster",
         "Voxels",
-        "mm³",
+        "Peak vertex" if results.on_surface else "mm³",
         "Peak x, y, z (mm)",
         *regions,
         "Peak weight",
@@ -167,7 +182,7 @@ def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
             cells = (
                 f"{row['cluster']} of {len(mine)}",
                 row["voxels"],
-                f"{number(row['volume_mm3']):.0f}",
+                cluster_volume(row),
                 peak,
                 *([row.get("region", MISSING)] if named else []),
                 f"{number(row['peak_weight']):+.3g}",
@@ -175,39 +190,21 @@ def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
             )
             body.append(cell(label, "name") + "".join(cell(value) for value in cells))
     caption = text(
-        "Voxels of the refit that touch (faces, edges or corners) form a cluster; coordinates are in the "
-        f"space of the image's affine ({results.study['data']['space']}). All clusters are in the clusters "
-        "table of the subject's folder."
+        f"Voxels of the refit that {_TOUCH[results.on_surface]} ({results.study['data']['space']}). All "
+        "clusters are in the clusters table of the subject's folder."
     )
     return table([headings(head)], body, caption)
 
 
 def _file_table(results: Results, subject: str, contrast: str) -> str:
-    """Every map and table of the comparison, a line per method."""
-    body = []
+    """Every map and table of the comparison: those of any method first, then a line per method."""
+    lines = {"any": information_files(results, subject, contrast)}
     for method in results.finished(subject, contrast):
-        links = ", ".join(
-            _link(results, path, words) for words, path in _files(results, subject, contrast, method)
-        )
-        body.append(cell(results.labels[method], "name") + f'<td class="name wrap">{links}</td>')
+        lines[results.labels[method]] = method_files(results, subject, contrast, method)
+    body = []
+    for label, files in lines.items():
+        if files:
+            root = results.folder.root
+            links = ", ".join(file_link(path, root, results.linked, words) for words, path in files.items())
+            body.append(cell(label, "name") + f'<td class="name wrap">{links}</td>')
     return table([headings(("Method", "Files"), 2)], body)
-
-
-def _link(results: Results, path: Path, words: str) -> str:
-    return file_link(path, results.folder.root, results.linked, words)
-
-
-def _files(results: Results, subject: str, contrast: str, method: str) -> list[tuple[str, Path]]:
-    """What a cell has in the folder, by words."""
-    folder, desc = results.folder, entity(method)
-    words = {"weight": "weight", "weightsd": "posterior deviation", "pip": "inclusion probability",
-             "selfreq": "selection frequency", "pattern": "pattern", "logpfwe": "family-wise p"}  # fmt: skip
-    files = [
-        ("selected voxels", folder.selected_mask(subject, contrast, method)),
-        ("weights of selected voxels", folder.statmap(subject, contrast, f"{desc}Selected", "weight")),
-        *((name, folder.statmap(subject, contrast, desc, stat)) for stat, name in words.items()),
-        ("voxels at the FDR", folder.fdr_mask(subject, contrast, method)),
-        *((name, folder.cell_table(subject, contrast, method, name))
-          for name in ("folds", "predictions", "jaccard", "permutations", "planted", "learningcurve")),
-    ]  # fmt: skip
-    return [(name, path) for name, path in files if path.is_file()]

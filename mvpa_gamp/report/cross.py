@@ -5,9 +5,10 @@ from matplotlib.figure import Figure
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.brain_figures import MapLine, map_figure
 from mvpa_gamp.report.inference_plots import draw_null
-from mvpa_gamp.report.markup import cell, details, figure, headings, paragraph, section, table, text
+from mvpa_gamp.report.markup import cell, details, figure, folded, headings, paragraph, table, text
 from mvpa_gamp.report.style import QUIET, colour_of, look, svg
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.reader import Results
@@ -65,10 +66,14 @@ def cross_section(results: Results) -> str:
         parts.append(paragraph(caution))
     for each in results.cross["crosses"]:
         path = results.folder.figure(f"cross_{each['name']}_maps.png")
-        if each["own_maps"] and path.is_file():
+        if each["own_maps"] and is_there(path):
             about = text(f"Maps of the classifiers trained on {each['trained_on']}.")
             parts.append(details(f"Maps: {each['label']}", figure(path, about, each["label"])))
-    return section("cross", "Cross-decoding", *parts)
+    best = max(
+        (r for r in rows if r["status"] == "ok"), key=lambda r: number(r["accuracy_percent"]), default=None
+    )
+    said = "" if best is None else f"Highest: {best['cross']}, {_percent(best['accuracy_percent'])}."
+    return folded("cross", "Cross-decoding by every method", said, *parts)
 
 
 def cross_lines(results: Results) -> str:
@@ -107,7 +112,7 @@ def _map_lines(results: Results, name: str) -> list[MapLine]:
     for method, label in results.labels.items():
         stats = ("weight", "pattern", "pip")
         paths = {stat: results.folder.statmap(subject, name, entity(method), stat) for stat in stats}
-        known = {stat: path for stat, path in paths.items() if path.is_file()}
+        known = {stat: path for stat, path in paths.items() if is_there(path)}
         out += [MapLine(label, known)] if known else []
     return out
 

@@ -1,6 +1,7 @@
 """A glass brain for maps in MNI space: largest values along three lines of sight, in nilearn's outlines."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ _LIMITS = ((-76, 76), (-112, 80), (-75, 86))  # mm, around nilearn's outlines
 _VIEWS = {"sagittal": "from the side", "coronal": "from behind", "axial": "from above"}
 _INCHES_PER_MM = 0.0165
 _SMALLEST = 3.0  # points across a voxel
+_FAINT = 0.2  # of a probability: a posterior is nowhere zero, and below this hardly differs from the prior
 
 
 def in_standard_space(data: Mapping[str, Any]) -> bool:
@@ -27,8 +29,10 @@ def in_standard_space(data: Mapping[str, Any]) -> bool:
 
 
 def glass_figure(path: Path, signed: bool, banner: str | None) -> Drawn:
-    """Seen from the left, from behind and from above; zeros are left out."""
+    """Seen from the left, from behind and from above; zeros and faint probabilities are left out."""
     volume = read_volume(path)
+    if not signed:
+        volume = replace(volume, data=np.where(volume.data >= _FAINT, volume.data, 0.0))
     top = (float(np.abs(volume.data).max()) or 1.0) if signed else 1.0
     scale, colours = Normalize(-top if signed else 0, top), WEIGHTS if signed else SHARES
     sides = [

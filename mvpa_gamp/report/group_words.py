@@ -13,8 +13,7 @@ ACCURACY = {
     "balanced": "balanced accuracy, 95 % interval",
     "flip": "p (sign flips)",
     "student": "t-test",
-    "lowest": "lowest",
-    "highest": "highest",
+    "range": "lowest to highest",
     "chance": "by chance",
 }
 PREVALENCE = {
@@ -64,6 +63,7 @@ def words(row: Mapping[str, str]) -> dict[str, str]:
     }
     return percents | {
         "participants": row["participants"],
+        "range": f"{number(row['lowest_percent']):.1f} to {percents['highest']}",
         "balanced": _interval(row),
         "flip": _p_values(row, "signflip_p_value", "signflip_p_holm"),
         "student": _student(row),
@@ -96,7 +96,7 @@ def _p_values(row: Mapping[str, str], single: str, corrected: str) -> str:
     if math.isnan(p):
         return _UNKNOWN
     many = number(row.get("comparisons_tested", "1")) > 1
-    return f"{p:.3g}" + (f" ({holm:.3g})" if many else "")
+    return f"{p:.2g}" + (f" ({holm:.2g})" if many else "")
 
 
 def _student(row: Mapping[str, str]) -> str:
@@ -114,9 +114,9 @@ def difference_words(row: Mapping[str, str]) -> dict[str, str]:
     p, holm = number(row["signflip_p_value"]), number(row["signflip_p_holm"])
     return {
         "difference": f"{mean:+.1f} ({low:+.1f} to {high:+.1f})",
-        "p": f"{p:.3g} ({holm:.3g}, {row['tests_in_family']} tests)",
+        "p": f"{p:.2g} ({holm:.2g}, {row['tests_in_family']} tests)",
         "student": f"t({int(row['participants']) - 1}) = {number(row['t_value']):.2f}, "
-        f"p = {number(row['t_p_value']):.3g}",
+        f"p = {number(row['t_p_value']):.2g}",
     }
 
 

@@ -2,22 +2,29 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import nibabel
 import numpy as np
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.imaging.brainmaps import read_image
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.report import inference_plots
 from mvpa_gamp.report.markup import cell, details, figure, file_link, folded, headings, paragraph, table, text
-from mvpa_gamp.report.outlines import FAMILY_WISE, has_selection
+from mvpa_gamp.report.outlines import FAMILY_WISE, at_least, has_selection
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.reader import Results
 
 Rows = Sequence[Mapping[str, str]]
 _ALPHA = 0.05
-_ROUNDING = 1e-6  # maps are single precision
+_MEASURED = (
+    "Marks: mean accuracy on the runs left out, over random sets of training runs, with the standard error "
+    "across runs."
+)
+_PREDICTED = (
+    " Dotted: what state evolution predicts for independent voxels with the parameters learnt here; shaded "
+    "where it may be extrapolated."
+)
 _LISTED = 20  # voxels listed on the page; files have all of them
 
 
@@ -93,11 +100,13 @@ def _tests(results: Results, rows: Rows) -> list[str]:
         for row in rows
     ]
     n = results.inference["permutations"]
+    least = max([1 / (1 + n), *(number(row.get("smallest_p_value", "0")) for row in rows)])
+    few = "; smaller ones are set to it, because so few labellings exist" if least > 1 / (1 + n) else ""
     failed = sum(int(number(row["fits_not_converged"])) for row in rows)
     caption = text(
         f"Labels exchanged {results.exchanged} within runs, {n:,} times; the whole cross-validation, tuning "
         "included, repeated with each. p = (1 + number of permutations at least as accurate) / (1 + "
-        f"{n:,}), so never below {1 / (1 + n):.2g}. Holm: corrected for the comparisons of the same method. "
+        f"{n:,}), never below {least:.2g}{few}. Holm: corrected for the comparisons of the same method. "
         "Labellings: how many different ones the exchange can reach."
         + (f" {failed} of the fits did not meet their stopping rule." if failed else "")
     )
@@ -129,9 +138,11 @@ def _selections(results: Results, rows: Rows) -> list[str]:
         _names(results, row)
         + cell("–" if row["fdr_voxels"] == MISSING else row["fdr_voxels"])
         + cell(_power(results, row), "name")
-        + cell(_told(row), "name wrap")
+        + cell(row["fdr_verdict"].split(":")[0], "name wrap")
         for row in mine
     ]
+    told = [f"{row['comparison']}, {results.labels[row['method']]}: {_told(row)}" for row in mine]
+    listed = "".join(f"<li>{text(each)}</li>" for each in told)
     caption = text(
         f"Largest set of voxels whose estimated share of false discoveries is at most "
         f"{100 * results.inference['fdr']:g} % (mask and table desc-<method>Fdr). Voxels are ranked by "
@@ -143,7 +154,8 @@ def _selections(results: Results, rows: Rows) -> list[str]:
     )
     return [
         "<h3>Which voxels are needed given the others, at which rate of false discoveries?</h3>",
-        _table(("Comparison", "Method", "Voxels", "Power", "What it rests on"), body, caption),
+        _table(("Comparison", "Method", "Voxels", "Power", "Check"), body, caption),
+        details("What each selection rests on", f"<ul>{listed}</ul>"),
     ]
 
 
@@ -201,16 +213,17 @@ def _voxel_list(
     results: Results, title: str, path: Path, level: float, head: str = "", show: Callable[[float], str] = str
 ) -> str:
     """The voxels of a map from a level on, largest value first, and a link to the map."""
-    image: Any = nibabel.load(path)
-    values = np.asarray(image.dataobj, dtype=float)
-    there = np.argwhere(values >= level - _ROUNDING)
-    there = there[np.argsort(-values[tuple(there.T)], kind="stable")]
+    image = read_image(path)
+    space = space_of(image)
+    values = space.values(image).astype(float)  # others are 0 and below every level
+    there = np.flatnonzero(at_least(values, level))
+    there = there[np.argsort(-values[there], kind="stable")]
     link = file_link(path, results.folder.root, results.linked)
     if not len(there):
         return details(f"{title}: none", f"<p>No voxel. {link}</p>")
-    places = there[:_LISTED] @ image.affine[:3, :3].T + image.affine[:3, 3]
+    places = space.coordinates()[there[:_LISTED]]
     body = [
-        cell(" ".join(f"{x:.1f}" for x in place)) + (cell(show(values[tuple(voxel)])) if head else "")
+        cell(" ".join(f"{x:.1f}" for x in place)) + (cell(show(values[voxel])) if head else "")
         for voxel, place in zip(there, places, strict=False)
     ]
     more = f"The first {_LISTED} of {len(there):,}. " if len(there) > _LISTED else ""
@@ -248,13 +261,9 @@ def _information(results: Results) -> list[str]:
 
 def _curves(results: Results, rows: Rows) -> list[str]:
     """Accuracy against training runs."""
-    said = text(
-        "Marks: mean accuracy on the runs left out, over random sets of training runs, with the standard "
-        "error across runs. Dotted: what state evolution predicts for independent voxels with the "
-        "parameters learnt here; shaded where it may be extrapolated."
-    )
     parts = ["<h3>How many runs are needed?</h3>"]
     for subject in _subjects_with(results, "learningcurve"):
+        said = text(_MEASURED + (_PREDICTED if inference_plots.predicts(results, subject) else ""))
         path = results.folder.figure(f"sub-{subject}_learningcurve.svg")
         beside = "beside" if len(results.tasks) <= 2 else "wide"
         parts.append(figure(path, said, f"Learning curves, sub-{subject}", beside))
@@ -268,7 +277,7 @@ def _names(results: Results, row: Mapping[str, str]) -> str:
 
 
 def _table(head: tuple[str, ...], body: list[str], caption: str) -> str:
-    words = ("Comparison", "Method", "Power", "What it rests on", "May the curve be extrapolated?")
+    words = ("Comparison", "Method", "Power", "Check", "May the curve be extrapolated?")
     top = "".join(cell(name, "name" if name in words else "", header=True) for name in head)
     return table([top], body, caption)
 

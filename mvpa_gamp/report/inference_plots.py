@@ -15,6 +15,7 @@ from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.reader import Results
 
 _DOTS = (0, (1, 1.5))
+_WIDEST_BAR = 0.06  # of a histogram, as a share of what it spans
 _ENTRY_INCHES = 2.8  # of a legend
 _FEW = 6  # comparisons that have a panel each
 
@@ -77,7 +78,9 @@ def draw_null(ax: Axes, null: NDArray, observed: float, of: str) -> None:
     if values.size > 40:
         counts, edges = np.histogram(null, bins=min(40, max(8, null.size // 20)))
         values = (edges[1:] + edges[:-1]) / 2
-    width = np.diff(values).min() if values.size > 1 else 1.0
+    span = max(values[-1], observed) - min(values[0], observed)
+    steps = np.diff(values).min() if values.size > 1 else 1.0
+    width = min(float(steps), _WIDEST_BAR * float(span)) or 1.0  # few values are far apart
     ax.bar(values, counts, width=width, color=of, alpha=0.35, lw=0)
     ax.axvline(observed, color=of, lw=1.8)
 
@@ -103,8 +106,9 @@ def learning_curves(results: Results, subject: str) -> bytes:
             Line2D([], [], color=colour_of(method), marker=marker_of(method), ms=4, lw=1.2, label=name)
             for method, name in drawn
         ]
-        dotted = Line2D([], [], color=QUIET, ls=_DOTS, lw=1.4, label="predicted for independent voxels")
-        handles.append(dotted)
+        if predicts(results, subject):
+            label = "predicted for independent voxels"
+            handles.append(Line2D([], [], color=QUIET, ls=_DOTS, lw=1.4, label=label))
         _legend(figure, handles)
         return svg(figure, results.banner)
 
@@ -129,6 +133,13 @@ def _draw_curve(ax: Axes, results: Results, subject: str, contrast: str, method:
     ax.plot(runs, 100 * predicted, ls=_DOTS, lw=1.4, color=colour_of(method), alpha=0.8)
     if np.isfinite(low).any():
         ax.fill_between(runs, 100 * low, 100 * high, color=colour_of(method), alpha=0.15, lw=0)
+
+
+def predicts(results: Results, subject: str) -> bool:
+    """Whether state evolution predicts any of the curves."""
+    cells = [cell for cell in results.cells() if cell[0] == subject]
+    known = [cell for cell in cells if "learningcurve" in results.inferred(*cell)]
+    return any(np.isfinite(_column(results, *cell, "learningcurve", "predicted")).any() for cell in known)
 
 
 def _methods_with(results: Results, subject: str, what: str) -> list[tuple[str, str]]:

@@ -6,6 +6,8 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
+from mvpa_gamp.imaging.surface_names import map_files
+
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
@@ -61,7 +63,17 @@ def details(summary: str, *parts: str) -> str:
 
 
 def file_link(path: Path, root: Path, linked: bool = True, words: str = "") -> str:
-    """A link to a file of the results folder, or its name where the page does not stand in that folder."""
+    """A link to a file of the results folder, or its name where the page does not stand in that folder.
+
+    A map on surfaces may have a file for each hemisphere, which then has its own link.
+    """
+    files = map_files(path)
+    if len(files) > 1 and linked:
+        named = (
+            (each, f"{words} {letter}" if words else "") for each, letter in zip(files, "LR", strict=True)
+        )
+        return " ".join(file_link(each, root, linked, name) for each, name in named)
+    path = files[0].with_name(files[0].name.replace("hemi-L", "hemi-{L,R}")) if len(files) > 1 else files[0]
     if not linked:
         return f"<code>{text(path.name)}</code>"
     shown = text(words or path.name)

@@ -24,6 +24,7 @@ from mvpa_gamp.results.files import cell as exact
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE, selects
 
+_UPRIGHT = 3  # methods whose names stand upright above the columns of every measure
 _OF_SELECTIONS = ("voxels", "sparsity_percent", "consistency_percent")
 
 
@@ -66,14 +67,14 @@ def _said(results: Results) -> str:
 
 
 def _averages(results: Results, subject: str) -> str:
-    """One line per method: its averages over comparisons."""
+    """One line per method: its averages over comparisons, and its name in commands and file names."""
     head = [
         "Method",
         _title_of_measure(results),
-        "Selected voxels",
-        "Shared by folds",
+        "Voxels per fold",
+        "Consistency",
         "by chance",
-        "Stability",
+        "Nogueira",
         "Run time",
     ]
     if results.has_truth:
@@ -82,11 +83,11 @@ def _averages(results: Results, subject: str) -> str:
     count = len(results.tasks)
     caption = (f"Averages over {count} comparisons. " if count > 1 else "") + text(
         f"{_title_of_measure(results)}: mean over held-out {results.fold_word}s ± its standard error. "
-        "Shared by folds: "
-        "mean Jaccard overlap of the voxels selected in two folds (the paper's consistency), beside it what "
-        "random selections of the same sizes would reach; a dash where a method selects nothing, or every "
-        "voxel, in most folds. Stability: Nogueira's index, 0 for random and 1 for identical "
-        "selections. Run time: all folds and the refit of one comparison."
+        "Voxels per fold: selected in a fold on average, and as a share of all. Consistency: share of "
+        "selected voxels that two folds have in common (mean Jaccard index), beside it what random "
+        "selections of the same sizes would reach; a dash where a method selects nothing, or every voxel, in "
+        "most folds. Nogueira's index corrects it for chance: 0 for random, 1 for identical selections. Run "
+        "time: all folds and the refit of one comparison. In small print: the name after --methods."
     )
     if results.has_truth:
         caption += text(" Planted voxels: area under the precision-recall curve of the refit map.")
@@ -104,7 +105,7 @@ def _average_row(results: Results, row: Mapping[str, Any]) -> str:
         show(m, measured(m, row)) for m in measures_led_by(results.leading_measure)
     )
     method, se = row["method"], row.get(leading_columns(results)[2], math.nan)
-    name = f"{swatch(colour_of(method))}{text(results.labels[method])}"
+    name = f"{swatch(colour_of(method))}{text(results.labels[method])} <code>{text(method)}</code>"
     cells = [
         html_cell(name, "name", results.labels[method]),
         cell(
@@ -167,12 +168,15 @@ def _paper_table(results: Results, subject: str) -> str:
     methods, measures = list(results.labels), measures_led_by(results.leading_measure)
     groups = "".join(cell(m.title, "start", header=True, span=len(methods)) for m in measures)
     names = "".join(
-        _name_cell(results.labels[method], first=i == 0) for _ in measures for i, method in enumerate(methods)
+        _name_cell(results.labels[method], i == 0, len(methods) > _UPRIGHT)
+        for _ in measures
+        for i, method in enumerate(methods)
     )
     head = [cell("", header=True) + groups, cell("Comparison", "name", header=True) + names]
     body = []
     lines = [(task["contrast"], task["label"]) for task in results.tasks]
-    for contrast, label in [*lines, (AVERAGE, "average")]:
+    lines += [(AVERAGE, "average")] if len(lines) > 1 else []
+    for contrast, label in lines:
         rows = [results.row(subject, contrast, method) for method in methods]
         cells = cell(label, "name") + "".join(_measure_cells(measure, rows) for measure in measures)
         body.append(f'<tr class="average">{cells}</tr>' if contrast == AVERAGE else f"<tr>{cells}</tr>")
@@ -190,10 +194,12 @@ def _paper_table(results: Results, subject: str) -> str:
     )
 
 
-def _name_cell(label: str, first: bool) -> str:
-    """A method's name above a column: it may break between words, not at hyphens."""
-    words = " ".join(f"<span>{text(word)}</span>" for word in label.split())
-    return f'<th class="start">{words}</th>' if first else f"<th>{words}</th>"
+def _name_cell(label: str, first: bool, turned: bool) -> str:
+    """A method's name above a column: turned where columns are many; else it breaks between words only."""
+    kinds = " ".join(["start"] * first + ["turned"] * turned)
+    words = [label] if turned else label.split()
+    spans = " ".join(f"<span>{text(word)}</span>" for word in words)
+    return f'<th class="{kinds}">{spans}</th>' if kinds else f"<th>{spans}</th>"
 
 
 def _measure_cells(measure: Measure, rows: Sequence[Mapping[str, Any]]) -> str:

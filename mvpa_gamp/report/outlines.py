@@ -29,7 +29,12 @@ class Outline:
 
     def inside(self, values: NDArray) -> NDArray:
         """The voxels inside of the outline."""
-        return values >= self.level - _ROUNDING
+        return at_least(values, self.level)
+
+
+def at_least(values: NDArray, level: float) -> NDArray:
+    """Where a map reaches a level, in single precision."""
+    return values >= level - _ROUNDING
 
 
 def has_selection(found: Collection[str]) -> bool:

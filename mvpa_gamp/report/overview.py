@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mvpa_gamp.report.answers import Answer, answer, facts, leading_columns, p_words
+from mvpa_gamp.report.answer_box import p_words
+from mvpa_gamp.report.answers import Answer, answer, facts, leading_columns
 from mvpa_gamp.report.markup import cell, html_cell, section, swatch, table, text
 from mvpa_gamp.report.printed import significant
 from mvpa_gamp.report.style import OVERLAP, colour_of
@@ -136,16 +137,18 @@ def _comparison_table(results: Results, subject: str, found: Mapping[str, Answer
     tested = any(each is not None and each.permutations for each in found.values())
     head = cell("Comparison", "name", header=True)
     head += "".join(_method_heading(results, method) for method in results.labels)
-    head += "".join(cell(name, header=True) for name in (*(["p"] if tested else []), "Voxels", "Shared (%)"))
+    head += "".join(
+        cell(name, header=True) for name in (*(["p"] if tested else []), "Voxels", "Consistency (%)")
+    )
     body = [
         _comparison_row(results, subject, task, found[task["contrast"]], tested) for task in results.tasks
     ]
     by = next((results.labels[each.method] for each in found.values() if each is not None), "")
     caption = text(
         f"{leading_columns(results)[0].replace('correct', 'accuracy').capitalize()} (%) of every method on "
-        f"held-out {results.fold_word}s; a click on a heading sorts. Voxels "
-        f"selected, share that two folds have in common{' and p' if tested else ''}: {by}, chosen by a fixed "
-        "order of methods, not by its results."
+        f"held-out {results.fold_word}s; a click on a heading sorts. Voxels selected by the fit to all data, "
+        f"consistency (share of selected voxels that two folds have in common){' and p' if tested else ''}: "
+        f"{by}, chosen by a fixed order of methods, not by its results."
     )
     return table([head], body, caption, "sortable")
 

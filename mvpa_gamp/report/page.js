@@ -155,6 +155,7 @@
         `${view.selected ? "; voxels that were not selected are faded" : ""}. ` +
         "Neurological convention: the left hemisphere is on the left.");
       const stamp = [...figure.querySelectorAll(".stamp")];
+      figure.classList.toggle("single", planes.length === 1);
       figure.replaceChildren(...stamp, controls, row, this.readout, help);
     }
 
@@ -228,7 +229,7 @@
         const i = this.index(place), o = 4 * ((ny - 1 - b) * nx + a), grey = this.ground[i], value = this.values[i];
         const over = this.size(value) > 0 && this.size(value) >= threshold;
         if (!grey && !over) continue;
-        const faded = this.map.signed && this.selected && !this.selected[i];
+        const faded = this.map.fades && this.selected && !this.selected[i];
         const share = over ? faded ? FADED : 1 : 0, colour = this.colour(value);
         for (let c = 0; c < 3; c++) slice.data[o + c] = share * colour[c] + (1 - share) * grey;
         slice.data[o + 3] = 255;
@@ -244,8 +245,13 @@
       context.font = "600 24px sans-serif";
       context.fillStyle = "#5d666f";
       context.textBaseline = "top";
-      context.fillText(SIDES[across][0], 6, 6);
-      context.fillText(SIDES[across][1], w - 6 - context.measureText(SIDES[across][1]).width, 6);
+      context.strokeStyle = "#fff";  // a halo, where the letter lies on the brain
+      context.lineWidth = 5;
+      const right = w - 6 - context.measureText(SIDES[across][1]).width;
+      for (const [letter, x] of [[SIDES[across][0], 6], [SIDES[across][1], right]]) {
+        context.strokeText(letter, x, 6);
+        context.fillText(letter, x, 6);
+      }
       canvas.setAttribute("aria-label", `${name} slice ${this.where(axis)}; arrow keys move`);
     }
 

@@ -8,12 +8,14 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.report import brain_figures, plots
 from mvpa_gamp.report.answers import answering
 from mvpa_gamp.report.cautions import cautions
-from mvpa_gamp.report.class_methods import class_methods_section, draw_class_methods
-from mvpa_gamp.report.classes import classes_section, draw_classes
+from mvpa_gamp.report.class_answers import class_answer_section
+from mvpa_gamp.report.class_methods import draw_class_methods
+from mvpa_gamp.report.classes import classes_section, draw_classes, fold_scores_section
 from mvpa_gamp.report.cobidas import write_cobidas
 from mvpa_gamp.report.comparisons import comparisons_section
 from mvpa_gamp.report.convergence import convergence_section
 from mvpa_gamp.report.cross import cross_section, draw_cross
+from mvpa_gamp.report.cross_answers import cross_answer_section
 from mvpa_gamp.report.data_words import held_out_word
 from mvpa_gamp.report.few_samples import few_samples_section
 from mvpa_gamp.report.for_the_paper import cobidas_section, methods_text_section
@@ -27,6 +29,7 @@ from mvpa_gamp.report.overview import overview_section
 from mvpa_gamp.report.record import record_section
 from mvpa_gamp.report.regions import draw_regions, regions_section
 from mvpa_gamp.report.sections import confusion_section, consistency_section, phantom_section
+from mvpa_gamp.report.surface_figures import worded
 from mvpa_gamp.report.viewer import grounds
 from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.reader import Results, read_results
@@ -34,10 +37,12 @@ from mvpa_gamp.results.reader import Results, read_results
 # The page from top to bottom: each section is a function of the results that returns HTML, or "" where it has
 # nothing to say. A new one is a file of report/ and a line here; the navigation finds it by itself.
 SECTIONS: tuple[Callable[[Results], str], ...] = (
+    class_answer_section,
     classes_section,
-    class_methods_section,
+    cross_answer_section,
     overview_section,
     comparisons_section,
+    fold_scores_section,
     few_samples_section,
     regions_section,
     cross_section,
@@ -111,7 +116,8 @@ def render(results: Results, title: str = "") -> str:
     name = title or f"mvpa_gamp: {_who(results)}"
     name = f"PHANTOM – {name}" if results.phantom else name
     parts = [make(results) for make in SECTIONS]
-    return document(name, _header(results, title), parts, results.study["version"])
+    page = document(name, _header(results, title), parts, results.study["version"])
+    return worded(page, results.folder.mask(results.subjects[0]))
 
 
 def _who(results: Results) -> str:

@@ -3,16 +3,16 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import nibabel
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
+from mvpa_gamp.imaging.brainmaps import read_image
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.report.small_multiples import COLUMNS, forest, grid, label_left, legend, lines_of, short
 from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour_of, look, marker_of, svg
 from mvpa_gamp.results.files import number
@@ -201,5 +201,5 @@ def _ranking(results: Results, subject: str, contrast: str, method: str) -> tupl
 
 def _values(path: Path) -> NDArray:
     """The values of an image."""
-    image: Any = nibabel.load(path)
-    return np.asarray(image.dataobj)
+    image = read_image(path)
+    return space_of(image).whole(image)

@@ -35,7 +35,7 @@ def seconds_text(value: float) -> str:
 
 MEASURES = (
     Measure("Accuracy (%)", "accuracy_percent", lambda v: f"{v:.1f}", max),
-    Measure("Selected voxels", "voxels", lambda v: f"{v:.0f}" if v >= 10 else f"{v:.1f}", min),
+    Measure("Voxels per fold", "voxels", lambda v: f"{v:.0f}" if v >= 10 else f"{v:.1f}", min),
     Measure("Sparsity (%)", "sparsity_percent", significant, min),
     Measure("Consistency (%)", "consistency_percent", lambda v: f"{v:.0f}", max),
     Measure("Runtime (s)", "seconds", seconds_text, min),
@@ -75,7 +75,7 @@ def pair_lines(
     first = _room((*names, *(row["comparison"] for row in rows)), at_least=19)
     if header:
         first_title = "Accuracy %" if lead == ERROR else lead.short
-        measures = f"{first_title:>13}{'Voxels (%)':>14}{'Consist. %':>11}{'Time s':>8}"
+        measures = f"{first_title:>13}{'Voxels (%)':>13}{'Consistency':>12}{'Time s':>8}"
         lines.append(f"{'Comparison':<{first + 1}}{'Method':<18}{measures}")
     for i, row in enumerate(rows):
         name = row["comparison"] if i == 0 else ""
@@ -92,7 +92,7 @@ def _measures_text(row: Row, lead: LeadingMeasure) -> str:
     first, voxels, sparsity, consistency, seconds = (show(m, measured(m, row)) for m in measures_led_by(lead))
     spread = row["accuracy_se_percent" if lead == ERROR else lead.spread]
     first += f" ± {spread:.1f}" if not math.isnan(spread) else ""
-    return f"{first:>13}{f'{voxels} ({sparsity})':>14}{consistency:>11}{seconds:>8}"
+    return f"{first:>13}{f'{voxels} ({sparsity})':>13}{consistency:>12}{seconds:>8}"
 
 
 def paper_table(

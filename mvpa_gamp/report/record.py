@@ -41,7 +41,8 @@ def _files(results: Results) -> str:
         ]
         files += [folder.mask(sub), folder.background(sub)]
     links = [file_link(path, folder.root, results.linked) for path in files if path.is_file()]
-    return f'<p class="files">{", ".join(links)}</p>'
+    by = "" if results.linked else "to_bids(folder) writes "
+    return f'<p class="files">{by}{", ".join(links)}</p>'
 
 
 def _study_settings(results: Results) -> str:

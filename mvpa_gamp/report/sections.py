@@ -18,7 +18,7 @@ def consistency_section(results: Results) -> str:
         overlap = text(
             "Jaccard overlap between the voxels selected when run i and when run j was held out (size of "
             "the intersection over size of the union); rows and columns are held-out runs, the number above "
-            "is the mean off the diagonal, which is the paper's consistency."
+            "is the mean off the diagonal: the consistency."
         )
         spread = text(
             "From the voxels that every fold selects (left end) to those that any fold selects (right "
@@ -42,12 +42,20 @@ def _stability(results: Results) -> str:
         if selects(row):
             chance = significant(row["chance_consistency_percent"])
             said.append(f"{label} {row['consistency_percent']:.0f} % (chance {chance} %)")
-    return "Share of voxels that two folds have in common: " + ("; ".join(said) or "no method selects") + "."
+    return "Consistency: " + ("; ".join(said) or "no method selects") + "."
 
 
 def _consistency_table(results: Results, subject: str) -> str:
     """Jaccard, its chance level, Kuncheva, Nogueira with interval."""
-    names = ("Comparison", "Method", "Voxels", "Jaccard %", "by chance %", "Kuncheva", "Nogueira")
+    names = (
+        "Comparison",
+        "Method",
+        "Voxels per fold",
+        "Consistency %",
+        "by chance %",
+        "Kuncheva",
+        "Nogueira",
+    )
     top = headings((*names, "95 % interval"), 2)
     body, before = [], None
     for row in results.table(subject, "consistency"):
@@ -68,7 +76,8 @@ def _consistency_table(results: Results, subject: str) -> str:
         )
         before = row["comparison"]
     caption = text(
-        "Jaccard by chance: random selections of the same sizes. Kuncheva's index (for unequal sizes: "
+        "Consistency is the mean Jaccard index of two folds: voxels that both select over voxels that either "
+        "selects. By chance: random selections of the same sizes. Kuncheva's index (for unequal sizes: "
         "Cohen's kappa) and Nogueira's correct for chance: 0 is random, 1 identical. The interval treats "
         "folds as independent draws; they share training data, so it is too narrow rather than too wide. "
         "A dash stands where a method selects nothing, or every voxel, in most folds: no choice to agree on."

@@ -24,11 +24,13 @@ from mvpa_gamp.results.reader import Results
 # Maps in the order of the menu: their names, and the threshold at the start in percent of the scale.
 _MAPS = {
     "weight": ("weight", 5),
+    "information": ("information", 1),
     "pattern": ("pattern", 35),
     "pip": ("inclusion probability", 50),
     "selfreq": ("selection frequency", 1),
 }
-_SIGNED = ("weight", "pattern")
+_SIGNED = ("weight", "information", "pattern")
+_FADED = ("weight", "pattern")  # where the method selected nothing
 _THUMB = 56  # pixels
 _SHADOW = (0.55, 0.6, 0.64, 0.35)  # red, green, blue and opacity: seen on light and on dark pages
 # Voxels of all viewers of a page together, about a byte each; above, maps that are nowhere zero are left to
@@ -38,16 +40,19 @@ _BUDGET = 6_000_000
 
 def viewer(results: Results, subject: str, task: Mapping[str, Any], method: str) -> str:
     """The place of a viewer, with its volumes; empty (the static figure stays) until the script opens it."""
+    if results.on_surface:
+        return ""  # the figure below shows the maps
     backdrop = _backdrop(results, subject)
     stats = results.stats(subject, task["contrast"], method)
     mask = results.folder.selected_mask(subject, task["contrast"], method)
     selected = backdrop.read(mask).data > 0 if mask.is_file() else None
     room = _room(results, backdrop)
-    known = [stat for stat in _MAPS if stat in stats and room.get(stat, True)]
     volumes = {
         stat: backdrop.read(results.folder.statmap(subject, task["contrast"], entity(method), stat)).data
-        for stat in known
-    }
+        for stat in _MAPS
+        if stat in stats and room.get(stat, True)
+    } | _information(results, subject, task["contrast"], backdrop)
+    known = [stat for stat in _MAPS if stat in volumes]
     if selected is not None and not selected.any():  # nothing is faded, and the pattern leads
         selected, known = None, sorted(known, key=lambda stat: stat != "pattern")
     view = {
@@ -71,10 +76,10 @@ def viewer(results: Results, subject: str, task: Mapping[str, Any], method: str)
 
 def thumbnail(results: Results, subject: str, contrast: str, method: str) -> str:
     """The selected voxels from above on the outline of the analysed ones: where, at a glance."""
-    backdrop = _backdrop(results, subject)
     path = results.folder.statmap(subject, contrast, f"{entity(method)}Selected", "weight")
     if not path.is_file():
         return ""
+    backdrop = _backdrop(results, subject)
     weights = backdrop.read(path).data
     axis = int(np.argmin(weights.shape)) if min(weights.shape) == 1 else 2
     deepest = np.expand_dims(np.abs(weights).argmax(axis=axis), axis)
@@ -102,7 +107,7 @@ def _room(results: Results, backdrop: Backdrop) -> dict[str, bool]:
 def grounds(results: Results) -> str:
     """What all viewers of a page share: the mean volume of every subject, and the two scales of colour."""
     parts = []
-    for subject in results.subjects:
+    for subject in () if results.on_surface else results.subjects:
         backdrop = _backdrop(results, subject)
         shade = np.clip(255 * backdrop.grey(np.nan_to_num(backdrop.mean.data)).data, 1, 255)
         image = mosaic(np.where(backdrop.inside, shade, 0))  # 0 is air
@@ -116,13 +121,27 @@ def _backdrop(results: Results, subject: str) -> Backdrop:
     return read_backdrop(results.folder.background(subject), results.folder.mask(subject))
 
 
+def _information(results: Results, subject: str, contrast: str, backdrop: Backdrop) -> dict[str, NDArray]:
+    """Correlation with the labels where its family-wise p is at most 0.05, if that was tested."""
+    if contrast not in results.study.get("information", {}).get("contrasts", ()):
+        return {}
+    values, inside = (
+        backdrop.read(results.folder.information(subject, contrast, ending)).data
+        for ending in ("stat-corr_statmap.nii.gz", "mask.nii.gz")
+    )
+    return {"information": np.where(inside > 0, values, 0.0)}
+
+
 def _map(stat: str, volume: NDArray) -> dict[str, Any]:
     """One map: its words, its scale, its image."""
     name, start = _MAPS[stat]
     signed = stat in _SIGNED
     top = (float(np.abs(volume).max()) or 1.0) if signed else 1.0
     steps = 128 + np.rint(127 * volume / top) if signed else np.rint(255 * volume)
-    return {"name": name, "signed": signed, "top": top, "start": start, "image": mosaic(steps)}
+    fades = stat in _FADED
+    return {
+        "name": name, "signed": signed, "fades": fades, "top": top, "start": start, "image": mosaic(steps)
+    }  # fmt: skip
 
 
 def mosaic(volume: NDArray) -> str:

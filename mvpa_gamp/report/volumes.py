@@ -9,6 +9,9 @@ import numpy as np
 from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
+from mvpa_gamp.imaging.brainmaps import read_image
+from mvpa_gamp.imaging.surface_names import is_surface_map
+
 PLANES = {"sagittal": 0, "coronal": 1, "axial": 2}
 AXES = "xyz"
 SIDES = (("L", "R"), ("P", "A"), ("I", "S"))  # where the axes of the canonical orientation begin and end
@@ -32,11 +35,35 @@ class Volume:
         """Voxel sizes in mm."""
         return np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
 
+    def coordinates(self, at: tuple[int, ...]) -> NDArray:
+        """Where a voxel is, x, y, z in mm."""
+        return np.asarray((self.affine @ np.array([*at, 1.0]))[:3])
+
 
 def read_volume(path: Path) -> Volume:
     """A map with its axes turned to right, anterior, superior."""
     image: Any = nibabel.as_closest_canonical(nibabel.load(path))
     return Volume(np.asarray(image.dataobj, dtype=float), image.affine)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A map on meshes, the left hemisphere's vertices first."""
+
+    data: NDArray  # (V,)
+    places: NDArray  # (V, 3), in mm
+
+    def coordinates(self, at: tuple[int, ...]) -> NDArray:
+        """Where a vertex is, x, y, z in mm."""
+        return np.asarray(self.places[at], dtype=float)
+
+
+def read_map(path: Path) -> Volume | Sheet:
+    """A map as it is kept: on a grid, or on meshes."""
+    if not is_surface_map(path):
+        return read_volume(path)
+    image = read_image(path)
+    return Sheet(np.asarray(image.cortex.joined(image), dtype=float), image.cortex.coordinates)
 
 
 @dataclass(frozen=True)
@@ -73,7 +100,7 @@ def read_backdrop(background: Path, mask: Path) -> Backdrop:
 
 
 def peak_of(weights: NDArray) -> tuple[int, ...]:
-    """The voxel with the largest absolute value; the centre of the volume if all are zero."""
+    """The voxel (or vertex) with the largest absolute value; the one in the middle if all are zero."""
     if not np.any(weights):
         return tuple(side // 2 for side in weights.shape)
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(np.abs(weights))), weights.shape))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.atlas import Regions
 from mvpa_gamp.imaging.brainmaps import Display, write_map
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.spaces import Space, space_of
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.results.clusters import cluster_rows
 from mvpa_gamp.results.files import write_json, write_tsv
@@ -37,7 +39,6 @@ _WHITENED = {
     "pattern": "Noise was whitened for fitting; the pattern is that of the measured volumes.",
 }
 _UNITS = {"weight": "arbitrary", "weightsd": "arbitrary", "pattern": "arbitrary", "pip": "1", "selfreq": "1"}
-_SHARES = ("pip", "selfreq")
 _SELECTED = (
     "Selected: inclusion probability above one half where the method has one, else a weight that is not zero."
 )
@@ -82,10 +83,10 @@ class Subject:
     about: Mapping[str, Any] = field(default_factory=dict)  # what every sidecar says: Sources, Software, ...
     links: Mapping[str, str] = field(default_factory=dict)  # datasets that Sources name
 
-    @property
-    def mask(self) -> NDArray:
-        """The analysed voxels as a 3-d bool array."""
-        return np.asarray(self.mask_img.dataobj) > 0
+    @cached_property
+    def space(self) -> Space:
+        """Where the analysed voxels (or vertices) are."""
+        return space_of(self.mask_img)
 
     def marked(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """The content of a JSON file, under the phantom's banner if there is one."""
@@ -93,8 +94,16 @@ class Subject:
 
     def sidecar(self, about: Mapping[str, Any]) -> dict[str, Any]:
         """The content of a map's sidecar: what it is, what it was made from, and by which program."""
+        told = {
+            key: self.space.said(value) if isinstance(value, str) else value for key, value in about.items()
+        }
         made = {"GeneratedBy": [{"Name": "mvpa_gamp", "Version": __version__}]}
-        return self.marked({**about, **self.about, **made})
+        return self.marked({**told, **self.about, **made})
+
+    def display(self, stat: str, words: str) -> Display:
+        """What the header of a map says: its kind, and a line under the phantom's word."""
+        phantom = "" if self.banner is None else "PHANTOM "
+        return Display.of(stat, f"{phantom}{words} mvpa_gamp")
 
 
 @dataclass(frozen=True)
@@ -142,14 +151,12 @@ class Cell:
         if self.subject.whitened:
             about["NoiseWhitening"] = _WHITENED[stat]
         path = self.folder.statmap(self.subject.name, self.task.name, desc, stat)
-        display = self.display(stat, share=stat in _SHARES)
+        display = self.display(stat)
         write_map(path, values, self.subject.mask_img, self.subject.sidecar(about), display)
 
-    def display(self, what: str, share: bool = False, intent: str = "estimate") -> Display:
-        """What the header of a map says: the phantom's word, the map, the method and the comparison."""
-        phantom = "" if self.subject.banner is None else "PHANTOM "
-        words = f"{phantom}{what} {self.method.name} {self.task.label} mvpa_gamp"
-        return Display(words, intent, share)
+    def display(self, stat: str, what: str = "") -> Display:
+        """What the header of a map says: the map, the method and the comparison."""
+        return self.subject.display(stat, f"{what or stat} {self.method.name} {self.task.label}")
 
     def write_selection(self, fits: FoldFits) -> None:
         """The voxels that the refit selected as a mask, and the weights at these voxels, zero elsewhere."""
@@ -297,8 +304,7 @@ def _clusters(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
     refit, subject = fits.refit, cell.subject
     if refit.support.all():
         return []
-    affine = np.asarray(subject.mask_img.affine)
-    rows = cluster_rows(refit.support[:, 0], refit.coef[:, 0], fits.frequency, subject.mask, affine)
+    rows = cluster_rows(refit.support[:, 0], refit.coef[:, 0], fits.frequency, subject.space)
     if subject.regions is None:
         return rows
     peaks = [[row[f"peak_{axis}_mm"] for axis in "xyz"] for row in rows]
@@ -310,5 +316,4 @@ def _pattern_clusters(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
     if fits.pattern is None or fits.refit.support.any():
         return []
     names, subject = (cell.task.positive, cell.task.negative), cell.subject
-    affine = np.asarray(subject.mask_img.affine)
-    return pattern_cluster_rows(np.asarray(fits.pattern[:, -1], float), names, subject.mask, affine)
+    return pattern_cluster_rows(np.asarray(fits.pattern[:, -1], float), names, subject.space)

@@ -106,6 +106,7 @@ def write_classes(
             "n": test.null.size,
             "score": test.score,
             "pvalue": test.pvalue,
+            "smallest": test.smallest,
             "exchange": test.exchange,
             "caution": test.caution,
         }
@@ -170,5 +171,6 @@ def _write_maps(
                 "MethodDescription": method.description,
             }
             path = folder.statmap(subject.name, contrast, desc, stat)
-            write_map(path, column, subject.mask_img, subject.sidecar(about))
+            display = subject.display(stat, f"{stat} {method.name} {name} vs others")
+            write_map(path, column, subject.mask_img, subject.sidecar(about), display)
     return {"contrasts": found.contrasts, "stats": list(found.maps)} if found.maps else {}

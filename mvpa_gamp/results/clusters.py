@@ -1,10 +1,12 @@
-"""The clusters that selected voxels form in the brain, with coordinates."""
+"""The clusters that selected voxels (or vertices) form in the brain, with coordinates."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
+
+from mvpa_gamp.imaging.spaces import Space
 
 CLUSTER_COLUMNS = (
     "contrast", "method", "cluster", "voxels", "volume_mm3",
@@ -12,58 +14,52 @@ CLUSTER_COLUMNS = (
     "peak_weight", "peak_selection_frequency", "mean_selection_frequency",
     "centre_x_mm", "centre_y_mm", "centre_z_mm",
 )  # fmt: skip
-_NEIGHBOURS = np.ones((3, 3, 3))  # faces, edges and corners: sparse selections often touch diagonally
 
 
-def cluster_rows(
-    support: NDArray, weight: NDArray, frequency: NDArray, mask: NDArray, affine: NDArray
-) -> list[dict[str, Any]]:
+def placed(columns: Sequence[str], space: Space, prefix: str = "peak_") -> tuple[str, ...]:
+    """Columns of a table with the space's own names of places in place of i, j and k."""
+    own = [f"{prefix}{name}" for name in space.place_names]
+    usual = [f"{prefix}{axis}" for axis in "ijk"]
+    start = columns.index(usual[0])
+    return (*columns[:start], *own, *columns[start + len(usual) :])
+
+
+def cluster_rows(support: NDArray, weight: NDArray, frequency: NDArray, space: Space) -> list[dict[str, Any]]:
     """Clusters of selected voxels, largest first (ties: strongest peak first).
 
-    ``support``, ``weight``, ``frequency`` are (N,), in the order of ``mask.nonzero()`` (C order);
-    ``mask`` is a 3-d bool array, ``affine`` (4, 4) takes voxel indices to millimetres. The peak of a
-    cluster is its voxel with the largest absolute weight.
+    ``support``, ``weight``, ``frequency`` are (N,), in the order of the space. The peak of a cluster is its
+    voxel with the largest absolute weight.
     """
-    selected = np.zeros(mask.shape, dtype=bool)
-    selected[mask] = support
-    labelled, count = ndimage.label(selected, structure=_NEIGHBOURS)
-    if count == 0:
+    owner = space.clusters(support)
+    if not owner.any():
         return []
-    owner = labelled[mask]
-    voxels = np.argwhere(mask)
-    volume = float(abs(np.linalg.det(affine[:3, :3])))
-    rows = [
-        _cluster(np.flatnonzero(owner == k), voxels, weight, frequency, affine, volume)
-        for k in range(1, count + 1)
+    places = space.coordinates()
+    found = [
+        _cluster(np.flatnonzero(owner == k), places, weight, frequency, space)
+        for k in range(1, int(owner.max()) + 1)
     ]
-    rows.sort(
-        key=lambda row: (
-            -row["voxels"],
-            -abs(row["peak_weight"]),
-            row["peak_i"],
-            row["peak_j"],
-            row["peak_k"],
-        )
-    )
-    return [{"cluster": i + 1, **row} for i, row in enumerate(rows)]
+    found.sort(key=lambda one: (-one[1]["voxels"], -abs(one[1]["peak_weight"]), one[0]))
+    return [{"cluster": i + 1, **row} for i, (_, row) in enumerate(found)]
 
 
 def _cluster(
-    members: NDArray, voxels: NDArray, weight: NDArray, frequency: NDArray, affine: NDArray, volume: float
-) -> dict[str, Any]:
-    """The row of one cluster, without its number."""
-    peak = members[int(np.argmax(np.abs(weight[members])))]
-    centre = voxels[members].mean(axis=0)
-    row = {"voxels": len(members), "volume_mm3": volume * len(members)}
-    row |= dict(zip(("peak_x_mm", "peak_y_mm", "peak_z_mm"), _world(affine, voxels[peak]), strict=True))
-    row |= dict(zip(("peak_i", "peak_j", "peak_k"), (int(v) for v in voxels[peak]), strict=True))
-    row |= dict(zip(("centre_x_mm", "centre_y_mm", "centre_z_mm"), _world(affine, centre), strict=True))
+    members: NDArray, places: NDArray, weight: NDArray, frequency: NDArray, space: Space
+) -> tuple[int, dict[str, Any]]:
+    """The element of a cluster's peak, and its row without its number."""
+    peak = int(members[int(np.argmax(np.abs(weight[members])))])
+    size = space.element_mm3
+    row = {"voxels": len(members), "volume_mm3": None if size is None else size * len(members)}
+    row |= dict(zip(("peak_x_mm", "peak_y_mm", "peak_z_mm"), _rounded(places[peak]), strict=True))
+    row |= {f"peak_{name}": value for name, value in space.place(peak).items()}
+    row |= dict(
+        zip(("centre_x_mm", "centre_y_mm", "centre_z_mm"), _rounded(space.centre(members)), strict=True)
+    )
     row["peak_weight"] = float(weight[peak])
     row["peak_selection_frequency"] = float(frequency[peak])
     row["mean_selection_frequency"] = float(frequency[members].mean())
-    return row
+    return peak, row
 
 
-def _world(affine: NDArray, index: NDArray) -> list[float]:
-    """Millimetre coordinates of a voxel index, rounded to a micrometre."""
-    return [round(float(v), 3) + 0.0 for v in affine[:3, :3] @ index + affine[:3, 3]]
+def _rounded(place: NDArray) -> list[float]:
+    """Coordinates in mm, rounded to a micrometre."""
+    return [round(float(v), 3) + 0.0 for v in place]

@@ -193,6 +193,7 @@ def _write_maps(folder: ResultsFolder, subject: Subject, one: CrossFound) -> lis
             "MethodDescription": one.method.description,
         }
         path = folder.statmap(subject.name, one.cross.name, entity(one.method.name), stat)
-        write_map(path, values, subject.mask_img, subject.sidecar(about))
+        display = subject.display(stat, f"{stat} {one.method.name} {one.cross.label}")
+        write_map(path, values, subject.mask_img, subject.sidecar(about), display)
         files += [path, sidecar_path(path)]
     return files

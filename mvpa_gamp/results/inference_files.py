@@ -11,17 +11,18 @@ from mvpa_gamp.decoding.calibration import FdrSelection, fdr_refusal
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve
 from mvpa_gamp.decoding.permutation import PermutationTest, holm
 from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
-from mvpa_gamp.imaging.brainmaps import coordinates, write_map
+from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.results.cell_files import NO_THRESHOLD, Cell
+from mvpa_gamp.results.clusters import placed
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.names import ResultsFolder
 
 _COLUMNS = (
     "contrast", "comparison", "method",
     "permutations", "measure", "accuracy_percent", "null_mean_percent", "p_value", "p_value_holm",
-    "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels",
+    "smallest_p_value", "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels",
     "fdr_estimate_percent", "fdr_p_value", "fdr_selection", "fdr_holds", "fdr_verdict", "curve",
     "caution", "status",
 )  # fmt: skip
@@ -118,6 +119,7 @@ def _write_null(cell: Cell, fits: FoldFits, test: PermutationTest) -> dict[str, 
         "accuracy_percent": 100 * test.score,
         "null_mean_percent": 100 * float(test.null.mean()),
         "p_value": test.pvalue,
+        "smallest_p_value": test.smallest,
         "exchanged": test.exchange,
         "labellings": test.n_distinct,
         "fits_not_converged": test.n_failed,
@@ -133,7 +135,7 @@ def _write_family_wise(cell: Cell, fits: FoldFits, test: PermutationTest) -> Non
         f"voxels by the largest one in each of {test.null.size} permutations. 1.301 is p = 0.05."
     )
     path = cell.folder.statmap(cell.subject.name, cell.task.name, entity(cell.method.name), "logpfwe")
-    display = cell.display("-log10 family-wise p", intent="log10 p value")
+    display = cell.display("logpfwe", "-log10 family-wise p")
     write_map(path, -np.log10(p), cell.subject.mask_img, _sidecar(cell, about), display)
 
 
@@ -152,7 +154,7 @@ def write_selection(
     sidecar = {**_sidecar(cell, about), "Type": "ROI", "Threshold": f"false-discovery rate of {chosen.fdr:g}"}
     write_map(path, chosen.selected, cell.subject.mask_img, sidecar, display)
     path = cell.folder.fdr_voxels(cell.subject.name, cell.task.name, cell.method.name)
-    write_tsv(path, _VOXELS, _voxel_rows(cell, fits, chosen))
+    write_tsv(path, placed(_VOXELS, cell.subject.space, ""), _voxel_rows(cell, fits, chosen))
     if check is not None:
         rows = [{"nominal_rate": check.fdr, **effect._asdict()} for effect in check.effects]
         write_tsv(cell.table("planted"), ("nominal_rate", *PlantedEffect._fields), rows)
@@ -170,11 +172,13 @@ def write_selection(
 def _voxel_rows(cell: Cell, fits: FoldFits, chosen: FdrSelection) -> list[dict[str, Any]]:
     """The selected voxels with coordinates, the strongest first."""
     assert fits.inclusion is not None
-    places, voxels = coordinates(cell.subject.mask_img), np.argwhere(cell.subject.mask)
+    space = cell.subject.space
+    places = space.coordinates()
     order = np.argsort(-chosen.strength, kind="stable")
     values = (chosen.strength, fits.inclusion[:, -1], fits.coef[:, -1])
+    names = ("x_mm", "y_mm", "z_mm", "strength", "inclusion", "weight")
     return [
-        dict(zip(_VOXELS, (*places[n], *voxels[n], *(each[n] for each in values)), strict=True))
+        {**dict(zip(names, (*places[n], *(each[n] for each in values)), strict=True)), **space.place(n)}
         for n in order[chosen.selected[order]]
     ]
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from mvpa_gamp.decoding.information import InformationMap
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.brainmaps import coordinates, write_map
+from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.results.cell_files import NO_THRESHOLD, Subject
+from mvpa_gamp.results.clusters import placed
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.names import ResultsFolder
 
@@ -35,23 +36,28 @@ def _write_comparison(
     what = f"{task.positive} (positive) versus {task.negative} (negative)"
     selected = each.selected(LEVEL)
     maps = {
-        MAPS[0]: (each.correlation, "Correlation of each voxel with the labels, both centred within runs."),
-        MAPS[1]: (-np.log10(each.pvalue), f"-log10 of the p-value of that correlation, corrected for all "
+        "corr": (each.correlation, "Correlation of each voxel with the labels, both centred within runs."),
+        "logpfwe": (-np.log10(each.pvalue), f"-log10 of the p-value of that correlation, corrected for all "
                   f"voxels by step-down maxima over {each.n} permutations of the labels. 1.301 is p = 0.05."),
-        MAPS[2]: (selected, f"Voxels that carry information about the labels, family-wise p <= {LEVEL}."),
+        "mask": (selected, f"Voxels that carry information about the labels, family-wise p <= {LEVEL}."),
     }  # fmt: skip
-    for ending, (values, about) in maps.items():
+    for ending, (stat, (values, about)) in zip(MAPS, maps.items(), strict=True):
         threshold = f"family-wise p of {LEVEL} or less" if values is selected else NO_THRESHOLD
         sidecar = subject.sidecar({"Description": about, "Contrast": what, "Threshold": threshold})
-        write_map(folder.information(subject.name, task.name, ending), values, subject.mask_img, sidecar)
-    places, voxels = coordinates(subject.mask_img), np.argwhere(subject.mask)
+        path = folder.information(subject.name, task.name, ending)
+        display = subject.display(stat, f"information {stat} {task.label}")
+        write_map(path, values, subject.mask_img, sidecar, display)
+    space = subject.space
+    places = space.coordinates()
     order = np.lexsort((-np.abs(each.correlation), each.pvalue))
     order = order[selected[order]]
+    names = ("x_mm", "y_mm", "z_mm", "correlation", "p_value")
     table = [
-        dict(zip(_VOXELS, (*places[n], *voxels[n], each.correlation[n], each.pvalue[n]), strict=True))
+        {**dict(zip(names, (*places[n], each.correlation[n], each.pvalue[n]), strict=True)), **space.place(n)}
         for n in order
     ]
-    write_tsv(folder.information(subject.name, task.name, "voxels.tsv"), _VOXELS, table)
+    columns = placed(_VOXELS, space, "")
+    write_tsv(folder.information(subject.name, task.name, "voxels.tsv"), columns, table)
     peak = int(np.argmax(np.abs(each.correlation)))
     return {
         "contrast": task.name,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mvpa_gamp.imaging.brainmaps import sidecar_path
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.surface_names import expanded
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.information_files import MAPS
 from mvpa_gamp.results.names import ALL_CLASSES, CELL_TABLES, SUBJECT_TABLES
@@ -17,6 +18,11 @@ MANIFEST_COLUMNS = ("path", "sha256")
 
 def result_files(results: Results) -> Iterator[Path]:
     """Tables and maps, which two equal runs write byte for byte alike (not run times, not the page)."""
+    return expanded(_named_files(results))
+
+
+def _named_files(results: Results) -> Iterator[Path]:
+    """The same, maps under the names they have as volumes."""
     folder = results.folder
     yield from (folder.description, folder.summary, folder.study)
     if not results.study.get("settings"):  # of a fitted decoder, in summary.json

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mvpa_gamp.imaging.surface_names import is_surface_map
 from mvpa_gamp.methods import METHODS, Method
 from mvpa_gamp.results.damaged import ResultsError, reading
 from mvpa_gamp.results.files import number, read_json, read_tsv
@@ -129,6 +130,11 @@ class Results:
     def table(self, subject: str, name: str) -> list[dict[str, str]]:
         """Rows of one of the subject's tables."""
         return read_tsv(self.folder.subject_table(subject, name))
+
+    @property
+    def on_surface(self) -> bool:
+        """Whether maps are on surfaces."""
+        return any(is_surface_map(self.folder.mask(subject)) for subject in self.subjects)
 
     @property
     def fold_word(self) -> str:

@@ -10,11 +10,11 @@ import numpy as np
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.brainmaps import write_image, write_map
+from mvpa_gamp.imaging.brainmaps import write_image, write_map, write_meshes
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.methods.references import ZINIEL_2015
 from mvpa_gamp.results.cell_files import CONFUSION_COLUMNS, CellRecord, Subject
-from mvpa_gamp.results.clusters import CLUSTER_COLUMNS
+from mvpa_gamp.results.clusters import CLUSTER_COLUMNS, placed
 from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.measures import CONSISTENCY_COLUMNS
 from mvpa_gamp.results.names import ResultsFolder
@@ -49,14 +49,17 @@ def write_start(folder: ResultsFolder, subject: Subject, background_img: Any) ->
     write_json(folder.description, description(subject.banner, subject.links))
     write_json(folder.environment, environment())
     mask = subject.sidecar({"Description": "Voxels that entered the analysis.", "Type": "ROI"})
-    inside = np.ones(int(subject.mask.sum()), dtype=np.uint8)
-    write_map(folder.mask(subject.name), inside, subject.mask_img, mask)
+    inside = np.ones(subject.space.size, dtype=np.uint8)
+    shown = subject.display("mask", subject.space.said("analysed voxels"))
+    write_map(folder.mask(subject.name), inside, subject.mask_img, mask, shown)
+    write_meshes(folder.mask(subject.name), subject.mask_img)
     mean = subject.sidecar({"Description": "Mean volume, the background of the figures."})
     write_image(folder.background(subject.name), background_img, mean)
     about = "Planted voxels: those whose signal differs between the two categories."
     for contrast, truth in subject.truth.items():
         planted = subject.sidecar({"Description": about})
-        write_map(folder.truth(subject.name, contrast), truth.astype(np.uint8), subject.mask_img, planted)
+        path, shown = folder.truth(subject.name, contrast), subject.display("mask", f"planted {contrast}")
+        write_map(path, truth.astype(np.uint8), subject.mask_img, planted, shown)
 
 
 def description(banner: str | None, links: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -109,11 +112,13 @@ def write_tables(
     confusion += [row for part in (classes, *classes.get("others", ())) for row in part.get("confusion", [])]
     write_tsv(folder.subject_table(subject.name, "confusion"), CONFUSION_COLUMNS, confusion)
     clusters = [row for record in records for row in record.clusters]
-    named = CLUSTER_COLUMNS if subject.regions is None else (*CLUSTER_COLUMNS, "region")  # of the peak
+    named = placed(CLUSTER_COLUMNS, subject.space)
+    named = named if subject.regions is None else (*named, "region")  # of the peak
     write_tsv(folder.subject_table(subject.name, "clusters"), named, clusters)
     places = [row for record in records for row in record.pattern_clusters]
     if places:
-        write_tsv(folder.subject_table(subject.name, "patternclusters"), PATTERN_CLUSTER_COLUMNS, places)
+        names = placed(PATTERN_CLUSTER_COLUMNS, subject.space)
+        write_tsv(folder.subject_table(subject.name, "patternclusters"), names, places)
     rows = [record.summary for record in records]
     rows += average_rows(rows)
     columns = [c for c in SUMMARY_COLUMNS if subject.truth or "average_precision" not in c]

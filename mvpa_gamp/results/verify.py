@@ -75,7 +75,12 @@ def _read(path: Path) -> None:
         read_json(path)
     elif path.suffix == ".tsv":
         read_tsv(path)
-    elif path.name.endswith(".nii.gz"):
+    elif path.name.endswith(".gii"):
+        import nibabel
+
+        with reading(path, "a surface"):
+            nibabel.load(path)
+    elif path.name.endswith((".nii.gz", ".nii")):
         import nibabel
 
         with reading(path, "an image"):

@@ -12,6 +12,7 @@ from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.atomic_files import WriteError
 from mvpa_gamp.imaging.samples import Samples
+from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.results.damaged import DamagedFile
 from mvpa_gamp.results.names import ResultsFolder
@@ -52,8 +53,7 @@ def plan_cells(
 def data_fingerprint(samples: Samples) -> str:
     """A digest of everything that a fit can see, and of the grid the maps live on."""
     digest = hashlib.sha256()
-    mask = np.asarray(samples.mask_img.dataobj) > 0
-    for array in (samples.X, samples.runs, mask, np.asarray(samples.mask_img.affine)):
+    for array in (samples.X, samples.runs, *space_of(samples.mask_img).content()):
         digest.update(str((array.shape, array.dtype.str)).encode())
         digest.update(np.ascontiguousarray(array).data)
     digest.update("\n".join(map(str, samples.conditions)).encode())

@@ -8,6 +8,7 @@ from nibabel.affines import voxel_sizes
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.brainmaps import space_name
 from mvpa_gamp.imaging.samples import Samples
+from mvpa_gamp.imaging.spaces import is_surface, space_of
 from mvpa_gamp.results.study_files import About, versions
 from mvpa_gamp.study.preparing import StudyPreparation
 from mvpa_gamp.study.settings import StudySettings
@@ -41,7 +42,9 @@ def sidecar_facts(settings: StudySettings, samples: Samples, prepared: StudyPrep
 
 
 def resolution(samples: Samples) -> str:
-    """The size of a grid's voxels in mm, behind the ``res-`` label that stands for it."""
+    """The size of a grid's voxels in mm, behind the ``res-`` label that stands for it; or that of meshes."""
+    if is_surface(samples.mask_img):
+        return f"meshes of {space_of(samples.mask_img).kind()}"
     sizes = " x ".join(f"{size:.3g}" for size in voxel_sizes(samples.mask_img.affine))
     label = samples.entities.get("res")
     return (f"res-{label}, " if label else "") + f"voxels of {sizes} mm"

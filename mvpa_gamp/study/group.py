@@ -27,7 +27,7 @@ from mvpa_gamp.report.group_words import (
     group_lines,
     significance_caption,
 )
-from mvpa_gamp.results.files import read_json, read_tsv, write_json, write_tsv
+from mvpa_gamp.results.files import number, read_json, read_tsv, write_json, write_tsv
 from mvpa_gamp.results.manifest import missing_files
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results, ResultsError
@@ -66,7 +66,7 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     maps, sentences = write_group_maps(folder, people, alpha)
     notes = [
         *unfinished, *_skipped(folder, people), *_mixed(people), *sentences,
-        *_powerless(scores, alpha, people[0].fold_word), *_few_participants(rows, alpha),
+        *_powerless(scores, alpha, people), *_few_participants(rows, alpha),
     ]  # fmt: skip
     study = _study(people, scores, alpha, maps, notes) | {"entities": dict(folder.entities)}
     write_json(folder.group, study)
@@ -141,7 +141,16 @@ def _score(person: Results, subject: str, contrast: str, method: str) -> Score:
         chance=1 - row["chance_error_percent"] / 100,
         by_run=balanced_by_run(predictions),
         null=null,
+        floor=_smallest_p(person, contrast, method),
     )
+
+
+def _smallest_p(person: Results, contrast: str, method: str) -> float:
+    """What the participant's permutation test could reach, 0 where its table does not say."""
+    for row in person.inference_rows():
+        if (row["contrast"], row["method"]) == (contrast, method):
+            return float(np.nan_to_num(number(row.get("smallest_p_value", "0"))))
+    return 0.0
 
 
 def _skipped(folder: ResultsFolder, people: Sequence[Results]) -> list[str]:
@@ -168,15 +177,25 @@ def _mixed(people: Sequence[Results]) -> list[str]:
     return [f"Participants were processed in different ways ({groups}): compare their config.toml files."]
 
 
-def _powerless(scores: Sequence[Score], alpha: float, word: str) -> list[str]:
-    """Participants with so few runs that their test cannot reach alpha; ``word`` is what a fold holds out."""
-    few = {score.subject: score for score in scores if not score.testable(alpha)}
+def _powerless(scores: Sequence[Score], alpha: float, people: Sequence[Results]) -> list[str]:
+    """Methods whose test of a participant cannot reach alpha, each with its participants."""
+    few: dict[tuple[str, int, float], list[str]] = {}
+    for score in scores:
+        if not score.testable(alpha):
+            who = few.setdefault((score.method, score.runs, score.smallest_p), [])
+            who += [f"sub-{score.subject}"] * (f"sub-{score.subject}" not in who)
+    labels, word = _labels(people), people[0].fold_word
     return [
-        f"sub-{subject} cannot be significant: with {score.runs} {word}s the smallest p-value is "
-        f"{score.smallest_p:.3g}. It has no part in the prevalence; a permutation test (--permutations at "
-        f"the participant level) needs fewer {word}s."
-        for subject, score in few.items()
+        f"{_names(who, len(people))} cannot be significant by {labels[method]}: with {runs} {word}s the "
+        f"smallest p-value is {least:.3g}. Such participants have no part in the prevalence; a permutation "
+        f"test (--permutations at the participant level; GAMP methods, svm and lda) needs fewer {word}s."
+        for (method, runs, least), who in few.items()
     ]
+
+
+def _names(some: Sequence[str], count: int) -> str:
+    """Participants by name, or all of them in a word."""
+    return f"All {count} participants" if len(some) == count > 1 else ", ".join(some)
 
 
 def _in_common(people: Sequence[Results]) -> dict[str, Any]:
@@ -202,6 +221,11 @@ def _few_participants(rows: Sequence[dict[str, Any]], alpha: float) -> list[str]
     ]
 
 
+def _labels(people: Sequence[Results]) -> dict[str, str]:
+    """Methods of any participant, by name."""
+    return {name: label for person in people for name, label in person.labels.items()}
+
+
 def _study(
     people: Sequence[Results],
     scores: Sequence[Score],
@@ -210,9 +234,6 @@ def _study(
     notes: list[str],
 ) -> dict[str, Any]:
     """What the page needs besides the tables."""
-    labels: dict[str, str] = {}
-    for person in people:
-        labels |= person.labels
     return {
         "package": "mvpa_gamp",
         "version": __version__,
@@ -221,7 +242,7 @@ def _study(
         "alpha": alpha,
         **_in_common(people),
         "test": name_of_test(scores),
-        "methods": labels,
+        "methods": _labels(people),
         "comparisons": {s.contrast: s.comparison for s in scores if s.contrast != AVERAGE},
         "maps": maps,
         "notes": notes,

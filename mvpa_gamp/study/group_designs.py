@@ -55,6 +55,7 @@ def _class_scores(person: Results) -> list[Score]:
                     null=permuted_accuracies(files.cell_table(*given, "permutations")),
                     level=1 / len(names),
                     runs_count=False,
+                    floor=(part.get("permutation") or {}).get("smallest", 0.0),
                 )
             )
     return out
@@ -81,6 +82,7 @@ def _cross_scores(person: Results) -> list[Score]:
                     by_run=() if row["contrast"] in shared else balanced_by_run(said),
                     null=permuted_accuracies(person.folder.cell_table(*given, "crosspermutations")),
                     runs_count=False,
+                    floor=float(np.nan_to_num(1 / number(row["labellings"]))),  # 0 without a test
                 )
             )
     return out

@@ -5,17 +5,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import nibabel
 import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.group_tests import EXACT_MAPS, flip_map, smallest_flip_p
-from mvpa_gamp.imaging.brainmaps import from_image, sidecar_path, write_image, write_map
+from mvpa_gamp.imaging.brainmaps import (
+    Display,
+    from_image,
+    read_image,
+    sidecar_path,
+    write_image,
+    write_map,
+    write_meshes,
+)
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.origin import bids_uri
-from mvpa_gamp.imaging.volumes import check_same_grid, like, open_mask
+from mvpa_gamp.imaging.spaces import space_of
+from mvpa_gamp.imaging.surface_names import expanded
 from mvpa_gamp.results.cell_files import NO_THRESHOLD
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.names import ResultsFolder
@@ -52,16 +60,20 @@ def write_group_maps(
     trouble = grid_trouble(people)
     if trouble is not None:
         return [], [trouble]
-    masks = [open_mask(person.folder.mask(person.subjects[0])) for person in people]
-    inside = np.logical_and.reduce([mask for _, mask in masks])
+    masks = [_mask(person) for person in people]
+    space = space_of(masks[0])
+    inside = np.logical_and.reduce([space.whole(mask) != 0 for mask in masks])
     if not inside.any():
         return [], ["There are no mean maps: the participants' analysed voxels have none in common."]
-    common = like(masks[0][0], inside.astype(np.uint8))
-    about = _shared_facts(people)
+    common = space.of_whole(inside.astype(np.uint8))
+    about, shown = _shared_facts(people), _display("mask", "analysed in all participants", people)
     masks_of = [person.folder.mask(person.subjects[0]) for person in people]
     told = {**about, "Description": "Voxels analysed in all participants.", "Type": "ROI"}
-    write_image(folder.group_mask, common, told | _sources(folder, masks_of))
-    mean = like(common, np.mean([_background(person) for person in people], axis=0).astype(np.float32))
+    ones = np.ones(int(inside.sum()), dtype=np.uint8)
+    write_map(folder.group_mask, ones, common, told | _sources(folder, masks_of), shown)
+    write_meshes(folder.group_mask, common)
+    means = [space.whole(_background(person)).astype(float) for person in people]
+    mean = space.of_whole(np.mean(means, axis=0).astype(np.float32))
     means_of = [person.folder.background(person.subjects[0]) for person in people]
     told = {**about, "Description": "Mean of the mean volumes."}
     write_image(folder.group_background, mean, told | _sources(folder, means_of))
@@ -93,7 +105,7 @@ def grid_trouble(people: Sequence[Results]) -> str | None:
             f"There are no mean maps, because the space {space} is each participant's own. For mean maps "
             "run the participant level in a standard space (--space)."
         )
-    images = [nibabel.load(person.folder.mask(person.subjects[0])) for person in people]
+    images = [_mask(person) for person in people]
     grids: dict[str, list[str]] = {}
     for person, image in zip(people, images, strict=True):
         grids.setdefault(_grid(image, images), []).append(f"sub-{person.subjects[0]}")
@@ -112,11 +124,10 @@ def _grid(image: Any, images: Sequence[Any]) -> str:
     """The grid of an image: its shape, and a letter for each affine of that shape."""
     for number, other in enumerate(images):
         try:
-            check_same_grid(image, other, "mask")
+            space_of(other).check(image, "mask")
         except DataError:
             continue
-        shape = " x ".join(map(str, image.shape[:3]))
-        return f"{shape} voxels (grid {number + 1})"
+        return f"{space_of(image).kind()} (grid {number + 1})"
     raise AssertionError("an image is on its own grid")
 
 
@@ -145,9 +156,10 @@ def _mean_map(
     """Average one map over participants (refits on all runs) and write it."""
     values = _maps(people, common, contrast, method, stat).mean(axis=0)
     path = folder.group_map(contrast, f"{entity(method)}Mean", stat)
+    display = _display(stat, f"mean {stat} {method} {contrast}", people)
     sources = _sources(folder, _paths(people, contrast, method, stat))
     told = {"Description": _MEANING[stat], "Method": method, "Threshold": NO_THRESHOLD}
-    write_map(path, values, common, about | told | sources)
+    write_map(path, values, common, about | told | sources, display)
     return {"contrast": contrast, "method": method, "stat": stat, "of": "Mean"}
 
 
@@ -161,9 +173,10 @@ def _share_map(
     if stat == "weight" and (share == 1).all():
         return []
     path = folder.group_map(contrast, f"{entity(method)}Share", "selfreq")
+    display = _display("selfreq", f"share of participants {method} {contrast}", people)
     sources = _sources(folder, _paths(people, contrast, method, stat))
     told = {"Description": _MEANING["selfreq"], "Method": method, "Threshold": _SELECTED_IF[stat]}
-    write_map(path, share, common, about | told | sources)
+    write_map(path, share, common, about | told | sources, display)
     return [{"contrast": contrast, "method": method, "stat": "selfreq", "of": "Share"}]
 
 
@@ -184,10 +197,18 @@ def _flip_maps(
     out = []
     for stat, values in (("t", found.t), ("logpfwe", -np.log10(found.p))):
         path = folder.group_map(contrast, f"{entity(method)}SignFlip", stat)
+        display = _display(stat, f"sign flips {stat} {method} {contrast}", people)
         sources = _sources(folder, _paths(people, contrast, method, "pattern"))
-        write_map(path, values, common, {**about, "Description": _MEANING[stat], **facts, **sources})
+        write_map(path, values, common, {**about, "Description": _MEANING[stat], **facts, **sources}, display)
         out.append({"contrast": contrast, "method": method, "stat": stat, "of": "SignFlip"})
     return out
+
+
+def _display(stat: str, words: str, people: Sequence[Results]) -> Display:
+    """What the header of a group's map says."""
+    phantom = "PHANTOM " if any(person.phantom for person in people) else ""
+    params = (len(people) - 1,) if stat == "t" else ()
+    return Display.of(stat, f"{phantom}{words} n={len(people)} mvpa_gamp", *params)
 
 
 def _too_few(n: int, alpha: float) -> list[str]:
@@ -233,14 +254,18 @@ def _shared_facts(people: Sequence[Results]) -> dict[str, Any]:
 
 def _sources(folder: ResultsFolder, paths: Sequence[Path]) -> dict[str, list[str]]:
     """The files of participants that a map was made from, as BIDS URIs in the results folder."""
-    return {"Sources": [bids_uri(path.absolute(), {"": folder.root.absolute()}) for path in paths]}
+    return {"Sources": [bids_uri(path.absolute(), {"": folder.root.absolute()}) for path in expanded(paths)]}
 
 
 def _values(path: Path, common: Any) -> NDArray:
-    return np.asarray(from_image(nibabel.load(path), common), dtype=float)
+    return np.asarray(from_image(read_image(path), common), dtype=float)
 
 
-def _background(person: Results) -> NDArray:
+def _background(person: Results) -> Any:
     """A participant's mean volume."""
-    image: Any = nibabel.load(person.folder.background(person.subjects[0]))
-    return np.asarray(image.dataobj, dtype=float)
+    return read_image(person.folder.background(person.subjects[0]))
+
+
+def _mask(person: Results) -> Any:
+    """A participant's analysed voxels."""
+    return read_image(person.folder.mask(person.subjects[0]))

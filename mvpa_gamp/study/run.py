@@ -12,6 +12,8 @@ from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.atlas import Regions
 from mvpa_gamp.imaging.atomic_files import WriteError
 from mvpa_gamp.imaging.samples import Samples
+from mvpa_gamp.imaging.spaces import space_of
+from mvpa_gamp.imaging.surface_names import in_vertices
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, check_cluster, check_workers, run_tasks
 from mvpa_gamp.report.cautions import cautions, leaks
@@ -248,8 +250,9 @@ def _say_what(
     if samples.banner:
         console.note(f"{samples.banner}.", level=0)
     console.note(
-        f"sub-{samples.subject}: {samples.X.shape[0]:,} {samples.plural} x {samples.X.shape[1]:,} voxels"
-        f"{_place(samples)}, {_count(len(tasks), 'comparison')} x {_count(len(methods), 'method')}"
+        f"sub-{samples.subject}: {samples.X.shape[0]:,} {samples.plural} x {samples.X.shape[1]:,} "
+        f"{space_of(samples.mask_img).elements}{_place(samples)}, "
+        f"{_count(len(tasks), 'comparison')} x {_count(len(methods), 'method')}"
         + (f", {done} of {len(tasks) * len(methods)} fits already stored" if done else "")
     )
     for note in (*samples.notes, *region_notes(settings, regions)):
@@ -289,7 +292,8 @@ def _work_through(
         console.advance(f"{cell.task.label}, {cell.method.label}: {said}")
         if len(row) == len(labels):
             rows = [{**record.summary, "seconds": record.timing["seconds"]} for record in row]
-            console.result(pair_lines(rows, labels, header=not records, names=names, lead=lead))
+            lines = pair_lines(rows, labels, header=not records, names=names, lead=lead)
+            console.result(subject.space.said(lines))
             records += row
             row = []
     return records
@@ -312,11 +316,12 @@ def finish(output: Output, console: Console) -> int:
     write_manifest(results)
     page = build_report(output.root)
     _print_what_is_new(results, console)
+    said = in_vertices if results.on_surface else str
     if results.inference:
-        console.result(inference_lines(results) + "\n", always=True)
+        console.result(said(inference_lines(results)) + "\n", always=True)
     for lines in (region_lines(results), class_lines(results), cross_lines(results)):
         if lines:
-            console.result(lines + "\n", always=True)
+            console.result(said(lines) + "\n", always=True)
     for caution in cautions(results)[len(leaks(results)) :]:  # leaks were told before the first fit
         console.note(f"Caution: {caution}")
     code = _verdict(output.root, console)

@@ -36,6 +36,7 @@ REGIONS = ("atlas", "atlas_labels", "by_region")
 SECTIONS = {
     "bids": (
         "bids_dir", "derivatives", "task", "session_label", "run_label", "bids_filter_file", "space",
+        "surface_mesh",
         "samples", "trial_model", "hrf_model", "drift_model", "betas", "betas_glob", "cv",
     ),
     "data": ("data_dir", "fetch", "participant_label", "mask", "bold", "labels", "phantom", "phantom_shape"),

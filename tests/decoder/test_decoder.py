@@ -72,7 +72,8 @@ def test_the_lines_of_a_nilearn_user_work(scan, tmp_path):
     assert set(prediction) <= {"face", "house"} and len(prediction) == test.sum()
     assert np.mean(decoder.cv_scores_["face"]) > 0.8
     assert decoder.score(index_img(images, test), y[test]) > 0.8
-    coef_img = decoder.coef_img_["face"]
+    with pytest.warns(UserWarning, match="nilearn's sign"):
+        coef_img = decoder.coef_img_["face"]
     assert coef_img.shape == scan.mask.shape
     np.testing.assert_allclose(coef_img.affine, scan.mask.affine)
 
@@ -121,7 +122,8 @@ def test_it_is_cloned_and_pickled(pair, scan):
     assert copy.set_params(method="gamp-bl-lr").method == "gamp-bl-lr"
     back = pickle.loads(pickle.dumps(pair))
     np.testing.assert_array_equal(back.predict_proba(images), pair.predict_proba(images))
-    np.testing.assert_array_equal(back.coef_img_["face"].dataobj, pair.coef_img_["face"].dataobj)
+    key = "face-house"
+    np.testing.assert_array_equal(back.coef_img_[key].dataobj, pair.coef_img_[key].dataobj)
     assert back.permutation_test(2).score == pytest.approx(pair.fold_scores_.mean())
 
 
@@ -155,7 +157,7 @@ def test_rows_are_those_of_the_commands(scan, three, tmp_path):
 )
 def test_rows_are_nilearns_up_to_rounding(scan, settings):
     images, y, _ = scan.only("face", "house")
-    decoder = GAMPDecoder(mask=scan.mask, **settings).fit(images, y)
+    decoder = GAMPDecoder(mask=scan.mask, cv=5, **settings).fit(images, y)
     plain = NiftiMasker(scan.mask, **{"standardize": "zscore_sample", **settings}, reports=False)
     assert isinstance(decoder.masker_, NiftiMasker)
     np.testing.assert_array_equal(decoder.masker_.transform(images), decoder._data.X)
@@ -226,18 +228,18 @@ def test_two_classes_speak_with_one_voice(pair, scan):
     np.testing.assert_array_equal(said == "house", decision > 0)  # scikit-learn: positive is the second class
     np.testing.assert_array_equal(said == "house", proba[:, 1] > 0.5)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
-    face, house = pair.coef_img_["face"], pair.coef_img_["house"]
+    face, house = pair.coef_img_["face-house"], pair.coef_img_["house-face"]
     np.testing.assert_array_equal(face.dataobj, -np.asarray(house.dataobj))
-    np.testing.assert_array_equal(face.dataobj, pair.coef_img_["face-house"].dataobj)
     data = pair._data
     difference = data.X[data.codes == 0].mean(axis=0) - data.X[data.codes == 1].mean(axis=0)
-    assert np.corrcoef(difference, values(face, scan.mask))[0, 1] > 0.2  # face's map speaks for face
+    assert np.corrcoef(difference, values(face, scan.mask))[0, 1] > 0.2  # the first class's side
     assert np.corrcoef(difference, values(pair.pattern_img_["face"], scan.mask))[0, 1] > 0.7
 
 
 def test_three_classes_are_coupled(three, scan):
     assert three.contrasts_ == ["cat-face", "cat-house", "face-house"]
-    assert list(three.coef_img_) == three.contrasts_ and three.coef_.shape == (3, three.n_elements_)
+    assert list(three.coef_img_) == [*three.contrasts_, "cat", "face", "house"]
+    assert three.coef_.shape == (3, three.n_elements_)
     assert three.fold_scores_.mean() > 0.55  # chance is one third
     table = three.cv_predictions_
     proba = table[["probability_cat", "probability_face", "probability_house"]].to_numpy()
@@ -253,8 +255,8 @@ def test_three_classes_are_coupled(three, scan):
     assert 1 / 3 < three.score(scan.bold, scan.y, scan.runs) <= 1  # rest is left out here too
     reverse = values(three.coef_img_["house-cat"], scan.mask)
     np.testing.assert_array_equal(reverse, -values(three.coef_img_["cat-house"], scan.mask))
-    with pytest.raises(KeyError, match="maps are of pairs of classes: 'cat-face'"):
-        three.coef_img_["cat"]
+    with pytest.raises(KeyError, match="maps of pairs of classes and of classes: 'cat-face'"):
+        three.coef_img_["dog"]
 
 
 def test_pairs_of_many_classes_are_those_of_two(three, scan):
@@ -286,7 +288,11 @@ def test_each_run_is_cleaned_by_itself_when_groups_are_given(pair, scan):
     for run in range(5):
         np.testing.assert_allclose(X[groups == run].mean(axis=0), 0, atol=1e-4)
     images, y, _ = scan.only("face", "house")
-    whole = GAMPDecoder(mask=scan.mask).fit(images, y)
+    with pytest.warns(
+        UserWarning, match=r"Without groups .* Give the run of each .* say so with cv=5"
+    ) as said:
+        whole = GAMPDecoder(mask=scan.mask).fit(images, y)
+    assert len(said) == 1 and whole.notes_ == (str(said[0].message),)  # the page says so too
     np.testing.assert_allclose(whole._data.X.mean(axis=0), 0, atol=1e-4)
     assert np.abs(whole._data.X[groups == 0].mean(axis=0)).max() > 0.1
     assert len(whole.fold_scores_) == 5 and whole.cv_predictions_["group"].isna().all()

@@ -175,7 +175,7 @@ def test_a_mask_on_another_grid_is_resampled_as_nilearn_would(volumes, form, tmp
     by_hand = GAMPDecoder(mask=moved).fit(image(volumes), Y, RUNS)
     assert decoder.n_elements_ == np.count_nonzero(moved.dataobj)
     np.testing.assert_array_equal(decoder.coef_, by_hand.coef_)
-    assert decoder.coef_img_["face"].shape == (5, 6, 4)
+    assert decoder.coef_img_["face-house"].shape == (5, 6, 4)
     assert any("was resampled" in note for note in decoder.notes_)
 
 
@@ -189,7 +189,7 @@ def test_what_a_masker_resamples_is_nilearns_business(volumes):
     masker = NiftiMasker(mask_img=fine_mask(), standardize="zscore_sample", reports=False)
     with pytest.warns(UserWarning, match="imgs are being resampled to the mask_img resolution"):
         decoder = GAMPDecoder(mask=masker).fit(image(volumes), Y, RUNS)
-    assert decoder.coef_img_["face"].shape == (10, 12, 8)
+    assert decoder.coef_img_["face-house"].shape == (10, 12, 8)
     assert decoder.n_elements_ == 480
 
 

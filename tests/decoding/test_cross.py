@@ -260,6 +260,7 @@ def test_few_labellings_are_cautioned():
     (cross,) = make_crosses(shown, ["a:b>>c:d"])
     plan = plan_cross_permutations(cross, runs, 30, 9)
     assert plan.n_distinct == 8 and "cannot fall below 0.125" in plan.caution
+    assert plan.floor == 1 / 8  # turned labels give another accuracy here
     _, shown, runs, _ = study(6, n_runs=5, per_run=1)  # of one comparison the smallest would be 1 / 16
     assert plan_cross_permutations(make_crosses(shown, ["a:b>>c:d"])[0], runs, 30, 9).caution == ""
 

@@ -265,6 +265,20 @@ def test_few_distinct_permutations_are_said():
     assert "p-value is too small" in plan_permutations(y, runs, 10, 20, exchange="sample").caution
 
 
+def test_no_p_value_is_below_what_the_labellings_allow():
+    """Random draws meet the observed labelling by luck less often than its share: the p-value then waits."""
+    y, runs = np.tile([1, 1, -1, -1], 4), np.repeat(np.arange(4), 4)
+    plan = plan_permutations(y, runs, 10, 20)
+    assert plan.floor == 0.125
+    test = PermutationTest("any", 0.9, np.full(20, 0.5), 16, 0, "block", floor=plan.floor)
+    assert test.pvalue == test.smallest == 0.125  # 1/21 otherwise
+    assert PermutationTest("any", 0.9, np.full(20, 0.5), 10**6, 0, "block").pvalue == 1 / 21
+    many = PermutationTest(
+        "any", 0.9, np.full(20, 0.5), 16, 0, "block", max_inclusion=np.full(20, 0.3), floor=0.125
+    )
+    assert many.family_wise(np.array([0.9, 0.1])).tolist() == [0.125, 1.0]
+
+
 def test_a_swap_of_both_classes_gives_the_same_accuracy():
     X, y, runs, _ = blocks_of_noise(np.random.default_rng(6), blocks_per_class=1)
     labels = permuted_labels(y, runs, 5)

@@ -12,8 +12,8 @@ from mvpa_gamp.results.reader import read_results
 
 FOUND = Answer(
     method="gamp-sbg-lr", measure="correct", accuracy=97.7, se=1.4, chance=50.0, folds=12, p=0.004975,
-    p_holm=0.004975,
-    permutations=200, voxels=24, n_voxels=530, shared=75.0, shared_by_chance=1.02,
+    p_holm=0.004975, smallest_p=0.004975,
+    permutations=200, voxels=24, fold_voxels=22.0, n_voxels=530, shared=75.0, shared_by_chance=1.02,
     peaks=("36 −6 0", "−24 40 2 (fusiform)"),
 )  # fmt: skip
 

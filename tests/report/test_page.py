@@ -57,6 +57,8 @@ def check_numbers(html, results):
     seconds = {(r["comparison"], r["method"]): r["seconds"] for r in read_tsv(results / "timings.tsv")}
     methods = list(dict.fromkeys(row["method"] for row in rows))
     shown = {line[0][0]: line[1:] for line in cells.tables["paper"][2:]}
+    several = len({row["comparison"] for row in rows}) > 2  # one comparison has no average row
+    rows = [row for row in rows if several or row["comparison"] != "average"]
     assert set(shown) == {row["comparison"] for row in rows}
     for row in rows:
         for m, measure in enumerate(MEASURES):

@@ -1,20 +1,9 @@
 """The page in a real browser, opened from disk without a network: what a reader does with it works."""
 
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
 import pytest
 
 from mvpa_gamp.haxby import main
 
-_spec = spec_from_file_location("chromium", Path(__file__).parents[1] / "chromium.py")
-chromium = sys.modules.setdefault("chromium", module_from_spec(_spec))
-_spec.loader.exec_module(chromium)
-
-pytestmark = pytest.mark.skipif(
-    chromium.PROGRAM is None, reason="no Chromium here (Debian: apt install chromium)"
-)
 EVIL = (
     "<img/src=x/onerror=document.title='bad1'>",
     "'><script>document.title='bad2'</script>",
@@ -71,18 +60,11 @@ UNNAMED = """[...document.querySelectorAll("button, input, select, canvas[role],
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    started = chromium.Browser(tmp_path_factory.mktemp("profile"))
-    yield started
-    started.close()
-
-
-@pytest.fixture(scope="module")
 def evil(make_tiny, tmp_path_factory):
-    """A study whose categories are named like attacks."""
+    """A study whose categories are named like attacks, in pairs and together."""
     place = tmp_path_factory.mktemp("evil")
     tiny, out = make_tiny(place / "data", categories=EVIL), place / "results"
-    assert main(tiny.options(out, "--pairs", "all", "--quiet")) == 0
+    assert main(tiny.options(out, "--multiclass", "--pairs", "all", "--quiet")) == 0
     return out
 
 

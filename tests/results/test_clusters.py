@@ -1,10 +1,16 @@
+import nibabel
 import numpy as np
 import pytest
 
+from mvpa_gamp.imaging.spaces import VoxelSpace
 from mvpa_gamp.results.clusters import cluster_rows
 from mvpa_gamp.results.measures import consistency, overlap_rows
 
 AFFINE = np.array([[-3.0, 0, 0, 10], [0, 4, 0.5, -20], [0, 0, 5, 7], [0, 0, 0, 1]])
+
+
+def space(mask, affine):
+    return VoxelSpace(nibabel.Nifti1Image(mask.astype(np.uint8), affine))
 
 
 def test_clusters_have_the_coordinates_of_the_affine():
@@ -16,7 +22,7 @@ def test_clusters_have_the_coordinates_of_the_affine():
     weight_image[3, 4, 1] = 1.0
     weight = weight_image[mask]
     frequency = np.linspace(0, 1, mask.sum())
-    rows = cluster_rows(weight != 0, weight, frequency, mask, AFFINE)
+    rows = cluster_rows(weight != 0, weight, frequency, space(mask, AFFINE))
     assert [row["voxels"] for row in rows] == [2, 1]
     assert (rows[0]["peak_i"], rows[0]["peak_j"], rows[0]["peak_k"]) == (2, 2, 2)
     peak = AFFINE @ [2, 2, 2, 1]
@@ -29,7 +35,7 @@ def test_clusters_have_the_coordinates_of_the_affine():
 
 def test_no_selected_voxel_no_cluster():
     mask = np.ones((2, 2, 1), dtype=bool)
-    assert cluster_rows(np.zeros(4, dtype=bool), np.zeros(4), np.zeros(4), mask, np.eye(4)) == []
+    assert cluster_rows(np.zeros(4, dtype=bool), np.zeros(4), np.zeros(4), space(mask, np.eye(4))) == []
 
 
 def test_consistency_of_equal_and_of_empty_selections():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp import GAMPDecoder
+from mvpa_gamp.imaging.spaces import VoxelSpace
 from mvpa_gamp.report.few_samples import few_samples_section
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.manifest import result_files
@@ -14,13 +15,17 @@ from mvpa_gamp.results.reader import read_results
 AFFINE = np.diag([2.0, 3.0, 4.0, 1.0])
 
 
+def space(mask):
+    return VoxelSpace(nibabel.Nifti1Image(mask.astype(np.uint8), AFFINE))
+
+
 def test_places_are_split_by_sign_and_cut_at_half_of_the_peak():
     mask = np.ones((6, 4, 1), dtype=bool)
     pattern = np.zeros(mask.shape)
     pattern[0, 0], pattern[0, 1] = 2.0, 1.1  # one place
     pattern[1, 1] = -1.5  # touches it, other sign
     pattern[5, 3], pattern[3, 3] = 1.2, 0.9  # another place, and a voxel that is too weak
-    rows = pattern_cluster_rows(pattern[mask], ("face", "house"), mask, AFFINE)
+    rows = pattern_cluster_rows(pattern[mask], ("face", "house"), space(mask))
     assert [row["cluster"] for row in rows] == [1, 2, 3]
     assert [row["peak_pattern"] for row in rows] == [2.0, -1.5, 1.2]
     assert [row["higher_for"] for row in rows] == ["face", "house", "face"]
@@ -30,7 +35,7 @@ def test_places_are_split_by_sign_and_cut_at_half_of_the_peak():
 
 @pytest.mark.parametrize("pattern", [np.zeros(4), np.full(4, np.nan)])
 def test_no_pattern_has_no_places(pattern):
-    assert pattern_cluster_rows(pattern, ("a", "b"), np.ones((4, 1, 1), dtype=bool), AFFINE) == []
+    assert pattern_cluster_rows(pattern, ("a", "b"), space(np.ones((4, 1, 1)))) == []
 
 
 @pytest.fixture(scope="module")

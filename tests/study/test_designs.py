@@ -160,7 +160,7 @@ def test_a_group_is_its_members_under_one_label(done, four, tmp_path, no_page):
 
 def test_the_page_shows_classes_crosses_and_groups(done):
     page = (done / "index.html").read_text(encoding="utf-8")
-    for anchor in ("scores", "recall", "cross", "groups"):
+    for anchor in ("classes", "scores", "cross-answer", "cross", "groups"):
         assert f'<section id="{anchor}"' in page and f'href="#{anchor}"' in page
     assert "face vs house &gt; cat vs chair" in page and "face+cat" in page
     assert "training labels exchanged within runs" in page

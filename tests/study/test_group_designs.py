@@ -80,7 +80,14 @@ def test_the_group_is_the_mean_of_its_participants(done, design, contrast, endin
     assert number(row["chance_percent"]) == pytest.approx(100 / len(names), rel=1e-5)
     correct = [np.mean([line["predicted"] == line["true"] for line in table]) for table in tables]
     assert number(row["accuracy_percent"]) == pytest.approx(100 * np.mean(correct), rel=1e-5)
-    assert row["test"] == "permutation" and row["tested"] == row["participants"] == "3"
+    labellings = [
+        number(line["labellings"])
+        for label in PEOPLE
+        for line in read_results(done / f"sub-{label}").table(label, "cross")
+        if line["contrast"] == contrast
+    ]
+    can = 3 if design == "classes" else sum(1 / each <= 0.05 for each in labellings)
+    assert (row["test"], row["tested"], row["participants"]) == ("permutation", str(can), "3"), labellings
 
 
 def test_participants_are_tested_by_their_own_permutations(done):

@@ -19,7 +19,7 @@ FULL = (
     BidsSource(
         bids_dir="d", participant_label="1", task=("t", "u"), session_label=("1",), run_label=("2", "3"),
         bids_filter_file="f.json", samples="trial", trial_model="lsa", hrf_model="spm", drift_model="none",
-        cv="session", confounds_strategy="simple", pairs=("a:b",),
+        surface_mesh=("l.gii", "r.gii"), cv="session", confounds_strategy="simple", pairs=("a:b",),
     ),
     BetasSource(bids_dir="d", participant_label="1", betas="b", betas_glob="*", pairs=("a:b",), lag_trs=0),
 )  # fmt: skip

@@ -48,7 +48,7 @@ class BetasSource(BidsSource):
     betas_glob: str = DEFAULT_GLOB
 
     name = "--samples betas: maps have no time"
-    paths: ClassVar[tuple[str, ...]] = ("bids_dir", "derivatives", "mask", "betas")
+    paths: ClassVar[tuple[str, ...]] = ("bids_dir", "derivatives", "mask", "betas", "surface_mesh")
     kinds: ClassVar[tuple[str, ...]] = ("betas",)
 
     def dataset(self) -> "BetasSource":

@@ -14,9 +14,11 @@ from mvpa_gamp.imaging.bids.layout import RunFiles, participants, repetition_tim
 from mvpa_gamp.imaging.bids.participant import check_confounds, held_out_sessions
 from mvpa_gamp.imaging.bids.selection import choose, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
+from mvpa_gamp.imaging.bids.surface_runs import check_surface_runs, is_on_surface
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.processing import check_high_pass
+from mvpa_gamp.imaging.surface_names import is_surface_file
 from mvpa_gamp.imaging.volumes import open_mask
 
 # In the order in which they are checked. The settings decide on the last ones: where they fail for all who
@@ -43,7 +45,7 @@ def check_participants(source: BidsSource, labels: Sequence[str], nested: str = 
     """
     if not isinstance(source, BetasSource):
         _check_task_and_space(source, labels)
-    mask = open_mask(source.mask)[0] if source.mask else None
+    mask = open_mask(source.mask)[0] if source.mask and not is_surface_file(source.mask) else None
     checked = [_check_one(replace(source, participant_label=label), mask, nested) for label in labels]
     if len(labels) == 1 and checked[0].failed == "choice" and _fits_others(source, labels[0]):
         checked = [replace(checked[0], failed="files")]
@@ -88,7 +90,7 @@ def _check_one(source: BidsSource, mask: Any, nested: str) -> _Participant:
         step = "confounds"
         check_confounds(runs, confound_columns(source.confounds), source.confounds_strategy)
         step = "mask"
-        _check_mask(mask, runs)
+        check_surface_runs(source, runs) if is_on_surface(runs) else _check_mask(source, mask, runs)
     except DataError as error:
         chosen = step == "files" and str(error).startswith("--")  # no series is left that fits an option
         return _Participant(names, "choice" if chosen else step, str(error))
@@ -118,8 +120,10 @@ def _check_folds(source: BidsSource, sessions: Sequence[str], nested: str) -> No
         )
 
 
-def _check_mask(mask: Any, runs: Sequence[RunFiles]) -> None:
+def _check_mask(source: BidsSource, mask: Any, runs: Sequence[RunFiles]) -> None:
     """Refuse a mask that the first run's grid has no use for, as far as headers tell."""
+    if mask is None and source.mask:
+        raise DataError(f"--mask {source.mask} is on a surface, and the runs are volumes. Give a volume.")
     if mask is None:
         return
     try:

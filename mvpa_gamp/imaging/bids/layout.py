@@ -3,6 +3,7 @@
 BIDS_DIR/sub-01/[ses-x/]func/sub-01_[ses-x_]task-t_[run-1_]{bold.nii.gz,bold.json,events.tsv}
 DERIVATIVES/sub-01/[ses-x/]func/..._space-s_desc-{preproc_bold,brain_mask}.nii.gz
 DERIVATIVES/sub-01/[ses-x/]func/..._desc-confounds_timeseries.tsv
+and series on surfaces (see surface_runs.py).
 """
 
 import json
@@ -22,6 +23,7 @@ from mvpa_gamp.imaging.bids.selection import (
     space_of,
     values,
 )
+from mvpa_gamp.imaging.bids.surface_series import SURFACE, is_surface_series, of_kind
 from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.origin import Origin, bids_uri, generated_by
 
@@ -109,9 +111,12 @@ def tasks_of(layout: Layout, participant: str, wanted: Selection | None = None) 
 
 
 def spaces_of(layout: Layout, participant: str, wanted: Selection | None = None) -> list[str]:
-    """The spaces of those volumes (of the tasks asked for), in fMRIPrep's form ``name[:res-x]``."""
+    """The spaces of those series (of the tasks asked for), in fMRIPrep's form ``name[:res-x]``.
+
+    Those of surfaces count where a space is asked for, or where there are no volumes.
+    """
     wanted = wanted or Selection()
-    files = _passing(layout, participant, wanted)
+    files = of_kind(_passing(layout, participant, wanted), wanted.space)
     return values(space_of(f) for f in files if not wanted.tasks or f.entities.get("task") in wanted.tasks)
 
 
@@ -134,6 +139,7 @@ def find_runs(layout: Layout, participant: str, wanted: Selection | None = None)
     tasks = chosen_tasks(wanted.tasks, values(file.entities.get("task") for file in files), who)
     files = [file for file in files if file.entities.get("task") in tasks]
     files = of_runs(of_sessions(files, wanted.sessions, who), wanted.runs, who)
+    files = of_kind(files, wanted.space)
     if layout.derivatives is not None or wanted.space is not None:
         place = choose("--space", wanted.space, values(map(space_of, files)), who)
         files = [file for file in files if space_of(file) == place]
@@ -177,11 +183,13 @@ def bold_files(layout: Layout, participant: str, desc: str = PREPROCESSED) -> li
     """All series of a participant: preprocessed ones of derivatives, else raw ones."""
     home = layout.source / f"sub-{participant}"
     folders = [home / "func", *sorted(path / "func" for path in home.glob("ses-*"))]
-    files = [file for folder in folders for file in files_in(folder, ("bold",), IMAGE)]
-    files = [file for file in files if file.entities.get("sub") == participant]
+    found = [file for folder in folders for file in files_in(folder, ("bold",), (*IMAGE, *SURFACE))]
+    found = [file for file in found if file.entities.get("sub") == participant]
+    files = [file for file in found if file.extension in IMAGE]
     if layout.derivatives is None:
         return files
-    return [file for file in files if file.entities.get("desc") == desc]
+    files = [file for file in files if file.entities.get("desc") == desc]
+    return [*files, *(file for file in found if is_surface_series(file, desc))]
 
 
 def _check_runs(files: Sequence[BidsFile], participant: str, task: str) -> None:
@@ -221,7 +229,8 @@ def _run_files(layout: Layout, bold: BidsFile) -> RunFiles:
     for root in roots:
         for sidecar in inherited(root, bold, "bold", "json"):
             metadata |= _read_json(sidecar.path)
-    return RunFiles(bold.path, bold.entities, _last(events), _last(masks), _last(confounds), metadata)
+    entities = {name: value for name, value in bold.entities.items() if name != "hemi"}
+    return RunFiles(bold.path, entities, _last(events), _last(masks), _last(confounds), metadata)
 
 
 def _last(files: Sequence[Path]) -> Path | None:

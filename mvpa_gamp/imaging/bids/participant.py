@@ -24,20 +24,22 @@ from mvpa_gamp.imaging.bids.event_volumes import (
 )
 from mvpa_gamp.imaging.bids.events import Event, label_volumes, trial_types
 from mvpa_gamp.imaging.bids.layout import MIN_RUNS, RunFiles, repetition_time_of
-from mvpa_gamp.imaging.bids.masks import mask_of
 from mvpa_gamp.imaging.bids.selection import NATIVE
+from mvpa_gamp.imaging.bids.surface_runs import ALL_VERTICES, is_on_surface, mask_for, open_runs
 from mvpa_gamp.imaging.bids.trials import RunTrials, run_trials
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels, runs_of_files
 from mvpa_gamp.imaging.map_names import entity, shared_entities
-from mvpa_gamp.imaging.matrix import Volumes, read_series, usable_voxels
+from mvpa_gamp.imaging.matrix import read_series, usable_voxels
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, Processing, clean_run
 from mvpa_gamp.imaging.samples import Samples, load_samples
-from mvpa_gamp.imaging.volumes import open_series
+from mvpa_gamp.imaging.series import Images
+from mvpa_gamp.imaging.surface_names import files_of
 
 if TYPE_CHECKING:
     from mvpa_gamp.imaging.bids.source import BidsSource
 
+_COMMON = "the voxels that all runs' brain masks have in common"
 _RAW = "The volumes are raw: not corrected for motion. Prefer fMRIPrep's (--derivatives)."
 
 
@@ -51,12 +53,12 @@ class _Read:
     events: list[list[Event]]
     wanted: set[str]
     confounds: list[RunConfounds]
-    images: list[Any]
+    series: Images
 
     @property
     def volumes(self) -> list[int]:
         """Their numbers in each run."""
-        return [image.shape[3] for image in self.images]
+        return list(self.series.counts)
 
     @property
     def nuisance(self) -> dict[Any, Nuisance]:
@@ -67,7 +69,7 @@ class _Read:
 def load_participant(source: "BidsSource") -> Samples:
     """Samples of a participant whose settings are resolved."""
     read = _read(source)
-    mask, mask_notes = mask_of(read.runs, read.images, source.mask)
+    mask, mask_notes = mask_for(source, read.runs, read.series)
     samples = (_trials if source.samples == "trial" else _labelled_volumes)(read, mask)
     lost = lost_conditions(samples, read.wanted, source.asks_for_all)
     raw = () if source.layout.derivatives else (_RAW,)
@@ -88,7 +90,7 @@ def load_participant(source: "BidsSource") -> Samples:
 def _files(runs: Sequence[RunFiles]) -> list[Path]:
     """What samples are made from: all series, then their events, confounds and masks."""
     others = [path for run in runs for path in (run.events, run.confounds, run.mask) if path is not None]
-    return list(dict.fromkeys([*(run.bold for run in runs), *others]))
+    return list(dict.fromkeys([*(file for run in runs for file in files_of(run.bold)), *others]))
 
 
 def _read(source: "BidsSource") -> _Read:
@@ -98,12 +100,12 @@ def _read(source: "BidsSource") -> _Read:
     wanted = source.wanted([trial for each in events for trial in trial_types(each)])
     columns = confound_columns(source.confounds)
     check_confounds(runs, columns, source.confounds_strategy)
-    images = [open_series(run.bold) for run in runs]
+    series = open_runs(source, runs)
     confounds = [
-        run_confounds(run, image.shape[3], columns, source.confounds_strategy)
-        for run, image in zip(runs, images, strict=True)
+        run_confounds(run, n, columns, source.confounds_strategy)
+        for run, n in zip(runs, series.counts, strict=True)
     ]
-    return _Read(source, runs, t_r, events, wanted, confounds, images)
+    return _Read(source, runs, t_r, events, wanted, confounds, series)
 
 
 def _labelled_volumes(read: _Read, mask: Any) -> Samples:
@@ -115,15 +117,15 @@ def _labelled_volumes(read: _Read, mask: Any) -> Samples:
     ]
     labels = Labels(np.concatenate([each.conditions for each in shown]), runs_of_files(read.volumes))
     steps = replace(source.processing(), t_r=t_r)
-    samples = load_samples(read.images, labels, mask, steps, source.participant_label, read.nuisance)
+    samples = load_samples(read.series, labels, mask, steps, source.participant_label, read.nuisance)
     samples = replace(samples, notes=(*event_notes(shown), *samples.notes))
     return average_events(samples, shown, labels, steps.lag_trs) if source.samples == "block" else samples
 
 
 def _trials(read: _Read, mask: Any) -> Samples:
     """A sample per event: its effect in a general linear model of the run."""
-    source, volumes = read.source, Volumes(read.images)
-    series = read_series(volumes, mask, source.smoothing_fwhm)
+    source = read.source
+    series = read_series(read.series, mask, source.smoothing_fwhm)
     places = np.split(np.arange(sum(read.volumes)), np.cumsum(read.volumes)[:-1])
     kept, notes = usable_voxels(series, places)
     notes = series.notes + notes
@@ -231,7 +233,7 @@ def _told(samples: Samples, read: _Read) -> Samples:
         unit=samples.plural,
         space=samples.space,
         events=[str(run.events) for run in runs],
-        mask=source.mask or "the voxels that all runs' brain masks have in common",
+        mask=source.mask or (ALL_VERTICES if is_on_surface(runs) else _COMMON),
         confound_columns=list(samples.confound_columns),
         confounds_strategy=source.confounds_strategy or None,
         non_steady_state_volumes=sum(each.unsteady for each in read.confounds),

@@ -162,9 +162,10 @@ def choose(option: str, asked: str | None, available: Sequence[str], who: str) -
 
 
 def space_of(file: BidsFile) -> str:
-    """``name[:res-x]``; files that name no space are in the run's own."""
+    """``name[:res-x]``, of surfaces ``name[:den-x]``; files that name no space are in the run's own."""
     name = file.entities.get("space", NATIVE)
-    return f"{name}:res-{file.entities['res']}" if "res" in file.entities else name
+    finer = [f":{key}-{file.entities[key]}" for key in ("res", "den") if key in file.entities]
+    return "".join([name, *finer])
 
 
 def values(found: Iterable[str | None]) -> list[str]:

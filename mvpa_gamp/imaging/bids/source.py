@@ -15,6 +15,7 @@ from mvpa_gamp.imaging.bids.event_volumes import wanted_categories
 from mvpa_gamp.imaging.bids.layout import Layout, RunFiles, find_layout, find_runs, repetition_time_of
 from mvpa_gamp.imaging.bids.participant import load_participant
 from mvpa_gamp.imaging.bids.selection import PREPROCESSED, Selection, read_filters
+from mvpa_gamp.imaging.bids.surface_runs import check_surface_settings
 from mvpa_gamp.imaging.bids.trials import TrialModel
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.samples import Samples
@@ -43,7 +44,8 @@ class BidsSource(Source):
     are names of sets or columns, wildcards allowed, in place of a ``confounds_strategy`` of nilearn's. ``cv``
     "session" leaves one session out instead of one run. Without a mask the voxels are those that all runs'
     brain masks have in common. Lag None: the nearest number of TRs to 5 s; ``samples`` "trial" need none,
-    theirs is a model of the response.
+    theirs is a model of the response. Spaces such as fsaverage5 and fsLR are of surfaces, whose meshes are
+    those of ``surface_mesh``, left and right; those of fsaverage5 are known.
     """
 
     bids_dir: str = ""
@@ -65,10 +67,11 @@ class BidsSource(Source):
     confounds: tuple[str, ...] = ()
     confounds_strategy: str = ""
     mask: str = ""
+    surface_mesh: tuple[str, ...] = ()
     lag_trs: int | None = None
 
     name = "a BIDS dataset"
-    paths: ClassVar[tuple[str, ...]] = ("bids_dir", "derivatives", "mask", "bids_filter_file")
+    paths: ClassVar[tuple[str, ...]] = ("bids_dir", "derivatives", "mask", "bids_filter_file", "surface_mesh")
     words = ("none",)
     kinds: ClassVar[tuple[str, ...]] = ("tr", "block", "trial")
 
@@ -90,6 +93,7 @@ class BidsSource(Source):
                     f"--{option}: expected {', '.join(known)}, got {value!r}. Choose one of them."
                 )
         self.processing()  # refuses what has no meaning
+        check_surface_settings(self)
         self.selection()
         layout = self.layout
         check_strategy(self.confounds_strategy, self.confounds, layout.derivatives is not None)

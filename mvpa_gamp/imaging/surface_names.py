@@ -1,0 +1,139 @@
+"""Names of surface files: which hemisphere, which format, and where the files of a map are.
+
+Maps are named once, as volumes (``..._statmap.nii.gz``); on surfaces the same name leads to a CIFTI file
+(``..._statmap.dscalar.nii``) or to a GIFTI pair (``..._hemi-L_..._statmap.func.gii``).
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from mvpa_gamp.imaging.errors import DataError
+
+GIFTI, CIFTI = ".gii", (".dtseries.nii", ".dscalar.nii", ".dlabel.nii")
+HEMISPHERES = {"left": "L", "right": "R"}  # nilearn's names and BIDS's letters, in the order of columns
+_HEMI = re.compile(r"(?<![0-9A-Za-z])hemi-([LR])(?![0-9A-Za-z])")
+# Entities that stand behind hemi- in a BIDS name.
+_LATER = (
+    "space", "split", "recording", "chunk", "seg", "res", "den", "label", "from", "contrast", "desc", "stat",
+)  # fmt: skip
+
+
+def in_vertices(text: str) -> str:
+    """What a text says of voxels, said of vertices; names of files and of columns stay as they are."""
+    return _VOXELS.sub(_vertices, text)
+
+
+_VOXELS = re.compile(r"(?<![\w./-])[Vv]oxels?(?![\w-]|\.tsv)")
+
+
+def _vertices(found: "re.Match[str]") -> str:
+    new = "vertices" if found[0].endswith("s") else "vertex"
+    return new.capitalize() if found[0][0].isupper() else new
+
+
+def is_surface_file(name: Any) -> bool:
+    """Whether something is the name of a GIFTI or CIFTI file."""
+    return isinstance(name, str | Path) and str(name).endswith((GIFTI, *CIFTI))
+
+
+def is_cifti(path: Any) -> bool:
+    """Whether a name is that of a CIFTI file."""
+    return str(path).endswith(CIFTI)
+
+
+def other_hemisphere(path: Path) -> Path:
+    """The file of the other hemisphere: ``hemi-L`` and ``hemi-R`` exchanged in the name."""
+    found = _HEMI.search(path.name)
+    if found is None:
+        raise DataError(
+            f"surface file {path}: expected hemi-L or hemi-R in its name, which tells the other "
+            "hemisphere's file. Rename the pair."
+        )
+    letter = "R" if found[1] == "L" else "L"
+    return path.with_name(path.name[: found.start(1)] + letter + path.name[found.end(1) :])
+
+
+def pair_of(path: Path) -> tuple[Path, Path]:
+    """The left and the right file of a GIFTI pair, of which one is named; both must be there."""
+    pair = sorted((path, other_hemisphere(path)), key=lambda each: _HEMI.search(each.name)[1])  # type: ignore[index]
+    for each in pair:
+        if not each.is_file():
+            raise DataError(f"surface file {each}: expected a pair of hemi-L and hemi-R, found none there.")
+    return pair[0], pair[1]
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """The files of a series that is named by one: both of a GIFTI pair, else itself."""
+    return pair_of(path) if path.name.endswith(GIFTI) else (path,)
+
+
+def hemisphere_path(path: Path, part: str, ending: str = "") -> Path:
+    """The file of one hemisphere of a map named as a volume: ``hemi-`` before ``space-`` or what follows.
+
+    ``sub-01_space-x_stat-t_statmap.nii.gz`` gives ``sub-01_hemi-L_space-x_stat-t_statmap.func.gii``; masks
+    end in ``.label.gii``.
+    """
+    *entities, suffix = _stem(path).split("_")
+    place = next((i for i, each in enumerate(entities) if each.split("-")[0] in _LATER), len(entities))
+    entities.insert(place, f"hemi-{HEMISPHERES[part]}")
+    usual = ".label.gii" if suffix in ("mask", "dseg") else ".func.gii"
+    return path.with_name("_".join([*entities, suffix]) + (ending or usual))
+
+
+def surface_path(mask_path: Path, name: str) -> Path:
+    """Where the meshes of a folder are, next to its mask: ``..._desc-<name>_surface``."""
+    stem = _stem(mask_path).removesuffix("_mask")
+    return mask_path.with_name(re.sub(r"desc-[0-9A-Za-z]+$", f"desc-{name}", stem) + "_surface.nii.gz")
+
+
+def ground_files(mask_path: Path) -> list[Path]:
+    """Meshes and sulcal depth that lie beside the mask of a folder."""
+    return sorted(mask_path.parent.glob("*_surface.*.gii"))
+
+
+def cifti_path(path: Path) -> Path:
+    """The CIFTI file of a map named as a volume."""
+    return path.with_name(_stem(path) + ".dscalar.nii")
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".nii")
+
+
+def map_files(path: Path) -> list[Path]:
+    """The files of a map named as a volume: itself, or those of a folder whose maps are on surfaces."""
+    if not path.name.endswith(".nii.gz") or path.is_file():
+        return [path]
+    pair = {part: hemisphere_path(path, part) for part in HEMISPHERES}
+    if all(each.is_file() for each in pair.values()):
+        return list(pair.values())
+    if cifti_path(path).is_file() or next(path.parent.glob("*mask.dscalar.nii"), None):
+        return [cifti_path(path)]
+    return [pair[part] for part in _hemispheres(path.parent)] or [path]
+
+
+def _hemispheres(folder: Path) -> list[str]:
+    """The hemispheres of which a folder has meshes; a study may be of one."""
+    found = {part: f"*hemi-{letter}_*desc-analysed_surface.surf.gii" for part, letter in HEMISPHERES.items()}
+    return [part for part, name in found.items() if next(folder.glob(name), None)]
+
+
+def expanded(paths: Iterable[Path]) -> Iterator[Path]:
+    """The files of maps, and whatever else, by their own names."""
+    for path in paths:
+        files = map_files(path)
+        yield from files
+        if files != [path] and _stem(path).endswith("desc-analysed_mask"):
+            yield from ground_files(path)
+
+
+def is_there(path: Path) -> bool:
+    """Whether a map named as a volume is there, as a volume or on surfaces."""
+    return all(each.is_file() for each in map_files(path))
+
+
+def is_surface_map(path: Path) -> bool:
+    """Whether a map named as a volume is kept as one on a surface."""
+    return map_files(path) != [path]

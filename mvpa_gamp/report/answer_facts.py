@@ -1,0 +1,127 @@
+"""The facts of a comparison one by one, each with what it has to be compared with, and the maps to use."""
+
+import math
+
+from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.surface_names import is_there
+from mvpa_gamp.report.answer_box import Fact, Files, answer_box, tested_words
+from mvpa_gamp.report.answers import Answer, correct, peak_words, place
+from mvpa_gamp.report.map_files import leading_files
+from mvpa_gamp.report.printed import significant
+from mvpa_gamp.results.files import MISSING
+from mvpa_gamp.results.reader import Results
+
+_PEAKS = 3  # places of a pattern named in the box
+
+
+def facts_box(results: Results, subject: str, contrast: str, found: Answer) -> str:
+    """The same facts one by one, each with what it has to be compared with, and the maps to use."""
+    facts = [
+        Fact("How accurate", correct(found), _accuracy_note(found, results.fold_word)),
+        _test_fact(found, results),
+        voxel_fact(results, subject, contrast, found),
+        stability_fact(found.shared, found.shared_by_chance),
+        place_fact(results, subject, contrast, found),
+    ]
+    files = leading_files(results, subject, contrast, found.method)
+    return answer_box(facts, Files(files, results.folder.root, results.linked))
+
+
+def _accuracy_note(found: Answer, fold_word: str) -> str:
+    return f"chance {found.chance:.0f} %; {mean_words(found.folds, fold_word, found.se)}"
+
+
+def mean_words(count: int, fold_word: str, se: float) -> str:
+    """Over what a mean was taken, and its standard error where there is one."""
+    spread = "" if math.isnan(se) else f" ± {se:.1f} (standard error)"
+    return f"mean over {count} held-out {fold_word}s{spread}"
+
+
+def _test_fact(found: Answer, results: Results) -> Fact:
+    if not found.permutations:
+        return untested_fact(results)
+    fact = tested_words(found.p, found.permutations, found.smallest_p)
+    if math.isnan(found.p_holm) or len(results.tasks) == 1:
+        return fact
+    holm = f"{found.p_holm:.2g} after Holm's correction for {len(results.tasks)} comparisons"
+    return Fact(fact.question, fact.said, f"{fact.note}; {holm}")
+
+
+def untested_fact(results: Results) -> Fact:
+    """What to do where nothing was permuted."""
+    how = "add --permutations 200 --resume" if results.linked else "permutation_test(200)"
+    return Fact("How sure", "not tested", f"the standard error alone is no test; {how}")
+
+
+def informative_voxels(results: Results, subject: str, contrast: str) -> int | None:
+    """How many voxels carry information about a comparison's labels; None where that was not tested."""
+    if contrast not in results.study.get("information", {}).get("contrasts", ()):
+        return None
+    rows = results.table(subject, "information")
+    return next(int(row["voxels"]) for row in rows if row["contrast"] == contrast)
+
+
+def _tested_voxels(results: Results, subject: str, contrast: str, method: str) -> list[str]:
+    """How many voxels passed a test, by its name."""
+    out = []
+    count = informative_voxels(results, subject, contrast)
+    if count is not None:
+        level = results.study["information"]["level"]
+        out.append(f"{count:,} carry information (family-wise p ≤ {level:g})")
+    for row in results.inference_rows():
+        mine = (row["subject"], row["contrast"], row["method"]) == (subject, contrast, method)
+        if mine and row.get("fdr_voxels", MISSING) != MISSING:
+            out.append(f"{row['fdr_voxels']} at FDR {results.inference['fdr']:g}")
+    return out
+
+
+def voxel_fact(results: Results, subject: str, contrast: str, found: Answer) -> Fact:
+    """How many voxels the fit to all data selects, a fold on average, and how many passed a test."""
+    more = "".join(f"; {each}" for each in _tested_voxels(results, subject, contrast, found.method))
+    question = "Which voxels"
+    if found.voxels == 0:
+        return Fact(question, "none can be named", f"of {found.n_voxels:,}; the lines below say why{more}")
+    if found.voxels == found.n_voxels:
+        return Fact(question, "all", f"{found.n_voxels:,}; this method selects none{more}")
+    share = significant(100 * found.voxels / found.n_voxels)
+    fold = f"{found.fold_voxels:.0f}" if found.fold_voxels >= 1 else f"{found.fold_voxels:.1f}"
+    note = f"{share} % of {found.n_voxels:,}, fit to all data; a fold selects {fold} on average{more}"
+    return Fact(question, f"{found.voxels:,} selected", note)
+
+
+def stability_fact(shared: float, by_chance: float) -> Fact:
+    """Consistency, what it is, and its level by chance (percent)."""
+    if math.isnan(shared):
+        return Fact("How stable", "–", "no selection whose folds could be compared")
+    note = f"share of selected voxels that two folds have in common; {significant(by_chance)} % by chance"
+    return Fact("How stable", f"{shared:.0f} % consistency", note)
+
+
+def place_fact(results: Results, subject: str, contrast: str, found: Answer) -> Fact:
+    """The largest clusters of selected voxels, or where the pattern is strongest."""
+    chose = bool(found.peaks) and found.voxels < found.n_voxels
+    peaks = found.peaks if chose else _pattern_places(results, subject, contrast, found.method)
+    if not peaks:
+        note = "no clusters of selected voxels; the pattern shows where signals differ"
+        return Fact("Where", "see the maps", note)
+    others = f"then {'; '.join(peaks[1:])}; " if len(peaks) > 1 else ""
+    of = "of the largest clusters" if chose else "of the pattern, a description and no test"
+    note = f"{others}peak{'s' * (len(peaks) > 1)} (x y z) {of}; space: {space_of(results)}"
+    return Fact("Where", f"{peaks[0]} mm", note)
+
+
+def _pattern_places(results: Results, subject: str, contrast: str, method: str) -> list[str]:
+    """Where the pattern is strongest: its clusters, known where no voxel was selected, or its peak."""
+    if results.study.get("pattern_clusters"):
+        rows = results.table(subject, "patternclusters")
+        mine = [place(row) for row in rows if (row["contrast"], row["method"]) == (contrast, method)]
+        if mine:
+            return mine[:_PEAKS]
+    path = results.folder.statmap(subject, contrast, entity(method), "pattern")
+    return [peak_words(path)] if is_there(path) else []
+
+
+def space_of(results: Results) -> str:
+    """The space of coordinates."""
+    data = results.study["data"]
+    return str(data.get("bids_space") or data["space"])

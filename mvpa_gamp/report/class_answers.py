@@ -1,0 +1,121 @@
+"""What is answered first where many classes are told apart together: the questions asked of comparisons."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.surface_names import is_there
+from mvpa_gamp.report.answer_box import Fact, Files, answer_box, tested_words
+from mvpa_gamp.report.answer_facts import mean_words, space_of, stability_fact, untested_fact
+from mvpa_gamp.report.answers import peak_words
+from mvpa_gamp.report.class_plots import chance_words, score_words, spread_words
+from mvpa_gamp.report.markup import block, section, swatch, text
+from mvpa_gamp.report.printed import significant
+from mvpa_gamp.report.style import colour_of
+from mvpa_gamp.report.volumes import read_map
+from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.tables import AVERAGE, selects
+
+_MOST_FILES = 8  # classes whose maps are linked in the box
+
+
+def class_answer_section(results: Results) -> str:
+    """A box about all classes together; nothing for pairs, whose own boxes say the same."""
+    if len(results.classes.get("names", ())) < 3:
+        return ""
+    method = results.classes["method"]
+    facts = [
+        Fact("How accurate", score_words(results), _accuracy_note(results)),
+        _sure(results),
+        *_confused(results),
+        _voxels(results, method),
+        _stability(results, method),
+        *_places(results, method),
+    ]
+    files = {
+        f"pattern of {name}": path for name, path in list(_patterns(results, method).items())[:_MOST_FILES]
+    }
+    box = answer_box(facts, Files(files, results.folder.root, results.linked))
+    names = results.classes["names"]
+    by = f'<span class="by">{swatch(colour_of(method))}{text(results.labels[method])}</span>'
+    head = f"<h3>{text(', '.join(names))}</h3> {by}"
+    title = f"All {len(names)} classes together"
+    return section("classes", title, block("classes-answer", "The answer", head, box, unfolded=True))
+
+
+def _accuracy_note(results: Results) -> str:
+    count = sum(value is not None for value in results.classes["fold_scores"])
+    spread = f" ± {spread_words(results)} (standard error)" if count > 1 else ""
+    over = mean_words(count, results.fold_word, math.nan)
+    return f"chance {chance_words(results)} for {len(results.classes['names'])} classes; {over}{spread}"
+
+
+def _sure(results: Results) -> Fact:
+    test = results.classes.get("permutation")
+    if not test:
+        return untested_fact(results)
+    return tested_words(test["pvalue"], test["n"], test.get("smallest", 1 / (1 + test["n"])))
+
+
+def _confused(results: Results) -> list[Fact]:
+    """The pair of classes that is confused most, and the classes recognised best and least."""
+    recall = results.classes.get("recall")
+    if not recall:  # a folder of an earlier version
+        return []
+    known = {name: share for name, share in recall.items() if share == share}
+    best, least = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
+    said = f"recognised best: {best} ({100 * known[best]:.0f} %), least: {least} ({100 * known[least]:.0f} %)"
+    wrong = [row for row in results.classes["confusion"] if row["true"] != row["predicted"]]
+    worst = max(wrong, key=lambda row: row["count"])
+    if not worst["count"]:
+        return [Fact("What is confused", "nothing", said)]
+    total = sum(row["count"] for row in results.classes["confusion"] if row["true"] == worst["true"])
+    most = f"{worst['count']} of {total} {worst['true']} taken for {worst['predicted']}"
+    return [Fact("What is confused", f"{worst['true']} for {worst['predicted']}", f"{most}; {said}")]
+
+
+def _voxels(results: Results, method: str) -> Fact:
+    """Voxels that at least one pair of classes selects."""
+    masks = [path for path in (results.folder.selected_mask(sub, task["contrast"], method)
+             for sub in results.subjects for task in results.tasks) if is_there(path)]  # fmt: skip
+    selected = np.logical_or.reduce([read_map(path).data > 0 for path in masks])
+    total = int(results.study["data"]["n_voxels"])
+    count = int(np.sum(selected))
+    if count in (0, total):
+        said = "none can be named" if not count else "all"
+        return Fact("Which voxels", said, f"of {total:,}; no pair of classes selects" if not count else "")
+    share = significant(100 * count / total)
+    note = f"{share} % of {total:,}, by the fit to all data of at least one of {len(masks)} pairs"
+    return Fact("Which voxels", f"{count:,} selected", note)
+
+
+def _stability(results: Results, method: str) -> Fact:
+    row = next(r for r in results.rows if (r["contrast"], r["method"]) == (AVERAGE, method))
+    fact = stability_fact(
+        row["consistency_percent"] if selects(row) else math.nan, row["chance_consistency_percent"]
+    )
+    return Fact(fact.question, fact.said, f"{fact.note}; mean over {len(results.tasks)} pairs")
+
+
+def _patterns(results: Results, method: str) -> dict[str, Path]:
+    """The pattern of each class against the others."""
+    maps = results.classes.get("maps") or {"contrasts": []}
+    names, sub = results.classes["names"], results.subjects[0]
+    paths = {
+        name: results.folder.statmap(sub, contrast, f"{entity(method)}Class", "pattern")
+        for name, contrast in zip(names, maps["contrasts"], strict=False)
+    }
+    return {name: path for name, path in paths.items() if is_there(path)}
+
+
+def _places(results: Results, method: str) -> list[Fact]:
+    """Where the pattern of each class is strongest."""
+    peaks = [(name, peak_words(path)) for name, path in _patterns(results, method).items()]
+    if not peaks:
+        return []
+    (first, at), *rest = peaks
+    others = "".join(f"; {name} {place}" for name, place in rest[: _MOST_FILES - 1])
+    note = f"{others.removeprefix('; ')}: peaks (x y z) of the pattern of each class against the others"
+    return [Fact("Where", f"{first} {at} mm", f"{note}, not tested; space: {space_of(results)}")]

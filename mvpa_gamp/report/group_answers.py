@@ -1,0 +1,168 @@
+"""The answers of a group, a block per comparison: how accurate, how sure, how common, where, which files."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from mvpa_gamp.report.answer_box import Fact, Files, answer_box
+from mvpa_gamp.report.answer_facts import stability_fact
+from mvpa_gamp.report.answers import place_words
+from mvpa_gamp.report.group_maps import map_figures, map_files
+from mvpa_gamp.report.group_results import Group
+from mvpa_gamp.report.group_words import words
+from mvpa_gamp.report.markup import block, details, paragraph, section, swatch, text
+from mvpa_gamp.report.outlines import FAMILY_WISE, at_least
+from mvpa_gamp.report.style import colour_of
+from mvpa_gamp.report.volumes import peak_of, read_map
+from mvpa_gamp.results.files import number
+
+Row = dict[str, str]
+_FILES = {
+    ("SignFlip", "logpfwe"): "family-wise p",
+    ("SignFlip", "t"): "t values",
+    ("Mean", "pattern"): "mean pattern",
+    ("Mean", "pip"): "mean inclusion probability",
+    ("Share", "selfreq"): "share of participants",
+}
+
+
+def answer_section(group: Group) -> str:
+    """A block per comparison; a single one is open."""
+    by = (
+        f"Answers are those of {group.study['methods'][group.answering]}, chosen by a fixed order of methods."
+    )
+    why = "" if group.study["maps"] else " There are no maps of the group; the notes above say why."
+    blocks = [_block(group, row) for row in group.answers()]
+    title = "The answer" if group.unfolded else "Comparison by comparison"
+    return section("answer", title, paragraph(by + why, kind="quiet"), *blocks)
+
+
+def _block(group: Group, row: Row) -> str:
+    """One comparison."""
+    contrast, label = row["contrast"], row["comparison"]
+    places = _places(group, row)
+    head = (
+        f'<h3>{text(label)}</h3> <span class="by">{swatch(colour_of(row["method"]))}'
+        f'{text(group.study["methods"][row["method"]])}</span> <span class="said">'
+        f"{text(sentence(group, row, places))}</span>"
+    )
+    files = {_FILES[of, stat]: path for (_, of, stat), path in _ordered(group, row).items()}
+    parts = [answer_box(_facts(group, row, places), Files(files, group.folder.root))]
+    if group.maps(contrast):
+        parts += [
+            map_figures(group, contrast),
+            details("Files of this comparison", map_files(group, contrast)),
+        ]
+    return block(f"comparison-{contrast}", label, head, *parts, unfolded=group.unfolded)
+
+
+def _ordered(group: Group, row: Row) -> dict[tuple[str, str, str], Path]:
+    """The maps of the answering method, what was tested first."""
+    maps = group.maps(row["contrast"], row["method"])
+    keys = [(row["method"], *key) for key in _FILES]
+    return {key: maps[key] for key in keys if key in maps}
+
+
+@dataclass(frozen=True)
+class Places:
+    """What the group's maps come to; ``peak`` is "" where there are none."""
+
+    peak: str = ""  # x y z in mm of the largest |t|, or of the largest mean pattern
+    p: float = math.nan  # family-wise, there
+    voxels: int = 0  # with a family-wise p of at most 0.05
+    most: float = math.nan  # largest share of participants that select one voxel
+
+
+def _places(group: Group, row: Row) -> Places:
+    maps = {key[1:]: read_map(path) for key, path in _ordered(group, row).items()}
+    tested, t = maps.get(("SignFlip", "logpfwe")), maps.get(("SignFlip", "t"))
+    lead = t or maps.get(("Mean", "pattern"))
+    if lead is None:
+        return Places()
+    at = peak_of(lead.data)
+    share = maps.get(("Share", "selfreq"))
+    return Places(
+        place_words(lead.coordinates(at)),
+        math.nan if tested is None else float(10 ** -tested.data[at]),
+        0 if tested is None else int(at_least(tested.data, float(FAMILY_WISE)).sum()),
+        math.nan if share is None else float(share.data.max()),
+    )
+
+
+def sentence(group: Group, row: Row, places: Places) -> str:
+    """The answer in one sentence, without the comparison's name."""
+    said = words(row)
+    where = f"; {_where(places)} {places.peak} mm" if places.peak else ""
+    return (
+        f"{said['accuracy']} correct on average over {said['participants']} participants ({said['lowest']} "
+        f"to {said['highest']}; chance {number(row['chance_percent']):.0f} %); above chance in "
+        f"{said['significant']} (p ≤ {group.study['alpha']:g}, {row['test']}); prevalence "
+        f"{said['prevalence']} (95 % interval {said['interval']}){where}."
+    )
+
+
+def _where(places: Places) -> str:
+    if math.isnan(places.p):
+        return "mean pattern strongest at"
+    return f"pattern largest (family-wise p = {places.p:.2g}) at"
+
+
+def _facts(group: Group, row: Row, places: Places) -> list[Fact]:
+    said = words(row)
+    spread = number(row["accuracy_se_percent"])
+    se = "" if math.isnan(spread) else f" ± {spread:.1f} (standard error)"
+    note = (
+        f"chance {number(row['chance_percent']):.0f} %; mean over {row['participants']} participants{se}; "
+        f"{said['lowest']} to {said['highest']}"
+    )
+    return [
+        Fact("How accurate", f"{number(row['accuracy_percent']):.1f} % correct", note),
+        _sure(row),
+        Fact("How common", f"{said['significant']} participants", _common(group, row)),
+        _stable(group, row, places),
+        _place_fact(group, places),
+    ]
+
+
+def _sure(row: Row) -> Fact:
+    """The sign-flip test over participants."""
+    p, least = number(row.get("signflip_p_value", "n/a")), number(row.get("signflip_smallest_p", "n/a"))
+    if math.isnan(p):
+        return Fact("How sure", "not tested", "too few participants for a test across them")
+    holm = f"; {number(row['signflip_p_holm']):.2g} after Holm's correction"
+    many = number(row.get("comparisons_tested", "1")) > 1
+    note = f"sign flips of {row['participants']} participants; the smallest possible is {least:.2g}"
+    return Fact("How sure", f"p = {p:.2g}", note + holm * many)
+
+
+def _common(group: Group, row: Row) -> str:
+    said = words(row)
+    how = f"above chance by themselves (p ≤ {group.study['alpha']:g}, {row['test']})"
+    if said["prevalence"] == "–":
+        return f"{how}; the others cannot be tested"
+    return f"{how}; prevalence {said['prevalence']}, 95 % interval {said['interval']}"
+
+
+def _stable(group: Group, row: Row, places: Places) -> Fact:
+    """Consistency of folds inside participants, and how many participants select the same voxel."""
+    fact = stability_fact(*group.consistency(row["contrast"], row["method"]))
+    n = len(group.study["subjects"])
+    same = "" if math.isnan(places.most) else (
+        f"; at most {round(places.most * n)} of {n} participants select the same voxel"
+    )  # fmt: skip
+    return Fact(fact.question, fact.said, f"{fact.note}; mean over participants{same}")
+
+
+def _place_fact(group: Group, places: Places) -> Fact:
+    if not places.peak:
+        return Fact("Where", "no maps of the group", "the notes at the top of the page say why")
+    space = f"; space: {group.study['space']}" if group.study.get("space") else ""
+    if math.isnan(places.p):
+        note = f"peak of the mean pattern (x y z), not tested{space}"
+    else:
+        voxels = f"{places.voxels:,} voxel{'s' * (places.voxels != 1)}"
+        note = (
+            f"peak of the pattern over participants (x y z), family-wise p = {places.p:.2g}; {voxels} with "
+            f"p ≤ 0.05{space}"
+        )
+    return Fact("Where", f"{places.peak} mm", note)

@@ -1,0 +1,206 @@
+"""Maps on surfaces: both hemispheres from outside and from inside, by nilearn's surface plotting."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, Normalize
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from mvpa_gamp.imaging.brainmaps import read_image
+from mvpa_gamp.imaging.surface_names import in_vertices, is_surface_map
+from mvpa_gamp.report.markup import text
+from mvpa_gamp.report.style import INK, QUIET, SHARES, WEIGHTS, Drawn, look, png_and_svg
+from mvpa_gamp.results.files import number
+
+if TYPE_CHECKING:
+    from mvpa_gamp.imaging.cortex import Cortex
+    from mvpa_gamp.report.brain_figures import MapLine
+
+# Rows of a method, in order, at most three; the share of folds where there is no inclusion probability.
+_ROWS = ("weight", "pattern", "pip", "selfreq")
+_TITLES = {"weight": "weight", "pattern": "pattern", "pip": "inclusion probability",
+           "selfreq": "selection frequency"}  # fmt: skip
+_SIGNED = ("weight", "pattern")
+_VIEWS = (("left", "lateral"), ("left", "medial"), ("right", "medial"), ("right", "lateral"))
+_FAINT = {"weight": 0.05, "pattern": 0.25, "pip": 0.2, "selfreq": 0.01}  # of the scale: not drawn
+_WIDTH, _TALL = 11.5, 1.95  # inches of the figure and of a row
+_LEFT, _TOP, _BAR = 0.45, 0.35, 0.9  # inches for names, titles and colour bars
+_PALE = (0.08, 0.42)  # of nilearn's grey scale, from white to black
+_DPI = 110  # of a hemisphere
+
+
+def surface_figure(lines: Sequence["MapLine"], background: Path, banner: str | None) -> Drawn:
+    """A row of four views per map and line: left and right hemisphere from outside and from inside.
+
+    Meshes are inflated where they are known, grey is sulcal depth where it is known, else the mean image.
+    """
+    ground = read_image(background)
+    rows = [(line, stat) for line in lines for stat in _shown(line)]
+    views = [view for view in _VIEWS if view[0] in ground.cortex.parts]
+    with look():
+        tall = _TOP + _TALL * len(rows)
+        figure = Figure(figsize=(_WIDTH, tall))
+        width = (_WIDTH - _LEFT - _BAR) / len(views)
+        for number, (line, stat) in enumerate(rows):
+            values = read_image(line.paths[stat])
+            bottom = tall - _TOP - (number + 1) * _TALL
+            colours, scale = _scale(stat, ground.cortex.joined(values))
+            for k, (part, view) in enumerate(views):
+                box = (_LEFT + k * width, bottom, width, _TALL)
+                picture = hemisphere(ground, values, (part, view), stat, colours, scale)
+                _place(figure, box, picture, f"{part}, {_WORDS[view]}" if number == 0 else "")
+            _name(figure, bottom, line.label, _TITLES[stat])
+            _colour_bar(figure, bottom, colours, scale)
+        return png_and_svg(figure, banner)
+
+
+_WORDS = {"lateral": "from outside", "medial": "from inside"}
+
+
+def _shown(line: "MapLine") -> list[str]:
+    """The kinds of map that are drawn of a line, at most three."""
+    return [stat for stat in _ROWS if stat in line.paths][:3]
+
+
+def hemisphere(
+    ground: Any, values: Any, seen: tuple[str, str], stat: str, colours: Colormap, scale: Normalize
+) -> NDArray:
+    """One view as an image (height, width, 4), cut to the hemisphere."""
+    from nilearn.plotting import plot_surf_stat_map
+
+    cortex, (part, view) = ground.cortex, seen
+    sheet = Figure(figsize=(4, 4), dpi=_DPI)
+    canvas = FigureCanvasAgg(sheet)
+    axes = sheet.add_axes((0, 0, 1, 1), projection="3d")
+    top = float(scale.vmax or 1.0)
+    plot_surf_stat_map(
+        seen_mesh((cortex.drawn or cortex.mesh).parts[part], part, view),
+        _of_part(values, part),
+        bg_map=_grey(cortex, ground, part),
+        hemi=part,
+        view=view,
+        cmap=colours,
+        colorbar=False,
+        threshold=_FAINT[stat] * top,
+        vmin=scale.vmin,
+        vmax=top,
+        symmetric_cbar=stat in _SIGNED,
+        axes=axes,
+        figure=sheet,
+        engine="matplotlib",
+    )
+    canvas.draw()
+    return _cut(np.asarray(canvas.buffer_rgba()).copy())
+
+
+def seen_mesh(mesh: Any, part: str, view: str) -> Any:
+    """The same vertices with the faces that look towards the viewer: the others cost time and are hidden."""
+    from nilearn.surface import InMemoryMesh
+
+    places, faces = np.asarray(mesh.coordinates, dtype=float), np.asarray(mesh.faces)
+    corners = places[faces]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    outwards = np.sign(np.sum(normals * (corners.mean(axis=1) - places.mean(axis=0)))) or 1.0
+    side = -1.0 if (part == "left") == (view == "lateral") else 1.0  # where the viewer is along x
+    return InMemoryMesh(mesh.coordinates, faces[side * outwards * normals[:, 0] > 0])
+
+
+def _of_part(image: Any, part: str) -> NDArray:
+    return np.asarray(image.data.parts[part], dtype=float)
+
+
+def _grey(cortex: "Cortex", ground: Any, part: str) -> NDArray:
+    """What is drawn below a map: sulcal depth, or the mean image, in pale grey, so that colour stands out."""
+    depth = (cortex.sulci or {}).get(part)
+    values = np.asarray(_of_part(ground, part) if depth is None else depth, dtype=float)
+    low, high = np.percentile(values, [2, 98])
+    return _PALE[0] + (_PALE[1] - _PALE[0]) * np.clip((values - low) / ((high - low) or 1.0), 0, 1)
+
+
+def _cut(picture: NDArray) -> NDArray:
+    """An image without its white border."""
+    there = np.argwhere((picture[..., :3] < 250).any(axis=2))
+    if not len(there):
+        return picture
+    (top, left), (bottom, right) = there.min(axis=0), there.max(axis=0) + 1
+    return picture[top:bottom, left:right]
+
+
+def _place(figure: Figure, box: tuple[float, float, float, float], picture: NDArray, title: str) -> None:
+    across, up = figure.get_size_inches()
+    left, bottom, width, height = box
+    ax = figure.add_axes((left / across, bottom / up, 0.96 * width / across, 0.94 * height / up))
+    ax.imshow(picture, interpolation="antialiased")
+    ax.axis("off")
+    if title:
+        ax.set_title(title, fontsize=8.5, pad=4)
+
+
+def _name(figure: Figure, bottom: float, label: str, title: str) -> None:
+    across, up = figure.get_size_inches()
+    at = (bottom + _TALL / 2) / up
+    for x, words, colour in ((0.1, label, INK), (0.3, title, QUIET)):
+        figure.text(x / across, at, words, rotation=90, ha="center", va="center", fontsize=8, color=colour)
+
+
+def _colour_bar(figure: Figure, bottom: float, colours: Colormap, scale: Normalize) -> None:
+    across, up = figure.get_size_inches()
+    ax = figure.add_axes(((_WIDTH - 0.75) / across, (bottom + 0.4) / up, 0.12 / across, (_TALL - 0.8) / up))
+    bar: Any = figure.colorbar(ScalarMappable(scale, colours), cax=ax)
+    bar.ax.tick_params(labelsize=7, length=2, pad=1.5, colors=QUIET)
+    bar.outline.set_visible(False)
+
+
+def _scale(stat: str, values: NDArray) -> tuple[Colormap, Normalize]:
+    """Signed maps are symmetric around zero, shares run from 0 to 1."""
+    if stat not in _SIGNED:
+        return SHARES, Normalize(0, 1)
+    top = float(np.abs(values).max()) or 1.0
+    return WEIGHTS, Normalize(-top, top)
+
+
+def surface_caption(task: Mapping[str, Any], kind: str = "") -> str:
+    """What a figure of a comparison's maps shows, in HTML."""
+    return (
+        f"{kind}Maps of the fit to all data on the surface, both hemispheres from outside and from inside. "
+        f"<b>Orange to red</b> speaks for {text(task['positive'])}, <b>blue</b> for "
+        f"{text(task['negative'])}; values close to zero are left out, and grey is sulcal depth (or the mean "
+        "image, where it is not known). Neither selections nor outlines are drawn: the files have them."
+    )
+
+
+def group_caption(mask: Path, usual: str) -> str:
+    """What a figure of mean maps shows, in HTML; ``usual`` is what is said of volumes."""
+    if not is_surface_map(mask):
+        return usual
+    return text(
+        "Means over participants of the fits' patterns (each scaled to unit root mean square first) and, "
+        "for methods that have them, of inclusion probabilities on the surface, at the vertices analysed in "
+        "all of them; and the share of participants that select a vertex (selection frequency); both "
+        "hemispheres from outside and from inside. Outlines are not drawn: with enough participants, the "
+        "folder group/ has family-wise p-values."
+    )
+
+
+def worded(page: str, mask: Path) -> str:
+    """A page in the words of its maps: voxels, or vertices where the mask is on a surface."""
+    return page_in_vertices(page) if is_surface_map(mask) else page
+
+
+def cluster_volume(row: Mapping[str, str]) -> str:
+    """The volume of a cluster in mm³; of one on a surface the vertex of its peak."""
+    if "peak_vertex" in row:
+        return f"{row['peak_hemisphere']} {row['peak_vertex']}"
+    return f"{number(row['volume_mm3']):.0f}"
+
+
+def page_in_vertices(page: str) -> str:
+    """A page about surfaces: what its text calls voxels are vertices; scripts and links stay."""
+    parts = re.split(r"(<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>)", page, flags=re.DOTALL)
+    return "".join(part if part.startswith("<") else in_vertices(part) for part in parts)

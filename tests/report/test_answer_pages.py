@@ -1,0 +1,96 @@
+"""Pages of classes and crosses answer the same questions first; every page offers the tested map first."""
+
+import re
+from html import unescape
+
+import pytest
+
+from mvpa_gamp.haxby import main
+from mvpa_gamp.results.files import number, read_tsv
+
+QUESTIONS = ("How accurate", "How sure", "Which voxels", "How stable", "Where", "Which files")
+
+
+@pytest.fixture(scope="module")
+def designed(make_tiny, tmp_path_factory):
+    """Three classes together, one cross, and permutations."""
+    place = tmp_path_factory.mktemp("designed")
+    tiny = make_tiny(place / "data", categories=("face", "house", "cat", "chair"), n_runs=6)
+    asked = ["--classes", "face", "house", "cat", "--cross", "face:house>>cat:chair", "--permutations", "10"]
+    out = place / "results"
+    assert main(tiny.options(out, *asked, "--methods", "gamp-bg-lr", "onebit-cs", "--quiet")) == 0
+    return out
+
+
+def boxes(out):
+    """The text and the links of every answer box, in the order of the page."""
+    html = (out / "index.html").read_text()
+    found = re.findall(r'<dl class="answer">(.*?)</dl>', html, flags=re.S)
+    texts = [" ".join(unescape(re.sub(r"<[^>]+>", " ", box)).split()) for box in found]
+    return texts, [re.findall(r'href="([^"]+)"', box) for box in found]
+
+
+def test_all_classes_together_are_answered_first(designed):
+    texts, links = boxes(designed)
+    for words in (*QUESTIONS, "What is confused"):
+        assert words in texts[0], words
+    rows = read_tsv(designed / "sub-tiny" / "sub-tiny_classes.tsv")
+    row = next(row for row in rows if (row["class"], row["method"]) == ("all", "gamp-bg-lr"))
+    assert f"{100 * number(row['score']):.1f} % correct chance 33 % for 3 classes" in texts[0]
+    assert f"p = {number(row['p_value']):.2g} 10 permutations" in texts[0]
+    assert [re.search(r"contrast-(\w+)MinusOthers", link)[1] for link in links[0]] == ["cat", "face", "house"]
+    assert all((designed / link).is_file() for each in links for link in each)
+
+
+def test_a_cross_is_answered_next(designed):
+    texts, links = boxes(designed)
+    for words in (*QUESTIONS, "Without crossing"):
+        assert words in texts[1], words
+    (row,) = (
+        r for r in read_tsv(designed / "sub-tiny" / "sub-tiny_cross.tsv") if r["method"] == "gamp-bg-lr"
+    )
+    assert f"{number(row['accuracy_percent']):.1f} % correct chance 50 %; mean over 6 tested runs" in texts[1]
+    assert f"p = {number(row['p_value']):.2g} 10 permutations of the training labels" in texts[1]
+    assert "the smallest possible is 0.091" in texts[1] and "of face vs house" in texts[1]
+    assert "faceMinusHouse" in links[1][0]
+
+
+def test_classes_and_crosses_are_among_the_items_to_report(designed):
+    rows = {row["item"]: row["reported"] for row in read_tsv(designed / "cobidas_multivariate.tsv")}
+    target = rows["What is predicted, and of which type it is"]
+    assert "Which of 3 classes was shown: cat, face, house." in target
+    assert "Trained > tested: face vs house > cat vs chair." in target
+    assert rows["Performance found"].startswith("3 classes, GAMP BG-LR: accuracy ")
+    assert "face vs house > cat vs chair, GAMP BG-LR: accuracy" in rows["Performance found"]
+
+
+def test_the_tested_map_is_offered_first_and_weights_never_alone(designed):
+    _, links = boxes(designed)
+    for each in links[2:]:  # comparisons
+        assert "desc-information_stat-corr" in each[0] and "desc-information_mask" in each[1]
+        assert not [link for link in each if "stat-weight" in link and "Selected" not in link]
+    html = (designed / "index.html").read_text()
+    assert '"name": "information"' in unescape(html)  # in the viewer as well
+
+
+def test_without_permutations_the_pattern_leads(phantom_results):
+    (text,), (links,) = boxes(phantom_results)
+    assert "stat-pattern" in links[0] and "a fold selects" in text
+
+
+@pytest.fixture(scope="module")
+def five(tiny, tmp_path_factory):
+    """The command's own five methods."""
+    out = tmp_path_factory.mktemp("five") / "results"
+    methods = ["l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "onebit-cs", "gamp-sbg-lr"]
+    assert main(tiny.options(out, "--pairs", "all", "--methods", *methods, "--quiet")) == 0
+    return out
+
+
+@pytest.mark.parametrize("which", ["five", "designed"])
+def test_no_table_scrolls_on_a_desk(which, request, browser):
+    page = browser.open(request.getfixturevalue(which) / "index.html")
+    page.run("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+    wide = "[...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth + 1)"
+    assert page.run(f"{wide}.map(each => each.textContent.slice(0, 60))") == []
+    assert page.requests == [] and page.complaints == []
