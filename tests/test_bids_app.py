@@ -462,7 +462,7 @@ def test_workers_that_do_not_see_the_files_get_fits_instead_of_participants(bids
     assert (
         f"Not every worker has access to {bids_tree.root} and {out}" in said and "one after the other" in said
     )
-    assert "side by side" not in said
+    assert "in parallel" not in said
     assert tables(out) == tables(alone)
 
 
