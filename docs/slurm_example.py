@@ -1,4 +1,4 @@
-"""Start Dask workers as SLURM jobs and let mvpa_gamp use them. Documented, not run where it was written."""
+"""Start Dask workers as SLURM jobs and let mvpa_gamp use them. Not tested on a SLURM cluster."""
 
 import sys
 

@@ -21,16 +21,16 @@ _GROUP = ("bids_dir", "out", "level", "participant_label", "alpha", "quiet", "ve
 
 _ABOUT = """\
 Decode pairs of conditions in every participant of a BIDS dataset, with GAMP and with baselines that
-are tuned on the training runs alone (participant level), then combine the participants (group level).
+are tuned on the training runs only (participant level), then combine the participants (group level).
 
-Volumes that are not in a BIDS dataset: python -m mvpa_gamp decode --bold ... (see "decode --help").
+For volumes that are not in a BIDS dataset, use: python -m mvpa_gamp decode --bold ... (see "decode --help").
 If the folder of your dataset is called decode, write "decode OUT participant" or "./decode".
 """
 
 _EXAMPLES = """\
 examples:
   python -m mvpa_gamp ds000105 out participant --contrasts face:house cat:chair
-      all participants; preprocessed volumes in ds000105/derivatives/fmriprep if there are any, else raw ones
+      all participants; volumes in ds000105/derivatives/fmriprep if it exists, otherwise raw volumes
   python -m mvpa_gamp ds000105 out participant --participant-label 01 02 \\
       --derivatives /data/fmriprep --space MNI152NLin2009cAsym --confounds motion24 --samples block
       two participants, one sample per event, 24 motion parameters regressed out
@@ -39,7 +39,7 @@ examples:
   python -m mvpa_gamp ds000105 out participant --resume
       continue an interrupted run, with the settings in out/config.toml
 
-exit codes: 0 all promised files were written; 1 a participant was skipped or something failed (the
+exit codes: 0 all files were written; 1 a participant was skipped or something failed (the
 others are complete); 2 the input cannot be used.
 """
 
@@ -59,7 +59,10 @@ def build_parser() -> argparse.ArgumentParser:
     options.add_regions(parser.add_argument_group("regions"))
     running = parser.add_argument_group("running")
     running.add_argument(
-        "--alpha", type=float, metavar="A", help="group: level of each participant's test (default 0.05)"
+        "--alpha",
+        type=float,
+        metavar="A",
+        help="group: significance level of each participant's test (default 0.05)",
     )
     options.add_run(running, "OUT")
     return parser
@@ -90,7 +93,7 @@ def _add_data(group: Any) -> None:
     group.add_argument(
         "--bids-filter-file",
         metavar="FILE",
-        help='only the series that fMRIPrep\'s JSON selects, {"bold": {"session": "01", ...}}',
+        help='only the series selected by fMRIPrep\'s JSON, {"bold": {"session": "01", ...}}',
     )
     group.add_argument(
         "--space",
@@ -122,7 +125,7 @@ def _add_processing(group: Any) -> None:
         "--samples",
         choices=("tr", "block", "trial", "betas"),
         help="what a sample is: a volume (tr), the mean of an event's volumes (block), an event's effect in "
-        "a model of its run (trial), or a map of your own (betas) (default: tr)",
+        "a model of its run (trial), or your own map (betas) (default: tr)",
     )
     group.add_argument(
         "--trial-model",
@@ -144,7 +147,7 @@ def _add_processing(group: Any) -> None:
         "--lag-trs",
         type=int,
         metavar="N",
-        help="haemodynamic delay: an event gets the volumes in [onset + N TR, onset + duration + N TR) "
+        help="haemodynamic delay: an event's volumes are those in [onset + N TR, onset + duration + N TR) "
         "(default: the number nearest to 5 s, at least 1)",
     )
     group.add_argument(
@@ -169,7 +172,7 @@ def _add_processing(group: Any) -> None:
     group.add_argument(
         "--betas",
         metavar="DIR",
-        help="for --samples betas: 3-D maps sub-*_run-*_contrast-<condition>_*, or 4-D ones with a table",
+        help="for --samples betas: 3-D maps sub-*_run-*_contrast-<condition>_*, or 4-D maps with a table",
     )
     group.add_argument(
         "--betas-glob",

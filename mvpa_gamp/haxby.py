@@ -16,25 +16,25 @@ _COMMAND = "mvpa_gamp.haxby"
 
 _ABOUT = """\
 Decode pairs of conditions from your own volumes, from Haxby's, or from a simulated phantom, with GAMP
-and with baselines that are tuned on the training runs alone. You get a table (error rate, sparsity,
-consistency, run time), brain maps, a consistency report and one page that shows all of it.
-"python -m mvpa_gamp decode" and "python -m mvpa_gamp.haxby" are two names of this command.
+and with baselines that are tuned on the training runs only. You get a table (error rate, sparsity,
+consistency, run time), brain maps, a consistency report and one page with all results.
+"python -m mvpa_gamp decode" and "python -m mvpa_gamp.haxby" are two names for this command.
 """
 
 _EXAMPLES = """\
 examples:
   python -m {command} --bold run-*_bold.nii.gz --labels labels.txt --mask mask.nii.gz \\
       --pairs face:house --out my-results
-      your own volumes; labels in nilearn's "labels chunks" form or as a TSV
+      your own volumes; labels in nilearn's "labels chunks" format or as a TSV
   python -m {command}
       the paper's six comparisons and five methods on Haxby's data if they are in nilearn's data
-      folders, otherwise on a simulated phantom of the same shape (no network needed)
+      folders, otherwise on a simulated phantom of the same size (no network needed)
   python -m {command} --data-dir ~/nilearn_data --participant-label 2 --mask vt
       Haxby's subject 2, ventral temporal mask
   python -m {command} --out my-results --resume
       continue an interrupted run, with the settings in my-results/config.toml
 
-exit codes: 0 all promised files were written; 1 something failed on the way; 2 the input cannot be used.
+exit codes: 0 all files were written; 1 something failed; 2 the input cannot be used.
 """
 
 
@@ -57,7 +57,7 @@ def build_parser(command: str = _COMMAND) -> argparse.ArgumentParser:
 def _add_data(group: Any) -> None:
     """Where the data come from."""
     group.add_argument(
-        "--data-dir", metavar="DIR", help="folder that holds nilearn's haxby2001/ (nothing is downloaded)"
+        "--data-dir", metavar="DIR", help="folder that contains nilearn's haxby2001/ (nothing is downloaded)"
     )
     group.add_argument(
         "--fetch", action="store_true", help="let nilearn download Haxby's data if they are missing"
@@ -65,7 +65,7 @@ def _add_data(group: Any) -> None:
     group.add_argument(
         "--participant-label",
         metavar="ID",
-        help="Haxby's subject 1..6 (default 1), or a name for your own subject",
+        help="Haxby's subject 1..6 (default 1), or a label for your own participant",
     )
     group.add_argument(
         "--mask",

@@ -459,8 +459,10 @@ def test_workers_that_do_not_see_the_files_get_fits_instead_of_participants(bids
         assert main(participant(bids_tree, out, *only, "--dask", where)) == 0
         assert sorted(side_by_side._answers_of_all(where, [str(out)])) == [False, True]
     said = capfd.readouterr().err
-    assert f"Not every worker sees {bids_tree.root} and {out}" in said and "one after the other" in said
-    assert "side by side" not in said
+    assert (
+        f"Not every worker has access to {bids_tree.root} and {out}" in said and "one after the other" in said
+    )
+    assert "in parallel" not in said
     assert tables(out) == tables(alone)
 
 

@@ -2,7 +2,7 @@
 Ten minutes on the phantom
 ==========================
 
-From the command to the page, then the same in Python. Nothing is needed but this package: the data are a
+From the command to the page, then the same in Python. You need only this package: the data are a
 *phantom*, a simulated subject in the form of the experiment of Haxby et al. (2001), in which people looked
 at faces, houses, cats and other things. Everything made from it says so in its name.
 """
@@ -35,19 +35,19 @@ exit_code = main([*options.split(), *methods.split(), "--out", str(folder)])
 
 # %%
 # Read the table from left to right. *Accuracy* is measured on runs that were left out, one at a time.
-# *Voxels* are those that a fold selected, on average. *Shared* says how much of their selections two folds
-# have in common (:doc:`what the number means </consistency>`).
+# *Voxels* is the mean number of voxels selected in a fold. *Consistency* is the mean overlap
+# of the voxels selected in two folds (:doc:`what the number means </consistency>`).
 #
 # What was written
 # ----------------
-# One folder. The page is ``phantom-results/index.html``: open it in a browser, it is a single file and
-# needs no network. It starts with the answers; viewer, methods text and files are one click away.
+# One folder with a page, ``phantom-results/index.html``: open it in a browser; it is a single
+# file and needs no network. It starts with the answers; viewer, methods text and files are one click away.
 
 for path in sorted(folder.iterdir()):
     print(path.name + "/" * path.is_dir())
 
 # %%
-# The subject's folder holds the maps as NIfTI files with the grid of the mask, for any viewer. ``pip`` is
+# The participant's folder has the maps as NIfTI files with the grid of the mask, for any viewer. ``pip`` is
 # the probability that a voxel's weight is not zero, ``Selected`` what the method chose (:doc:`what each map
 # means </maps>`).
 
@@ -66,7 +66,7 @@ axes.axis("off")
 # %%
 # The same in Python
 # ------------------
-# ``GAMPDecoder`` takes images and labels, and gives images back. The volumes here are the phantom's; with
+# ``GAMPDecoder`` takes images and labels and returns images. Here the volumes are simulated; with
 # your own data, give file names (:doc:`/own_data`).
 
 phantom = Phantom(shape=(20, 24, 16), categories=("face", "house"))
@@ -79,7 +79,7 @@ print(f"accuracy {decoder.fold_scores_.mean():.2f}, the mean over {phantom.n_run
 print(decoder.confusion_)
 
 # %%
-# How did the fits end, and what was learnt on the way? There was no grid of penalties: the share of voxels
+# How did the fits end, and what was learnt? There is no grid of penalties: the share of voxels
 # that matter and the size of their weights are learnt on the training runs.
 
 print(decoder.status_[["fold", "n_iter", "voxels", "converged"]].tail(3).to_string(index=False))
@@ -88,7 +88,7 @@ print(decoder.status_.status.iloc[-1])
 # %%
 # Are they the planted voxels?
 # ----------------------------
-# Only a phantom can tell. Sort the voxels by their inclusion probability and count how many of the first
+# Only a phantom can answer this. Sort the voxels by inclusion probability and count how many of the first
 # ones were planted.
 
 inclusion = decoder.inclusion_img_.vector("face-house")
@@ -100,6 +100,6 @@ for k in (5, 10, 20):
 # %%
 # Where to go from here
 # ---------------------
-# * :doc:`/own_data`: your own files, and the form of the label file.
+# * :doc:`/own_data`: your own files, and the format of the label file.
 # * :doc:`/inference`: is it more than chance, and which voxels can be reported?
 # * :doc:`/maps`: what each map means, and what it does not.

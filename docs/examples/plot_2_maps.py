@@ -58,12 +58,12 @@ for ax, (name, image) in zip(axes.flat, images.items(), strict=True):
 figure.suptitle("SIMULATED PHANTOM: face (red) against house (blue), one slice")
 
 # %%
-# The pattern shows where the two conditions differ, with noise everywhere. The weights are few: among voxels
-# that say the same, the classifier needs only some. The deviation is largest where the model is not sure
-# whether a voxel is needed.
+# The pattern shows where the two conditions differ, with noise everywhere. Few weights are large: the
+# classifier needs only some of several redundant voxels. The deviation is largest where the model is
+# uncertain whether a voxel is needed.
 #
-# How the maps rank the voxels, judged by the planted effect (area under the precision-recall curve, by
-# chance the share of planted voxels):
+# How the maps rank the voxels, compared with the planted effect (area under the precision-recall
+# curve; its chance level is the share of planted voxels):
 
 different = truth.for_pair("face", "house")
 vectors = {

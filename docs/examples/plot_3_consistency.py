@@ -24,8 +24,8 @@ names = ("gamp-bg-lr", "l1-lr-cv", "onebit-cs")
 done = {name: cross_validate(METHODS[name], X, y, runs) for name in names}
 
 # %%
-# A line per method. Consistency is the mean overlap (Jaccard index) between two folds; ``chance`` is what
-# random selections of the same sizes would score.
+# One line per method. Consistency is the mean overlap (Jaccard index) between two folds; ``chance`` is its
+# expected value for random selections of the same sizes.
 
 print(f"{'method':12s} {'error':>6s} {'voxels':>7s} {'consistency':>12s} {'chance':>8s}")
 for name, result in done.items():
@@ -35,7 +35,7 @@ for name, result in done.items():
     print(f"{name:12s} {error:6.1%} {voxels:7.1f} {alike:10.0f} % {chance:6.1f} %")
 
 # %%
-# Every pair of folds. A dark row is a fold that agrees with the others; a pale one points at its run.
+# Every pair of folds. A dark row is a fold that agrees with the others; a pale row is a fold to check.
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
 for ax, (name, result) in zip(axes, done.items(), strict=True):

@@ -47,9 +47,8 @@ ax.legend(frameon=False, loc="upper left")
 # Voxels
 # ------
 # Voxels that the decoder needs, from strict to lenient: family-wise by the largest inclusion probability of
-# each permutation; at a false-discovery rate of 5 %, calibrated by permuted labels; and the plain rule of the
-# paper, an inclusion probability above one half. Beside them, voxels that carry information, each
-# asked alone.
+# each permutation; at a false-discovery rate of 5 %, calibrated with permuted labels; and the paper's rule,
+# an inclusion probability above one half. Next to them, voxels that carry information, each tested alone.
 
 done = cross_validate(method, X, y, runs)
 calibration = calibrate(method, X, y, runs)
@@ -68,7 +67,7 @@ for name, selected in selections.items():
 # %%
 # Does the rate hold in these data?
 # ---------------------------------
-# Effects of known size are planted at random voxels, with labels that know nothing of the real effect.
+# Effects of known size are planted at random voxels, with labels permuted to remove the real effect.
 
 check = planted_check(method, X, y, runs, n_planted=5, n_repeats=6, fdr=0.05, calibration=calibration)
 print("effect (sd)  false  found")

@@ -48,8 +48,8 @@ for ax, (title, curve) in zip(axes, curves.items(), strict=True):
 axes[0].set_ylabel("accuracy")
 
 # %%
-# Where theory and measurement do not agree, or features are correlated, nothing is extrapolated, and a
-# sentence says why.
+# If theory and measurement disagree, or features are correlated, nothing is extrapolated, and a message
+# gives the reason.
 
 for name, curve in curves.items():
     print(textwrap.fill(f"{name}: {curve.refusal or 'extrapolated.'}", 76))

@@ -20,7 +20,7 @@ likelihoods = {
 
 # %%
 # The loss of a label y = +1 against its score z, and the slope s that it exerts on a prediction p with
-# variance 1. A robust likelihood gives up on a label that is far off: its slope returns to zero.
+# variance 1. A robust likelihood ignores a label that is far off: its slope returns to zero.
 
 z = np.linspace(-6, 6, 241)
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
@@ -32,7 +32,7 @@ axes[1].set(xlabel="prediction p, tau_p = 1", title="slope s")
 axes[0].legend(frameon=False)
 
 # %%
-# What a prior makes of an observation r with variance 1: the posterior mean, and the probability that the
+# The effect of a prior on an observation r with variance 1: the posterior mean, and the probability that the
 # weight is not zero. A Gaussian shrinks everything, a Laplace prior (max-sum) sets a threshold, a
 # Bernoulli-Gaussian prior leaves large weights alone and small ones out.
 

@@ -36,7 +36,7 @@ for name, chosen in settings.items():
 # Error, consistency, planted voxels
 # ----------------------------------
 # Four categories make six pairs. Every line of the table has the same volumes, the same pairs and the same
-# held-out runs, so the differences between lines are taken run by run. The standard error (se) is over the
+# held-out runs, so the differences between lines are paired by run. The standard error (se) is over the
 # eight runs. Consistency is the mean overlap of the voxels selected in two folds. The last column is the
 # average precision of the planted voxels, when voxels are ranked by their inclusion probability: 1 if all
 # planted voxels come first, and the share of planted voxels by chance.
@@ -73,15 +73,15 @@ by_chance = np.mean([truth.for_pair(*pair.split("-")).mean() for pair in decoder
 print(f"by chance the precision is {by_chance:.2f}")
 
 # %%
-# Read the differences with their standard errors: eight runs of a small phantom hardly tell a point or two
-# of error from none, and folds share training runs, which makes the standard errors a little too small. What
-# neighbours do for the *map* is plain: planted voxels lie together, and their average precision rises.
-# Whitening does not lower the error of this phantom. On real volumes it does: :doc:`/reproduction` has 28
-# pairs of categories of Haxby's data, with and without neighbours and whitening.
+# Read the differences with their standard errors: with eight runs of a small phantom, a point or two of
+# error is hardly significant, and folds share training runs, which makes the standard errors slightly too
+# small. The effect on the *map* is clear: planted voxels are neighbours, and their average precision rises.
+# Whitening does not lower the error rate on this phantom. On real volumes it does: :doc:`/beyond_paper` has
+# 28 pairs of categories of Haxby's data, with and without neighbours and whitening.
 #
 # One slice
 # ---------
-# Inclusion probabilities of the fits to all runs, beside the planted effect. With whitening the
+# Inclusion probabilities of the fits to all runs, next to the planted effect. With whitening the
 # probabilities belong to *whitened* voxels, mixtures of a voxel and those whose noise it shares.
 
 pair = "face-house"
@@ -103,8 +103,8 @@ figure.suptitle("SIMULATED PHANTOM: face against house, one slice")
 # %%
 # When not to
 # -----------
-# * ``gamp-sbg-lr`` is as good as its graph. A mask gives the right one by itself; in a matrix whose columns
-#   are in another order than its graph, neighbours do harm.
-# * ``gamp-sbg-lr`` has bolder inclusion probabilities: above one half is no evidence by
-#   itself. :doc:`/inference` has tests and a false-discovery rate that hold with it.
+# * ``gamp-sbg-lr`` needs a correct graph. With a mask, the graph is correct; if the columns of a matrix are
+#   in another order than its graph, neighbours make results worse.
+# * ``gamp-sbg-lr`` has higher inclusion probabilities: a value above one half is not evidence by itself.
+#   :doc:`/inference` describes tests and a false-discovery rate that are valid with it.
 # * ``whiten=True`` needs several volumes of every block, and cannot be combined with ``select(fdr)``.

@@ -22,7 +22,7 @@ def _best(results: Results) -> str:
     """The method with the highest mean accuracy, and against what."""
     found = best_method(results)
     if found is None:
-        return "Best: none, every method failed; the page says why."
+        return "Best: none, because every method failed; the page gives the reasons."
     method, accuracy = found
     measure, _, _, column = leading_columns(results)
     chance = next(
@@ -54,7 +54,7 @@ def group_closing(rows: Sequence[Mapping[str, str]], methods: Mapping[str, str],
     then = (
         f"test every participant: participant level with --permutations {_PERMUTATIONS} --resume, then group"
         if untested
-        else "the participants' own pages are linked on the page; look at those who differ from the others"
+        else "the page links each participant's page; check participants who differ from the others"
     )
     return [
         f"Best: {_named(methods, name)}, {accuracy:.1f} % correct{over}",
@@ -69,12 +69,12 @@ def _next(results: Results) -> str:
         return "your own data: --bold FILE --labels FILE --mask FILE instead of --phantom"
     if PREFERRED[0] not in results.labels:
         methods = " ".join([*results.labels, PREFERRED[0]])
-        return f"let neighbouring voxels speak together: add --methods {methods} --resume"
+        return f"try the spatial prior: add --methods {methods} --resume"
     if not results.inference.get("permutations") and not results.classes:
         return f"is it better than chance? Add --permutations {_PERMUTATIONS} --resume to the command"
     row = next(r for r in results.rows if (r["contrast"], r["method"]) == (AVERAGE, PREFERRED[0]))
     if not selects(row):
-        return "no voxel can be named: read the pattern maps, or give more samples (volumes instead of means)"
+        return "no voxel was selected: read the pattern maps, or use more samples (volumes instead of means)"
     if not results.inference.get("learning_curve"):
         return "would more runs help? Add --learning-curve --resume to the command"
-    return "the files to use are linked at the top of the page; its methods text is ready to copy"
+    return "the page links the files at the top and has a methods text to copy"

@@ -54,7 +54,7 @@ def add_study(group: Any, default_pairs: str) -> None:
         "--contrasts",
         nargs="+",
         metavar="A:B",
-        help=f'comparisons such as face:house, or "all"; a side may be several conditions, a1+a2:b, or a '
+        help=f'comparisons such as face:house, or "all"; a side can be several conditions, a1+a2:b, or a '
         f"pattern, 'a*:b*' (default: {default_pairs})",
     )
     add_designs(group)
@@ -67,18 +67,18 @@ def add_study(group: Any, default_pairs: str) -> None:
     group.add_argument(
         "--whiten",
         action="store_true",
-        help="whiten the noise that voxels share, estimated on each fold's training runs (not with --fdr)",
+        help="whiten noise shared by voxels, estimated on each fold's training runs (not with --fdr)",
     )
     group.add_argument(
         "--fold-confounds",
         metavar="FILE",
         help="TSV of covariates such as reaction times, one line per sample or volume, regressed out with "
-        "coefficients from each fold's training runs ({participant} in the name becomes the label)",
+        "coefficients from each fold's training runs ({participant} in the name is replaced by the label)",
     )
     group.add_argument(
         "--class-weight",
         metavar="balanced",
-        help="give both categories the same total weight in training when their numbers of samples differ "
+        help="give both categories the same total weight in training if their numbers of samples differ "
         "(default: every sample counts the same)",
     )
     group.add_argument("--seed", type=int, metavar="N", help="seed for all random numbers (default 0)")
@@ -148,7 +148,7 @@ def add_inference(group: Any) -> None:
     group.add_argument(
         "--learning-curve",
         action="store_true",
-        help="accuracy against the number of training runs, next to what theory predicts",
+        help="accuracy as a function of the number of training runs, measured and predicted by theory",
     )
 
 
@@ -158,7 +158,7 @@ def add_regions(group: Any) -> None:
         "--atlas",
         metavar="FILE|NAME",
         help="regions: a labelled 3-D NIfTI in the space of the data, with its table (such as _dseg.tsv) "
-        "beside it; or harvard_oxford, juelich, aal, schaefer_2018[:N], destrieux_2009 where nilearn has "
+        "next to it; or harvard_oxford, juelich, aal, schaefer_2018[:N], destrieux_2009 if nilearn has "
         "downloaded them; or phantom (default: no regions)",
     )
     group.add_argument(
@@ -224,7 +224,7 @@ def check_earlier_run(given: dict[str, Any], out: Path, option: str) -> None:
 def workers(given: dict[str, Any]) -> Workers:
     """Who does the fits: a number of processes, or where to find a Dask cluster."""
     if "dask" in given and "n_jobs" in given:
-        raise StudyError("--n-jobs and --dask both say who does the fits. Give one of them.")
+        raise StudyError("--n-jobs and --dask cannot be used together. Give one of them.")
     return given.get("dask", given.get("n_jobs", 1))
 
 

@@ -253,7 +253,7 @@ def _say_what(
         f"sub-{samples.subject}: {samples.X.shape[0]:,} {samples.plural} x {samples.X.shape[1]:,} "
         f"{space_of(samples.mask_img).elements}{_place(samples)}, "
         f"{_count(len(tasks), 'comparison')} x {_count(len(methods), 'method')}"
-        + (f", {done} of {len(tasks) * len(methods)} fits are there already" if done else "")
+        + (f", {done} of {len(tasks) * len(methods)} fits already stored" if done else "")
     )
     for note in (*samples.notes, *region_notes(settings, regions)):
         console.note(note)

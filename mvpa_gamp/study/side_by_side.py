@@ -56,7 +56,9 @@ def side_by_side(
 
     Participants whose worker dies, and those that died with it, are tried again once.
     """
-    console.note(f"{len(studies)} participants side by side; what each has to say follows when it is done.")
+    console.note(
+        f"{len(studies)} participants are analysed in parallel; messages appear when one is finished."
+    )
     elsewhere = replace(output, root=output.root.absolute())  # workers may stand in another folder
     waiting, reason = list(studies), ""
     for _ in range(_TRIES):
@@ -88,8 +90,8 @@ def sees_files(settings: StudySettings, output: Output, workers: Workers, consol
     if found and all(found):
         return True
     console.note(
-        f"Not every worker sees {' and '.join(needed)}: participants are done one after the other, their "
-        "fits spread over the workers."
+        f"Not every worker has access to {' and '.join(needed)}: participants are analysed one after "
+        "the other, and their fits are distributed over the workers."
     )
     return False
 
