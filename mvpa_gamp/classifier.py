@@ -25,6 +25,7 @@ from .gamp.starts import start
 from .sortable import check_sortable
 
 # How numpy's own errors begin, of arrays that cannot be made.
+_FEW_FEATURES, _MOST_EDGES = 20, 0.5  # below, and up to which, a dense graph may be meant
 _NUMPY = ("could not convert", "setting an array element")
 
 
@@ -49,7 +50,9 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
     center : subtract the feature means; "auto" does so for dense X only.
     stop, max_iter, tol, damping, variance : see ``mvpa_gamp.gamp.SolverSettings``.
     connectivity : sparse (n_features, n_features) adjacency, such as ``grid_to_graph`` of scikit-learn makes
-        for a mask: features with selected neighbours are then selected more readily. Needs a Bernoulli prior,
+        for a mask: features with selected neighbours are then selected more readily. Every entry that is not
+        zero is an edge, in both directions, whatever its weight or sign: cut a matrix of correlations at a
+        threshold first. A DataFrame is matched to the columns of X by name. Needs a Bernoulli prior,
         sum-product mode and the cavity stop, which are the defaults.
     class_weight : None, "balanced" or {class: weight}, as in scikit-learn: multiplies the weights of the
         samples of a class. "balanced" is n_samples / (n_classes * samples of the class).
@@ -127,6 +130,9 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         ``sample_weight`` (n_samples,) multiplies the log-likelihood of each sample: one of weight 2 counts
         like two copies of it, one of weight 0 is left out.
         """
+        for name in ("em", "fit_intercept"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
         settings, likelihood = self._settings(), _likelihood(self.likelihood)
         X, y = self._checked(X, y, reset=True)
         self.classes_, codes = _classes(y)
@@ -137,7 +143,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         warn_of_unequal(X)
         design = Design(
             rescaled(X, factor), labels != 0, center="train" if centered else None,
-            connectivity=self.connectivity, **({} if weights is None else {"weights": weights}),
+            connectivity=self._graph(), **({} if weights is None else {"weights": weights}),
         )  # fmt: skip
         if not design.row_energy().any(axis=0).all():
             raise ValueError(
@@ -232,6 +238,16 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             intercept=self.fit_intercept,
         )
 
+    def _graph(self) -> Any:
+        """The connectivity, in the order of the columns of X where both have names."""
+        graph = self.connectivity
+        if graph is None:
+            return None
+        if hasattr(graph, "loc") and hasattr(self, "feature_names_in_"):
+            graph = _in_order(graph, list(self.feature_names_in_))
+        _warn_of_dense(graph)
+        return graph
+
     def _is_centered(self, X: Any) -> bool:
         wanted = self.center
         if isinstance(wanted, str) and wanted == "auto":
@@ -262,7 +278,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             return rescaled_prior(self.prior, 1 / factor)
         if not isinstance(self.prior, str):
             raise ValueError(
-                f"prior must be a name or a prior object of mvpa_gamp.gamp, got {type(self.prior).__name__}."
+                f"prior must be a name or a prior object of mvpa_gamp.gamp, got {_given(self.prior)}."
             )
         return start(self.prior, design, labels, likelihood, self.mode)
 
@@ -338,11 +354,41 @@ def _likelihood(given: Any) -> Any:
         if given not in LIKELIHOODS:
             raise ValueError(f"Unknown likelihood {given!r}. Known likelihoods: {', '.join(LIKELIHOODS)}.")
         return LIKELIHOODS[given]()
-    if not isinstance(given, Likelihood):
-        raise ValueError(
-            f"likelihood must be a name or a likelihood of mvpa_gamp.gamp, got {type(given).__name__}."
-        )
+    if isinstance(given, type) or not isinstance(given, Likelihood):
+        raise ValueError(f"likelihood must be a name or a likelihood of mvpa_gamp.gamp, got {_given(given)}.")
     return given
+
+
+def _given(value: Any) -> str:
+    """What came in place of a model; of a class, how to make one."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}: write {value.__name__}()"
+    return type(value).__name__
+
+
+def _in_order(graph: Any, names: list[str]) -> Any:
+    """A DataFrame of neighbours with rows and columns as X has them."""
+    if set(graph.index) != set(names) or set(graph.columns) != set(names) or len(graph) != len(names):
+        raise ValueError(
+            "connectivity is a DataFrame whose rows and columns are not named as the columns of X: "
+            f"{len(set(names) - set(graph.index))} of {len(names)} features have no row. Give one row "
+            "and one column per feature, or an array in the order of X."
+        )
+    return graph.loc[names, names].to_numpy()
+
+
+def _warn_of_dense(graph: Any) -> None:
+    """A graph in which almost everything is joined says nothing about where features are."""
+    if not (sparse.issparse(graph) or (isinstance(graph, np.ndarray) and graph.ndim == 2)):
+        return
+    n = graph.shape[0]
+    edges = graph.count_nonzero() if sparse.issparse(graph) else np.count_nonzero(graph)
+    if n >= _FEW_FEATURES and edges > _MOST_EDGES * n * n:
+        warnings.warn(
+            f"connectivity joins {edges / (n * n):.0%} of all pairs of features, so that neighbours say "
+            "nothing. Every entry that is not zero is an edge: cut correlations at a threshold.",
+            stacklevel=4,
+        )
 
 
 def _classes(y: Any) -> tuple[NDArray, NDArray]:

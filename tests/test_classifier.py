@@ -7,6 +7,7 @@ from importlib.metadata import version
 
 import nibabel
 import numpy as np
+import pandas as pd
 import pytest
 from packaging.version import Version
 from scipy import sparse
@@ -624,3 +625,43 @@ def test_an_x_that_does_not_vary_is_refused():
 def test_what_cannot_be_made_an_array_is_told_in_our_words(X, y, weights, message):
     with pytest.raises(ValueError, match=message):
         GAMPClassifier().fit(X, y, weights)
+
+
+def test_a_named_graph_follows_the_columns_of_x(data):
+    X, y = data
+    graph = grid_to_graph(6, 10).toarray()
+    names = [f"gene{k}" for k in range(60)]
+    table = pd.DataFrame(graph, index=names, columns=names)
+    shuffled = table.iloc[::-1, ::-1]
+    frame = pd.DataFrame(X, columns=names)
+    plain, named = (
+        GAMPClassifier(connectivity=each).fit(frame, y).coef_ for each in (sparse.csr_array(graph), shuffled)
+    )
+    np.testing.assert_array_equal(named, plain)
+    with pytest.raises(ValueError, match="1 of 60 features have no row"):
+        GAMPClassifier(connectivity=table.rename(index={"gene3": "other"})).fit(frame, y)
+
+
+def test_a_graph_that_joins_everything_is_doubted(data):
+    X, y = data
+    with pytest.warns(UserWarning, match="joins 100% of all pairs.*cut correlations"):
+        GAMPClassifier(connectivity=np.corrcoef(X.T)).fit(X, y)
+
+
+@pytest.mark.parametrize("graph", ["grid", {0: [1]}, [[0, 1], [0]], 3.0])
+def test_a_graph_that_is_no_matrix(data, graph):
+    with pytest.raises(ValueError, match=r"connectivity must be a matrix, \(60, 60\).*From edges"):
+        GAMPClassifier(connectivity=graph).fit(*data)
+
+
+@pytest.mark.parametrize("given", [{"likelihood": Logistic}, {"prior": Bernoulli}])
+def test_a_class_in_place_of_a_model(data, given):
+    (name,) = next(iter(given.values())).__name__.split()
+    with pytest.raises(ValueError, match=rf"got the class {name}: write {name}\(\)"):
+        GAMPClassifier(**given).fit(*data)
+
+
+@pytest.mark.parametrize("name", ["em", "fit_intercept"])
+def test_switches_are_true_or_false(data, name):
+    with pytest.raises(ValueError, match=f"{name} must be True or False, got 'no'"):
+        GAMPClassifier(**{name: "no"}).fit(*data)

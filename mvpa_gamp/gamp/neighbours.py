@@ -79,7 +79,15 @@ def check_neighbours(prior: Any, settings: ResolvedSettings) -> None:
 
 def _checked_graph(connectivity: Any, n_features: int) -> Any:
     """The graph as a symmetric CSR array without a diagonal, every entry an edge."""
-    graph = connectivity if sparse.issparse(connectivity) else np.asarray(connectivity)
+    try:
+        graph = connectivity if sparse.issparse(connectivity) else np.asarray(connectivity)
+    except ValueError:
+        graph = np.array(None)  # rows of different length
+    if graph.ndim != 2:
+        raise ValueError(
+            f"connectivity must be a matrix, ({n_features}, {n_features}), of 0 and 1, sparse or dense, got "
+            f"{type(connectivity).__name__}. From edges: scipy.sparse.coo_array((ones, (i, j)), shape)."
+        )
     if graph.shape != (n_features, n_features):
         raise ValueError(
             f"connectivity must be ({n_features}, {n_features}), one row and column per feature of X, "

@@ -41,6 +41,11 @@ class Likelihood(Protocol):
         return True
 
     @property
+    def is_log_concave(self) -> bool:
+        """Whether log p(y|z) is concave in z; a mixture, such as one with wrong labels, is not."""
+        return True
+
+    @property
     def is_exact(self) -> bool:
         """Whether ``score`` gives the derivatives of ``log_partition``, and not an approximation."""
         return True

@@ -49,6 +49,11 @@ class Robust(Likelihood):
         return ("flip",)
 
     @property
+    def is_log_concave(self) -> bool:
+        """Not for any share of wrong labels."""
+        return False
+
+    @property
     def kinks(self) -> tuple[float, ...]:
         """Those of the base."""
         return self.base.kinks

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit, log_ndtr
 
-from mvpa_gamp.gamp.likelihoods import Hinge, Logistic, Probit, Robust
+from mvpa_gamp.gamp.likelihoods import LIKELIHOODS, Hinge, Logistic, Probit, Robust
 from mvpa_gamp.gamp.likelihoods.logistic import SCALE_RANGE
 from mvpa_gamp.gamp.likelihoods.robust import FLIP_RANGE
 from mvpa_gamp.gamp.likelihoods.variational import fit
@@ -21,6 +21,7 @@ def simulate(likelihood, rows, seed, spread=2.0):
 
 
 LEARNERS = [
+    *((make(), make().learnable) for make in LIKELIHOODS.values() if make().learnable),
     (Logistic(1.0), ("scale",)),
     (Logistic(30.0), ("scale",)),
     (Probit(0.5), ("var",)),
