@@ -12,7 +12,7 @@ def held_out_word(study: Mapping[str, Any]) -> str:
 def rest_words(data: Mapping[str, Any]) -> str:
     """What became of volumes in no event; models and given maps have none."""
     whole = data.get("kind", "volume") in ("volume", "block")
-    return "; volumes without a category (rest) were left out" if whole else ""
+    return "; all other volumes (rest, other categories) were left out" if whole else ""
 
 
 def left_out_words(steps: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mvpa_gamp.report.answers import leading_columns
+from mvpa_gamp.report.answers import PREFERRED, leading_columns
 from mvpa_gamp.report.markup import (
     cell,
     details,
@@ -50,7 +50,8 @@ def best_method(results: Results) -> tuple[str, float] | None:
     ]
     if not averages:
         return None
-    accuracy, method = max(averages, key=lambda each: each[0])
+    order = [*PREFERRED, *(method for _, method in averages)]  # of methods with the same accuracy
+    accuracy, method = max(averages, key=lambda each: (each[0], -order.index(each[1])))
     return method, accuracy
 
 

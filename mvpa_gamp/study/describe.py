@@ -1,10 +1,12 @@
 """What a study knows about its data and processing, in the form of summary.json."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from nibabel.affines import voxel_sizes
 
+from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.brainmaps import space_name
 from mvpa_gamp.imaging.samples import Samples
@@ -16,10 +18,12 @@ from mvpa_gamp.study.settings import StudySettings
 LEFT_OUT = ("non_steady_state_volumes", "scrubbed_volumes")  # how many volumes were not used, and why
 
 
-def about_study(settings: StudySettings, samples: Samples, prepared: StudyPreparation) -> About:
+def about_study(
+    settings: StudySettings, samples: Samples, prepared: StudyPreparation, tasks: Sequence[Task]
+) -> About:
     """All that the page needs to know besides the tables."""
     return About(
-        data=_data(samples),
+        data=_data(samples, tasks),
         processing=_processing(settings, samples) | _in_folds(prepared),
         seed=settings.seed,
         fold_maps=settings.fold_maps,
@@ -91,12 +95,13 @@ def _in_folds(prepared: StudyPreparation) -> dict[str, Any]:
     return {} if prepared.confounds is None else {"fold_confounds": list(prepared.confounds.names)}
 
 
-def _data(samples: Samples) -> dict[str, Any]:
-    """Sizes and origin of the samples."""
+def _data(samples: Samples, tasks: Sequence[Task]) -> dict[str, Any]:
+    """Sizes and origin of the samples; those of conditions that no comparison names are not counted."""
+    decoded = np.unique(np.concatenate([task.rows for task in tasks]))
     return {
         "source": samples.source,
         "description": samples.description,
-        "n_samples": samples.X.shape[0],
+        "n_samples": decoded.size,
         "n_voxels": samples.X.shape[1],
         "n_runs": len(np.unique(samples.runs)),
         "kind": samples.kind,

@@ -141,7 +141,7 @@ def _run_study(
     extra |= designs.write(output.folder, subject, samples, troubles)
     extra |= {"leakage": checked.as_json()}
     extra |= write_checks(output.folder, subject.name, checks)
-    about = about_study(settings, samples, prepared)
+    about = about_study(settings, samples, prepared, tasks)
     write_tables(output.folder, subject, tasks, methods, records, about, extra)
     return finish(output, console)
 

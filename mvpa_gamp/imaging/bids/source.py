@@ -5,6 +5,7 @@ of its run ("trial", see trials.py), or a given map ("betas", see betas.py). Run
 across sessions and tasks.
 """
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
@@ -21,14 +22,14 @@ from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.source import Source
 
-HAEMODYNAMIC_DELAY = 5.0  # s, to the peak of the usual response: the default lag is the nearest number of TRs
+HAEMODYNAMIC_DELAY = 5.0  # s, to the peak of the usual response; the default lag is the nearest number of TRs
 DEFAULT_CONFOUNDS = ("motion6",)  # of derivatives; raw datasets have none
 CV = ("run", "session")  # what cross-validation holds out
 
 
 def default_lag(t_r: float) -> int:
-    """Volumes nearest to the delay of the haemodynamic response, at least one: 2 at a TR of 2.5 s."""
-    return max(1, round(HAEMODYNAMIC_DELAY / t_r))
+    """Volumes nearest to the delay of the haemodynamic response, of two the larger, and at least one."""
+    return max(1, math.floor(HAEMODYNAMIC_DELAY / t_r + 0.5))
 
 
 _Bids = TypeVar("_Bids", bound="BidsSource")

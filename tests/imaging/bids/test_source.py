@@ -31,7 +31,7 @@ def load_maps(bids_tree, tmp_path):
     return samples
 
 
-@pytest.mark.parametrize(("t_r", "volumes"), [(2.5, 2), (2.0, 2), (1.0, 5), (0.72, 7), (10.0, 1)])
+@pytest.mark.parametrize(("t_r", "volumes"), [(2.5, 2), (2.0, 3), (1.0, 5), (0.72, 7), (10.0, 1)])
 def test_the_default_lag_is_nearest_to_five_seconds(t_r, volumes):
     assert default_lag(t_r) == volumes
 
