@@ -96,7 +96,8 @@ def _caption(tested: bool) -> str:
         "all other runs; if runs were chosen, by one classifier trained on the runs before the >. "
         "Accuracy, balanced accuracy and AUC are means over tested runs, with the standard error across "
         "them; chance is always predicting the more frequent side. The first side of one comparison "
-        "corresponds to the first of the other. Maps of a classifier are those of the comparison it was trained on."
+        "corresponds to the first of the other. Maps of a classifier are those of the comparison "
+        "it was trained on."
     )
     if tested:
         said += (

@@ -30,7 +30,8 @@ def _classes(results: Results) -> list[str]:
     names = results.classes["names"]
     out = [
         f"All {len(names)} classes ({', '.join(names)}) were decoded together: probabilities of all pairs "
-        "were combined into class probabilities (Hastie & Tibshirani, 1998); for methods without probabilities, "
+        "were combined into class probabilities (Hastie & Tibshirani, 1998); for methods without "
+        "probabilities, "
         "pairs voted."
     ]
     if test := results.classes.get("permutation"):

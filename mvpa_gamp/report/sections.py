@@ -99,7 +99,8 @@ def phantom_section(results: Results) -> str:
     for subject in results.subjects:
         caption = text(
             "PHANTOM. Precision (share of planted voxels among those ranked so far) against recall (share of "
-            "planted voxels found). Voxels are ranked by the refit map: inclusion probability if a method has "
+            "planted voxels found). Voxels are ranked by the refit map: inclusion probability if a "
+            "method has "
             "it, otherwise absolute weight. Voxels with equal values are taken together: after the last "
             "non-zero voxel of a sparse map, precision falls to chance. A sparse method is not meant to find "
             "all planted voxels; one of several redundant voxels is enough."
