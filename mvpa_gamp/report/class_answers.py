@@ -72,7 +72,7 @@ def _confused(results: Results) -> list[Fact]:
     if not worst["count"]:
         return [Fact("What is confused", "nothing", said)]
     total = sum(row["count"] for row in results.classes["confusion"] if row["true"] == worst["true"])
-    most = f"{worst['count']} of {total} {worst['true']} taken for {worst['predicted']}"
+    most = f"{worst['count']} of {total} {worst['true']} predicted as {worst['predicted']}"
     return [Fact("What is confused", f"{worst['true']} for {worst['predicted']}", f"{most}; {said}")]
 
 
