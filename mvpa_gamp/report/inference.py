@@ -17,6 +17,7 @@ from mvpa_gamp.results.reader import Results
 
 Rows = Sequence[Mapping[str, str]]
 _ALPHA = 0.05
+_DIGITS = 1e-5  # relative rounding of the numbers in tables
 _MEASURED = (
     "Marks: mean accuracy on the runs left out, over random sets of training runs, with the standard error "
     "across runs."
@@ -101,7 +102,9 @@ def _tests(results: Results, rows: Rows) -> list[str]:
     ]
     n = results.inference["permutations"]
     least = max([1 / (1 + n), *(number(row.get("smallest_p_value", "0")) for row in rows)])
-    few = "; smaller ones are set to it, because so few labellings exist" if least > 1 / (1 + n) else ""
+    few = ""
+    if least > (1 + _DIGITS) / (1 + n):
+        few = "; smaller values are set to it, because there are so few labellings"
     failed = sum(int(number(row["fits_not_converged"])) for row in rows)
     caption = text(
         f"Labels were exchanged {results.exchanged} within runs {n:,} times, and the whole "
