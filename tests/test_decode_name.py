@@ -33,7 +33,7 @@ def test_both_names_have_the_same_options_and_each_help_its_own_name(capsys):
 def test_errors_carry_the_name_that_was_called(tmp_path, capsys):
     missing, out = str(tmp_path / "none.nii.gz"), tmp_path / "out"
     assert main(["decode", "--bold", missing, "--labels", missing, "--mask", missing, "--out", str(out)]) == 2
-    assert "\nmvpa_gamp decode: error: label file " in capsys.readouterr().err
+    assert "\nmvpa_gamp decode: error: BOLD file " in capsys.readouterr().err
     assert not out.exists()
     with pytest.raises(SystemExit, match="2"):
         main(["decode", "bold.nii.gz"])  # --bold forgotten
