@@ -182,7 +182,7 @@ def test_methods_texts_name_space_resolution_and_versions(done):
     own = text_of(done / "sub-01" / "index.html")
     assert f"preprocessed with fMRIPrep {VERSION}, 8 runs of tasks faces and objects in sessions" in own
     assert f"space: {SPACE}, res-2, voxels of 2 x 2 x 2 mm" in own
-    assert "16 volumes before the steady state and 12 volumes with too much motion took no part" in own
+    assert "16 volumes before the steady state and 12 volumes with too much motion were excluded" in own
     assert f"Analyses used mvpa_gamp {__version__}" in own
     together = text_of(done / "index.html")
     said = f"Volumes of 2 participants were preprocessed with fMRIPrep {VERSION} and decoded with mvpa_gamp"
@@ -229,7 +229,7 @@ def test_a_session_is_held_out_with_two_sessions_where_nothing_is_tuned_inside(t
     page = text_of(out / "sub-01" / "index.html")
     assert "24 single trials in 2 sessions entered the analysis" in page
     assert "Cross-validation leaves one session out at a time" in page
-    assert "each trial by a model of its own" in page and "Mumford" in page
+    assert "each trial by its own model" in page and "Mumford" in page
     assert "detrended" not in page and "labels were not shifted" not in page
     assert re.search(r"sessions\s+2\s", page) and not re.search(r"\sruns\s+2\s", page)
 

@@ -49,7 +49,7 @@ class ContrastMaps(Mapping):
             name, other, (a, b) = self._classes[number], self._classes[1 - number], self._pairs[0]
             warnings.warn(
                 f"The map of {name!r} has nilearn's sign: with two classes, positive values under the name "
-                f"of one speak for the other, {other!r}. In the map of {contrast_key(a, b)!r} they speak for "
+                f"of one favour the other, {other!r}. In the map of {contrast_key(a, b)!r} they favour "
                 f"{a!r}.",
                 stacklevel=4,
             )

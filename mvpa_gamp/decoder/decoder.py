@@ -150,10 +150,10 @@ class GAMPDecoder(FittedDecoder):
         Weights of the refits: ``X @ coef_.T + intercept_`` is positive for the second class of a pair.
 
     coef_img_ : mapping of Nifti1Image
-        Weights by contrast: positive values of ``coef_img_["face-house"]`` speak for face. Maps by class are
+        Weights by contrast: positive values of ``coef_img_["face-house"]`` favour face. Maps by class are
         as in nilearn. With two classes ``coef_img_["face"]``, of the first one, is ``coef_`` itself: positive
-        where it speaks for the other class (a warning says so). With more it is the mean over the pairs of
-        face, positive where it speaks for face.
+        where it favours the other class (with a warning). With more it is the mean over the pairs of
+        face, positive where it favours face.
 
     coef_std_img_ : mapping of Nifti1Image, or None
         Posterior standard deviations of the weights.

@@ -134,7 +134,7 @@ def check_classes(y: NDArray, ignore: Any) -> NDArray:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(
-            f"y: expected class names whose contrasts can be told apart, but {twice!r} would mean two "
+            f"y: expected class names whose contrasts have distinct names, but {twice!r} would mean two "
             "things. Rename classes that contain a hyphen."
         )
     return classes

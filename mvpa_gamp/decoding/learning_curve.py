@@ -202,7 +202,7 @@ def _broken_assumption(X: NDArray, settled: bool) -> str:
     if not settled:
         return (
             "No extrapolation: the parameters learnt from all rows do not settle, as happens when rows are "
-            "told apart without error. Read the measured curve only."
+            "classified without error. Read the measured curve only."
         )
     return ""
 

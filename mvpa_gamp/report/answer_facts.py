@@ -50,7 +50,7 @@ def _test_fact(found: Answer, results: Results) -> Fact:
 def untested_fact(results: Results) -> Fact:
     """What to do where nothing was permuted."""
     how = "add --permutations 200 --resume" if results.linked else "permutation_test(200)"
-    return Fact("How sure", "not tested", f"the standard error alone is no test; {how}")
+    return Fact("How sure", "not tested", f"the standard error alone is not a test; {how}")
 
 
 def informative_voxels(results: Results, subject: str, contrast: str) -> int | None:
@@ -80,7 +80,7 @@ def voxel_fact(results: Results, subject: str, contrast: str, found: Answer) -> 
     more = "".join(f"; {each}" for each in _tested_voxels(results, subject, contrast, found.method))
     question = "Which voxels"
     if found.voxels == 0:
-        return Fact(question, "none can be named", f"of {found.n_voxels:,}; the lines below say why{more}")
+        return Fact(question, "none selected", f"of {found.n_voxels:,}; see the explanation below{more}")
     if found.voxels == found.n_voxels:
         return Fact(question, "all", f"{found.n_voxels:,}; this method selects none{more}")
     share = significant(100 * found.voxels / found.n_voxels)
@@ -105,7 +105,7 @@ def place_fact(results: Results, subject: str, contrast: str, found: Answer) -> 
         note = "no clusters of selected voxels; the pattern shows where signals differ"
         return Fact("Where", "see the maps", note)
     others = f"then {'; '.join(peaks[1:])}; " if len(peaks) > 1 else ""
-    of = "of the largest clusters" if chose else "of the pattern, a description and no test"
+    of = "of the largest clusters" if chose else "of the pattern (a description, not a test)"
     note = f"{others}peak{'s' * (len(peaks) > 1)} (x y z) {of}; space: {space_of(results)}"
     return Fact("Where", f"{peaks[0]} mm", note)
 

@@ -21,9 +21,8 @@ PREFERRED = (
 )  # fmt: skip
 _PEAKS = 3  # clusters named in the answer
 NOBODY = (
-    "No single voxel can be named: too few samples, or too many voxels that say the same. The prediction "
-    "rests "
-    "on all voxels together; read the accuracy and the pattern."
+    "No single voxel was selected: there are too few samples, or too many redundant voxels. The prediction "
+    "uses all voxels together; read the accuracy and the pattern."
 )
 EVERYBODY = "This method uses every voxel and selects none."
 
@@ -154,7 +153,7 @@ def _sure(found: Answer, fold_word: str) -> str:
 
 def _which(found: Answer) -> str:
     if found.voxels == 0:
-        return "no single voxel can be named (too few samples, or too many voxels that say the same)"
+        return "no single voxel was selected (too few samples, or too many redundant voxels)"
     if found.voxels == found.n_voxels:
         return "all voxels are used, none selected"
     chance = significant(found.shared_by_chance)

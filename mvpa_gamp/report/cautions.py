@@ -35,8 +35,8 @@ def _dependent(results: Results) -> list[str]:
     if results.study["data"]["n_runs"] is not None:
         return []
     return [
-        "No groups were given. If images are volumes of a scan, neighbours of test images were trained on "
-        "and scores are too good."
+        "No groups were given. If the images are volumes of a scan, neighbours of test images were in the "
+        "training set, and scores are too good."
     ]
 
 
@@ -60,13 +60,13 @@ def _unbalanced(results: Results) -> list[str]:
         if min(counts) < _BALANCED * max(counts):
             chance = 100 * max(counts) / sum(counts)
             with_what = (
-                "Balanced accuracy, whose chance is 50 %, leads here"
+                "The page reports balanced accuracy, with a chance level of 50 %"
                 if leading_of_tasks(results.tasks) is BALANCED
-                else "Compare accuracies with that"
+                else "Compare accuracies with this"
             )
             out.append(
-                f"{task['label']} is unbalanced, {counts[0]} against {counts[1]} volumes: always saying the "
-                f"more frequent category is correct in {chance:.0f} %. {with_what}; "
+                f"{task['label']} is unbalanced, {counts[0]} against {counts[1]} volumes: always predicting "
+                f"the more frequent category is correct in {chance:.0f} %. {with_what}; "
                 "methods without an intercept cannot use the imbalance."
             )
     return out
@@ -81,8 +81,8 @@ def _hardly_selecting(results: Results) -> list[str]:
         if empty:
             where = ", ".join(empty)
             out.append(
-                f"{label} selects less than one voxel per fold on {where}: too few samples, or too many "
-                "voxels that say the same, for any single one to be named, and its consistency there says "
-                "nothing. Prediction rests on all voxels together: read accuracy and pattern."
+                f"{label} selects less than one voxel per fold on {where}: there are too few samples, "
+                "or too many redundant voxels, and its consistency there is meaningless. The prediction "
+                "uses all voxels together: read accuracy and pattern."
             )
     return out

@@ -66,13 +66,13 @@ def _confused(results: Results) -> list[Fact]:
         return []
     known = {name: share for name, share in recall.items() if share == share}
     best, least = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
-    said = f"recognised best: {best} ({100 * known[best]:.0f} %), least: {least} ({100 * known[least]:.0f} %)"
+    said = f"highest recall: {best} ({100 * known[best]:.0f} %), lowest: {least} ({100 * known[least]:.0f} %)"
     wrong = [row for row in results.classes["confusion"] if row["true"] != row["predicted"]]
     worst = max(wrong, key=lambda row: row["count"])
     if not worst["count"]:
         return [Fact("What is confused", "nothing", said)]
     total = sum(row["count"] for row in results.classes["confusion"] if row["true"] == worst["true"])
-    most = f"{worst['count']} of {total} {worst['true']} taken for {worst['predicted']}"
+    most = f"{worst['count']} of {total} {worst['true']} predicted as {worst['predicted']}"
     return [Fact("What is confused", f"{worst['true']} for {worst['predicted']}", f"{most}; {said}")]
 
 
@@ -84,7 +84,7 @@ def _voxels(results: Results, method: str) -> Fact:
     total = int(results.study["data"]["n_voxels"])
     count = int(np.sum(selected))
     if count in (0, total):
-        said = "none can be named" if not count else "all"
+        said = "none selected" if not count else "all"
         return Fact("Which voxels", said, f"of {total:,}; no pair of classes selects" if not count else "")
     share = significant(100 * count / total)
     note = f"{share} % of {total:,}, by the fit to all data of at least one of {len(masks)} pairs"

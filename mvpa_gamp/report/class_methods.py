@@ -61,7 +61,7 @@ def class_method_parts(results: Results) -> list[str]:
             + "".join(cell(_percent(recall[name]), value=recall[name]) for name in (ALL_CLASSES, *names))
         )
     caption = text(
-        "Recall: the share of a class's held-out samples that are recognised as it, among all classes. The "
+        "Recall: the share of a class's held-out samples that are predicted as this class. The "
         "standard error is that across folds, which share training samples."
     )
     parts = [table([headings(head)], body, caption, "sortable compact")]
@@ -72,7 +72,7 @@ def class_method_parts(results: Results) -> list[str]:
         parts.append(details(f"Confusion: {label}", shown))
     about = text(
         "Maps by class: the mean over the pairs that a class is part of, refits on all samples. Positive "
-        "weights and patterns speak for the class against the others."
+        "weights and patterns favour the class against the others."
     )
     for part in results.class_parts:
         path = results.folder.figure(f"classes_maps_{entity(part['method'])}.png")

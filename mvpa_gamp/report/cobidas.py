@@ -76,9 +76,7 @@ def _features(results: Results) -> str:
     data = results.study["data"]
     space = data.get("bids_space") or data["space"]
     size = f", {data['resolution']}" if data.get("resolution") else ""
-    return (
-        f"{data['n_voxels']:,} voxels of desc-analysed_mask; space: {space}{size}; no reduction of dimension."
-    )
+    return f"{data['n_voxels']:,} voxels of desc-analysed_mask; space: {space}{size}; no dimension reduction."
 
 
 def _preparation(results: Results) -> str:
@@ -89,7 +87,7 @@ def _preparation(results: Results) -> str:
         if steps.get(name) is not None
     ]
     whitened = (
-        " Within each fold: noise whitened by a covariance estimated from its training runs alone."
+        " Within each fold: noise whitened with a covariance estimated on its training runs only."
         if steps.get("whiten")
         else ""
     )
@@ -110,7 +108,7 @@ def _classifiers(results: Results) -> str:
 
 def _tuning(results: Results) -> str:
     return (
-        "On training data alone: expectation-maximisation inside the fit, or nested cross-validation for "
+        "On training data only: expectation-maximisation inside the fit, or nested cross-validation for "
         "methods that "
         "say so. Values of every fold are in the folds tables; the settings of every method are in "
         "summary.json."
@@ -166,9 +164,7 @@ def _of_crosses(results: Results) -> list[str]:
 
 
 def _classwise(results: Results) -> str:
-    where = (
-        "Right and wrong predictions by category are counted in confusion.tsv; predictions.tsv has each one."
-    )
+    where = "confusion.tsv counts predictions by category; predictions.tsv has every prediction."
     return where + (" Recall and precision: classes.tsv." if _of_classes(results) else "")
 
 
@@ -217,7 +213,7 @@ def _interpretation(results: Results) -> str:
     return (
         "Weights are given with activation patterns (Haufe et al., 2014), because a weight is not "
         "activation; "
-        "inclusion probabilities say which voxels the classifier needs given the others."
+        "inclusion probabilities show which voxels the classifier needs given the others."
     )
 
 
@@ -237,23 +233,23 @@ def _yours(what: str) -> Callable[[Results], str]:
 
 
 _ITEMS: dict[tuple[str, str], Callable[[Results], str]] = {
-    ("target", "What is predicted, and of which type it is"): _target,
-    ("target", "How many samples there are, and of each class"): _samples,
-    ("target", "Which subjects, and why comparisons were chosen"): _yours(
-        "Who was measured, and whether comparisons were planned before the data were seen."
+    ("target", "What is predicted, and its type"): _target,
+    ("target", "Number of samples, in total and per class"): _samples,
+    ("target", "Participants, and how comparisons were chosen"): _yours(
+        "Describe the participants, and whether comparisons were planned before the data were seen."
     ),
-    ("features", "Which features enter, and how they were chosen"): _features,
-    ("features", "What was done to them before learning, and whether it saw test data"): _preparation,
-    ("learning", "Which learning methods, and where they are described"): _classifiers,
+    ("features", "Features, and how they were chosen"): _features,
+    ("features", "Preprocessing of features, and whether it used test data"): _preparation,
+    ("learning", "Learning methods, with references"): _classifiers,
     ("learning", "How their parameters were set"): _tuning,
     ("evaluation", "How training and test data were separated"): _validation,
-    ("evaluation", "Which measure of performance, and its level of chance"): _metric,
+    ("evaluation", "Performance measure and chance level"): _metric,
     ("evaluation", "Performance found"): _performance,
     ("evaluation", "Performance by class"): _classwise,
     ("evaluation", "How performance was tested"): _significance,
     ("interpretation", "How features were selected or tested"): _selection,
     ("interpretation", "How stable the selected features are"): _stability,
-    ("interpretation", "How weights and maps may be read"): _interpretation,
+    ("interpretation", "How to interpret weights and maps"): _interpretation,
     ("reproduction", "Software, versions and seed"): _software,
     ("reproduction", "Where data, code and maps are shared"): _yours("Addresses of data, code and maps."),
 }  # fmt: skip

@@ -31,16 +31,16 @@ from mvpa_gamp.results.reader import Results
 
 _CLUSTERS_SHOWN = 5
 _MEANING = {
-    "Information": "How strongly a voxel’s signal goes with the labels within runs (a correlation), voxel by "
-    "voxel, whatever the classifier; with --permutations, and shown where its family-wise p is at most 0.05. "
-    "The map to show in a paper for where the two categories differ.",
-    "Weight": "How the classifier weighs a voxel. A weight is not activation: a voxel without signal can "
-    "carry weight because it cancels noise of its neighbours, and an active voxel can carry none because "
-    "another one says the same.",
-    "Pattern": "How a voxel’s signal changes with the classifier’s decision (Haufe et al., 2014): the map "
-    "to read for where the two categories differ. It says nothing about which voxels the classifier needed.",
+    "Information": "The correlation of a voxel’s signal with the labels within runs, independent of the "
+    "classifier; with --permutations, and shown where its family-wise p is at most 0.05. "
+    "Show this map in a paper to say where the two categories differ.",
+    "Weight": "The coefficient of a voxel in the classifier. A weight is not activation: a voxel without "
+    "signal can have a weight because it cancels the noise of its neighbours, and an active voxel can have "
+    "none because another one carries the same information.",
+    "Pattern": "How a voxel’s signal changes with the classifier’s decision (Haufe et al., 2014): read it "
+    "to see where the two categories differ. It does not show which voxels the classifier needed.",
     "Inclusion probability": "The posterior probability that the weight is not zero, given the model. It "
-    "shows how sure the model is, not how large an effect is; methods without a posterior have no such map.",
+    "shows how certain the model is, not how large an effect is; methods without a posterior lack this map.",
     "Selection frequency": "The share of folds in which a voxel was selected. Folds share most of their "
     "training data, so a high frequency is repeatability, not independent replication.",
 }
@@ -114,7 +114,7 @@ def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who:
     caption = (
         f"{kind}Maps of the fit to all data, the same slices for every method: those through the answering "
         "method’s "
-        f"largest weight (ring). <b>Orange to red</b> speaks for {text(task['positive'])}, <b>blue</b> for "
+        f"largest weight (ring). <b>Orange to red</b> favours {text(task['positive'])}, <b>blue</b> for "
         f"{text(task['negative'])}{fading}. {text(outlines)}{above}"
         "Neurological convention: the left hemisphere is on the left."
     )

@@ -39,9 +39,9 @@ def _said(results: Results) -> str:
     rows = [results.row(*cell) for cell in results.cells()]
     folds, good = (int(sum(row[name] for row in rows)) for name in ("folds", "folds_converged"))
     return (
-        f"All {folds:,} fits ended well."
+        f"All {folds:,} fits converged."
         if good == folds
-        else f"{folds - good:,} of {folds:,} fits did not end well."
+        else f"{folds - good:,} of {folds:,} fits did not converge."
     )
 
 

@@ -93,10 +93,11 @@ def cross_lines(results: Results) -> str:
 def _caption(tested: bool) -> str:
     said = (
         "Every run of the tested comparison is predicted by a classifier trained on the other comparison in "
-        "all other runs; where runs were chosen, by one classifier trained on the runs before the >. "
+        "all other runs; if runs were chosen, by one classifier trained on the runs before the >. "
         "Accuracy, balanced accuracy and AUC are means over tested runs, with the standard error across "
-        "them; chance is always saying the more frequent side. The first side of one comparison corresponds "
-        "to the first of the other. Maps of a classifier are those of the comparison it was trained on."
+        "them; chance is always predicting the more frequent side. The first side of one comparison "
+        "corresponds to the first of the other. Maps of a classifier are those of the comparison "
+        "it was trained on."
     )
     if tested:
         said += (

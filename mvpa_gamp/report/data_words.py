@@ -22,13 +22,13 @@ def left_out_words(steps: Mapping[str, Any]) -> str:
         "with too much motion": "scrubbed_volumes",
     }
     told = [f"{steps[name]} volumes {which}" for which, name in counts.items() if steps.get(name)]
-    return f"{' and '.join(told)} took no part in the analysis. " if told else ""
+    return f"{' and '.join(told)} were excluded from the analysis. " if told else ""
 
 
 def trial_words(steps: Mapping[str, Any]) -> str:
     """The general linear model that single trials are the effects of."""
     each = {
-        "lss": "each trial by a model of its own, in which the other trials of its condition share a "
+        "lss": "each trial by its own model, in which the other trials of its condition share a "
         "regressor and each other condition has one (least squares separate; Mumford et al., 2012)",
         "lsa": "all trials by one model with a regressor for each (least squares all)",
     }[steps["trial_model"]]

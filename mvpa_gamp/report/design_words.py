@@ -29,8 +29,9 @@ def _classes(results: Results) -> list[str]:
         return []
     names = results.classes["names"]
     out = [
-        f"All {len(names)} classes ({', '.join(names)}) were told apart together: probabilities of all pairs "
-        "were coupled to one per class (Hastie & Tibshirani, 1998), or, of methods without probabilities, "
+        f"All {len(names)} classes ({', '.join(names)}) were decoded together: probabilities of all pairs "
+        "were combined into class probabilities (Hastie & Tibshirani, 1998); for methods without "
+        "probabilities, "
         "pairs voted."
     ]
     if test := results.classes.get("permutation"):

@@ -8,11 +8,11 @@ from mvpa_gamp.results.reader import Results
 
 _SHOWN = 5  # places of a comparison on the page; the table in the folder has up to ten
 _WHY = (
-    "No inclusion probability passes one half there: many voxels say much the same, and too few samples tell "
-    "which of them the classifier needs. This is a statement about single voxels, not about the decoding: "
-    "prediction and pattern use all voxels. The places below are where the pattern is strongest, at least "
-    "half as strong as its peak. They describe the map and are no test; which voxels carry information is "
-    "tested with permutations of the labels."
+    "No inclusion probability is above one half there: many voxels are redundant, and there are too few "
+    "samples to decide which of them the classifier needs. This is about single voxels, not about decoding: "
+    "prediction and pattern use all voxels. The table lists where the pattern is strongest, at least "
+    "half as strong as its peak. It describes the map and is not a test; permutations of the labels test "
+    "which voxels carry information."
 )
 
 
@@ -27,11 +27,11 @@ def few_samples_section(results: Results) -> str:
         parts.append(paragraph(_lead(results, subject, list(cells))))
         rows = [_row(results, row) for row in places if number(row["cluster"]) <= _SHOWN]
         caption = text(
-            "All places, with voxel indices, are in patternclusters.tsv; the maps are stat-pattern."
+            "All clusters, with voxel indices, are in patternclusters.tsv; the maps are stat-pattern."
         )
         head = ("Comparison", "Method", "Signal is higher for", "Peak (mm)", "Voxels", "Pattern")
         parts.append(table([headings(head, 3)], rows, caption))
-    return section("pattern", "Prediction and pattern; no single voxel can be named", *parts)
+    return section("pattern", "Prediction and pattern; no single voxel was selected", *parts)
 
 
 def _lead(results: Results, subject: str, cells: Sequence[tuple[str, str]]) -> str:
@@ -39,7 +39,7 @@ def _lead(results: Results, subject: str, cells: Sequence[tuple[str, str]]) -> s
     labels = {task["contrast"]: task["label"] for task in results.tasks}
     known = [(c, m, results.row(subject, c, m)["error_percent"]) for c, m in cells if c in labels]
     said = "; ".join(
-        f"{labels[contrast]}, {results.labels[method]}: {100 - error:.1f} % of held-out samples right"
+        f"{labels[contrast]}, {results.labels[method]}: {100 - error:.1f} % of held-out samples correct"
         for contrast, method, error in known
     )
     data = results.study["data"]

@@ -30,6 +30,6 @@ def cobidas_section(results: Results) -> str:
     return folded(
         "cobidas",
         "COBIDAS items on multivariate modelling",
-        f"{known} of {len(rows)} items are filled in from the run; the others are yours to add.",
+        f"{known} of {len(rows)} items are filled in from the run; please add the others.",
         table([headings(("What to report", "This run"), 2)], body, caption),
     )

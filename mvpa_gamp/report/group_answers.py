@@ -31,7 +31,7 @@ def answer_section(group: Group) -> str:
     by = (
         f"Answers are those of {group.study['methods'][group.answering]}, chosen by a fixed order of methods."
     )
-    why = "" if group.study["maps"] else " There are no maps of the group; the notes above say why."
+    why = "" if group.study["maps"] else " There are no maps of the group; the notes above give the reason."
     blocks = [_block(group, row) for row in group.answers()]
     title = "The answer" if group.unfolded else "Comparison by comparison"
     return section("answer", title, paragraph(by + why, kind="quiet"), *blocks)
@@ -155,7 +155,7 @@ def _stable(group: Group, row: Row, places: Places) -> Fact:
 
 def _place_fact(group: Group, places: Places) -> Fact:
     if not places.peak:
-        return Fact("Where", "no maps of the group", "the notes at the top of the page say why")
+        return Fact("Where", "no maps of the group", "the notes at the top of the page give the reason")
     space = f"; space: {group.study['space']}" if group.study.get("space") else ""
     if math.isnan(places.p):
         note = f"peak of the mean pattern (x y z), not tested{space}"

@@ -52,10 +52,10 @@ _REFERENCES = (
 _RUN_TEST = (
     "Participants without permutation results were tested by a sign test whose units are held-out "
     "runs: under chance a run's balanced accuracy is above one half in at most half of the runs. "
-    "Volumes of a run are correlated and are not counted one by one. Folds share training runs, so that "
+    "Volumes of a run are correlated and are not counted individually. Folds share training runs, so that "
     "their outcomes are correlated, by 1 / (runs - 1) between two runs if there is no signal; the p-value is "
     "the chance of as many runs above one half under that correlation. It needs at least seven runs to reach "
-    "0.05. A permutation test (--permutations at the participant level) assumes less and finds more."
+    "0.05. A permutation test (--permutations at the participant level) assumes less and has more power."
 )
 _PERMUTATION = (
     "Each participant was tested by permuting labels within runs and repeating the whole cross-validation. "
@@ -64,9 +64,9 @@ _PERMUTATION = (
 )
 _BAYES = (
     "The prevalence is the share of the population in which this experiment would find above-chance "
-    "decoding (Ince et al., 2021): participants are a random sample of it, a uniform prior, and a test "
-    "that misses nobody (sensitivity 1), which makes it a lower bound. A mean accuracy above chance says "
-    "less: a single participant can bring it about."
+    "decoding (Ince et al., 2021): participants are assumed to be a random sample of it, with a uniform "
+    "prior and a test of sensitivity 1, which makes it a lower bound. A mean accuracy above chance is weaker "
+    "evidence: it can be due to a single participant."
 )
 
 

@@ -33,22 +33,22 @@ DESIGN = {
     "significant": "significant",
 }
 DESIGN_CAPTION = (
-    "Balanced accuracy, the mean over classes of the share recognised, was tested across participants "
+    "Balanced accuracy, the mean over classes of the share correct, was tested across participants "
     "against 1 / number of classes, one-sided: p by flipping signs of participants, and by a t-test; in "
     "brackets after Holm's correction over the crosses of a method. Significant: participants by their own "
     "permutation tests, of those who have one. A cross whose comparisons share a condition is not tested. By "
-    "chance: 1 / number of classes; of a cross, always saying the more frequent side."
+    "chance: 1 / number of classes; for a cross, always predicting the more frequent side."
 )
 ACCURACY_CAPTION = (
     "Accuracy: mean over participants of the mean over held-out runs ± its standard error across "
     "participants."
 )
 TESTS_CAPTION = (
-    "Balanced accuracy (the mean of both categories' shares recognised, chance 50 %) was tested across "
+    "Balanced accuracy (the mean of the accuracies within both categories, chance 50 %) was tested across "
     "participants, one-sided: p by flipping signs of participants, and by a t-test; in brackets after Holm's "
     "correction over the comparisons of a method."
 )
-CHANCE_CAPTION = "By chance: always saying the more frequent category."
+CHANCE_CAPTION = "By chance: always predicting the more frequent category."
 _SPOKEN = ("participants", "accuracy", "flip", "significant", "prevalence", "interval")  # in the terminal
 _UNKNOWN = "–"
 

@@ -17,6 +17,7 @@ from mvpa_gamp.results.reader import Results
 
 Rows = Sequence[Mapping[str, str]]
 _ALPHA = 0.05
+_DIGITS = 1e-5  # relative rounding of the numbers in tables
 _MEASURED = (
     "Marks: mean accuracy on the runs left out, over random sets of training runs, with the standard error "
     "across runs."
@@ -84,7 +85,7 @@ def _said(results: Results, rows: Rows) -> str:
         holds = sum(row["fdr_holds"] == "true" for row in rows)
         asked = sum(row["fdr_voxels"] != MISSING for row in rows)
         said.append(f"a false-discovery rate of {rate:g} could be confirmed in {holds} of {asked} selections")
-    return "; ".join(said) + "." if said else "What goes beyond the table."
+    return "; ".join(said) + "." if said else "Tests beyond the table."
 
 
 def _tests(results: Results, rows: Rows) -> list[str]:
@@ -101,13 +102,16 @@ def _tests(results: Results, rows: Rows) -> list[str]:
     ]
     n = results.inference["permutations"]
     least = max([1 / (1 + n), *(number(row.get("smallest_p_value", "0")) for row in rows)])
-    few = "; smaller ones are set to it, because so few labellings exist" if least > 1 / (1 + n) else ""
+    few = ""
+    if least > (1 + _DIGITS) / (1 + n):
+        few = "; smaller values are set to it, because there are so few labellings"
     failed = sum(int(number(row["fits_not_converged"])) for row in rows)
     caption = text(
-        f"Labels exchanged {results.exchanged} within runs, {n:,} times; the whole cross-validation, tuning "
-        "included, repeated with each. p = (1 + number of permutations at least as accurate) / (1 + "
-        f"{n:,}), never below {least:.2g}{few}. Holm: corrected for the comparisons of the same method. "
-        "Labellings: how many different ones the exchange can reach."
+        f"Labels were exchanged {results.exchanged} within runs {n:,} times, and the whole "
+        "cross-validation, including tuning, was repeated each time. p = (1 + number of permutations "
+        f"at least as accurate) / (1 + {n:,}), never below {least:.2g}{few}. Holm: corrected for "
+        "the comparisons of the same method. "
+        "Labellings: the number of different labellings that are possible."
         + (f" {failed} of the fits did not meet their stopping rule." if failed else "")
     )
     said = text(
@@ -146,16 +150,16 @@ def _selections(results: Results, rows: Rows) -> list[str]:
     caption = text(
         f"Largest set of voxels whose estimated share of false discoveries is at most "
         f"{100 * results.inference['fdr']:g} % (mask and table desc-<method>Fdr). Voxels are ranked by "
-        "inclusion probability times squared correlation with the labels: what counts is that the decoder "
-        "relies on a voxel and that it carries information. A voxel that only cancels noise is not found. "
-        "The rate is estimated from fits to permuted labels of these very volumes, and checked: effects of "
-        "known place are planted under labels unrelated to the real ones, and false selections are counted. "
-        "A neighbour that correlates by 0.5 or more with a planted voxel is not counted as false."
+        "inclusion probability times squared correlation with the labels: the decoder must rely on a voxel, "
+        "and the voxel must carry information. A voxel that only cancels noise is not found. "
+        "The rate is estimated from fits to permuted labels of the same volumes and checked: effects are "
+        "planted at known voxels, with labels unrelated to the real ones, and false selections are counted. "
+        "A neighbour with a correlation of 0.5 or more with a planted voxel is not counted as false."
     )
     return [
         "<h3>Which voxels are needed given the others, at which rate of false discoveries?</h3>",
         _table(("Comparison", "Method", "Voxels", "Power", "Check"), body, caption),
-        details("What each selection rests on", f"<ul>{listed}</ul>"),
+        details("Basis of each selection", f"<ul>{listed}</ul>"),
     ]
 
 
@@ -251,8 +255,8 @@ def _information(results: Results) -> list[str]:
         f"Voxels whose correlation with the labels has a family-wise p of at most {level:g}: corrected for "
         "all voxels by step-down maxima over permutations, whatever the method (maps and mask "
         "desc-information, every voxel with its coordinates in the voxels table). A voxel that carries "
-        "information need not be needed: where others say the same, a sparse classifier gives its inclusion "
-        "probability to one of them, and the easier the categories are told apart, the fewer it needs."
+        "information is not always needed by the decoder: among redundant voxels, a sparse classifier gives "
+        "its inclusion probability to one, and the easier the categories are to decode, the fewer it needs."
     )
     head = ("Comparison", "Voxels", "Peak x, y, z (mm)", "Correlation there", "smallest p")
     parts = ["<h3>Which voxels carry information about the labels?</h3>", _table(head, body, caption)]
@@ -306,7 +310,7 @@ def inference_lines(results: Results) -> str:
             check = row["fdr_verdict"].split(":")[0]
             said.append(f"{row['fdr_voxels']} voxels at FDR {asked['fdr']:g} ({check[0].lower()}{check[1:]})")
         elif row["fdr_verdict"] != MISSING:
-            said.append(f"no voxels are named at FDR {asked['fdr']:g} (the page says why)")
+            said.append(f"no voxels are reported at FDR {asked['fdr']:g} (the page gives the reason)")
         if row["curve"] != MISSING:
             said.append("learning curve measured")
         lines.append(f"{row['comparison']}, {results.labels[row['method']]}: {'; '.join(said)}")

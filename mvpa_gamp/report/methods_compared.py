@@ -85,8 +85,8 @@ def _averages(results: Results, subject: str) -> str:
     caption = (f"Averages over {count} comparisons. " if count > 1 else "") + text(
         f"{_title_of_measure(results)}: mean over held-out {results.fold_word}s ± its standard error. "
         "Voxels per fold: selected in a fold on average, and as a share of all. Consistency: share of "
-        "selected voxels that two folds have in common (mean Jaccard index), beside it what random "
-        "selections of the same sizes would reach; a dash where a method selects nothing, or every voxel, in "
+        "selected voxels that two folds have in common (mean Jaccard index), next to its value for random "
+        "selections of the same sizes; a dash where a method selects nothing, or every voxel, in "
         "most folds. Nogueira's index corrects it for chance: 0 for random, 1 for identical selections. Run "
         "time: all folds and the refit of one comparison. In small print: the name after --methods."
     )
@@ -144,7 +144,7 @@ def _figures(results: Results, subject: str) -> str:
     trade = text(
         "Small marks are comparisons, large marks their averages; the dashed line is chance. Up and to the "
         "right is better: accurate, and the same voxels whichever run is left out. A method that selects "
-        "nothing, or every voxel, in most folds has no place here."
+        "nothing, or every voxel, in most folds is not shown."
     )
     first, second = (
         results.folder.figure(f"sub-{subject}_{name}.svg") for name in ("accuracies", "accuracy")
@@ -187,7 +187,7 @@ def _paper_table(results: Results, subject: str) -> str:
     )
     caption = text(
         "The best value of each group of columns is bold; differences smaller than the standard errors "
-        f"cannot be told apart here. A sparser selection is not better as such. {SELECTED} Every number is "
+        f"are not meaningful. A sparser selection is not better as such. {SELECTED} Every number is "
         "in "
     )
     return details(

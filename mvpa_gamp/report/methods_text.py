@@ -190,8 +190,8 @@ def _validation(results: Results) -> str:
     )  # fmt: skip
     return (
         f"Classifiers were trained for {len(results.tasks)} pairwise "
-        f"comparison{'s' * (len(results.tasks) > 1)} ({names}) and judged by {how}; parameters were "
-        f"tuned on the training {word}s alone. Accuracy is the mean over held-out {word}s, with the "
+        f"comparison{'s' * (len(results.tasks) > 1)} ({names}) and evaluated by {how}; parameters were "
+        f"tuned on the training {word}s only. Accuracy is the mean over held-out {word}s, with the "
         f"standard error across {word}s; since folds share training data, {word}s are not independent and "
         f"the standard error is approximate.{coupled}{_weighted(results)}"
     )
@@ -207,8 +207,8 @@ def _weighted(results: Results) -> str:
         )
     if results.leading_measure.name == "balanced accuracy":
         said += (
-            " As categories were not equally frequent, we report balanced accuracy, the mean of the shares "
-            "of either category that were recognised (chance: 50 %)."
+            " As categories were not equally frequent, we report balanced accuracy, the mean of the "
+            "accuracies within both categories (chance: 50 %)."
         )
     return said
 
@@ -247,7 +247,7 @@ def _inference(asked: Mapping[str, Any], exchanged: str) -> list[str]:
     if asked.get("permutations"):
         said.append(
             f"Above-chance decoding was tested with {asked['permutations']:,} permutations: labels were "
-            f"exchanged {exchanged} and the whole cross-validation, tuning included, was "
+            f"exchanged {exchanged} and the whole cross-validation, including tuning, was "
             "repeated; p = (1 + k) / (1 + n) with k permutations at least as accurate as observed (Phipson & "
             "Smyth, 2010), Holm-corrected for the comparisons."
         )

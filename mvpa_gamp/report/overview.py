@@ -86,11 +86,11 @@ def _selected(found: Sequence[Answer]) -> str:
     """How many voxels, and how stable."""
     chose = [each for each in found if not math.isnan(each.shared)]
     if not chose:
-        return "No single voxels can be named."
+        return "No single voxels were selected."
     voxels, shared = np.mean([e.voxels for e in chose]), np.mean([e.shared for e in chose])
     chance = significant(float(np.mean([e.shared_by_chance for e in chose])))
     named = f"{voxels:.0f} voxels on average" if len(chose) == len(found) else (
-        f"{voxels:.0f} voxels on average in the {len(chose)} comparisons where voxels can be named"
+        f"{voxels:.0f} voxels on average in the {len(chose)} comparisons with selected voxels"
     )  # fmt: skip
     return f"{named}; two folds share {shared:.0f} % of them (chance {chance} %)."
 

@@ -151,7 +151,7 @@
       const room = `max-width: ${Math.round(HEIGHT * widest / tallest)}px`;
       const row = make("div", { class: "panels", style: room }, ...this.panels.map(panel => panel.box));
       const help = make("figcaption", {}, "Click or use the arrow keys to move, Page Up and Page Down for the next " +
-        `slice. Orange to red speaks for ${view.positive}, blue for ${view.negative}` +
+        `slice. Orange to red favours ${view.positive}, blue for ${view.negative}` +
         `${view.selected ? "; voxels that were not selected are faded" : ""}. ` +
         "Neurological convention: the left hemisphere is on the left.");
       const stamp = [...figure.querySelectorAll(".stamp")];

@@ -137,7 +137,7 @@ def _header(results: Results, title: str) -> str:
         "methods": len(results.methods),
         **({} if study["seed"] is None else {"seed": study["seed"]}),
     }
-    title = title or "Which voxels tell the categories apart"
+    title = title or "Which voxels distinguish the categories"
     return header(title, data["description"], _banners(results), facts)
 
 

@@ -70,11 +70,11 @@ def _about(found: Mapping[str, Any]) -> list[str]:
         f"Regions of the atlas {found['atlas']}: {found['n_regions']} have voxels in the mask; "
         f"{found['outside']:,} voxels are in none of them.",
         "Inclusion, weight and selected voxels are those of the classifier of all voxels (refit on all "
-        "runs), added up within each region; large regions have more to add up, and a region that says the "
-        "same as another one may have none.",
+        "runs), summed over each region. Large regions have more voxels to sum over, and a region that is "
+        "redundant with another one may have none.",
     ]
     if found["by_region"]:
-        said.append("The accuracy is that of a classifier of the region alone: what it knows by itself.")
+        said.append("The accuracy is that of a classifier fitted to the region alone.")
         if small := found["too_small"]:
             said.append(
                 f"Not decoded alone, with fewer than {found['fewest_voxels']} voxels: {_listed(small)}."

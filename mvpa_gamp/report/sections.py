@@ -80,7 +80,7 @@ def _consistency_table(results: Results, subject: str) -> str:
         "selects. By chance: random selections of the same sizes. Kuncheva's index (for unequal sizes: "
         "Cohen's kappa) and Nogueira's correct for chance: 0 is random, 1 identical. The interval treats "
         "folds as independent draws; they share training data, so it is too narrow rather than too wide. "
-        "A dash stands where a method selects nothing, or every voxel, in most folds: no choice to agree on."
+        "A dash: the method selects nothing, or every voxel, in most folds."
     )
     return table([top], body, caption)
 
@@ -95,14 +95,15 @@ def phantom_section(results: Results) -> str:
     """Phantom only: ranking of the planted voxels."""
     if not results.has_truth:
         return ""
-    parts = [paragraph("A phantom knows which voxels differ between two categories; a real brain does not.")]
+    parts = [paragraph("In a phantom it is known which voxels differ between two categories.")]
     for subject in results.subjects:
         caption = text(
             "PHANTOM. Precision (share of planted voxels among those ranked so far) against recall (share of "
-            "planted voxels found), walking down the refit map: inclusion probability where a method has it, "
-            "else the absolute weight. Voxels with equal values are taken together: past the last "
+            "planted voxels found). Voxels are ranked by the refit map: inclusion probability if a "
+            "method has "
+            "it, otherwise absolute weight. Voxels with equal values are taken together: after the last "
             "non-zero voxel of a sparse map, precision falls to chance. A sparse method is not meant to find "
-            "all planted voxels, one of several that say the same is enough for it."
+            "all planted voxels; one of several redundant voxels is enough."
         )
         path = results.folder.figure(f"sub-{subject}_truth.svg")
         parts += [
@@ -136,7 +137,7 @@ def _truth_table(results: Results, subject: str) -> str:
 
 def confusion_section(results: Results) -> str:
     """Share of held-out volumes of each category that were recognised."""
-    head = ("Comparison", "Method", "first category recognised", "second category recognised")
+    head = ("Comparison", "Method", "first category correct", "second category correct")
     top = headings(head, 2)
     body, before = [], None
     for subject in results.subjects:
@@ -156,7 +157,7 @@ def confusion_section(results: Results) -> str:
                 )
                 before = task["contrast"]
     caption = text("Held-out volumes, each predicted by the fold that did not train on its run.")
-    said = "Which of the two categories is recognised more often."
+    said = "Which of the two categories is predicted correctly more often."
     return folded("confusion", "Confusion", said, table([top], body, caption))
 
 

@@ -169,7 +169,7 @@ def surface_caption(task: Mapping[str, Any], kind: str = "") -> str:
     """What a figure of a comparison's maps shows, in HTML."""
     return (
         f"{kind}Maps of the fit to all data on the surface, both hemispheres from outside and from inside. "
-        f"<b>Orange to red</b> speaks for {text(task['positive'])}, <b>blue</b> for "
+        f"<b>Orange to red</b> favours {text(task['positive'])}, <b>blue</b> for "
         f"{text(task['negative'])}; values close to zero are left out, and grey is sulcal depth (or the mean "
         "image, where it is not known). Neither selections nor outlines are drawn: the files have them."
     )

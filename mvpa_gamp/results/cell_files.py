@@ -22,7 +22,7 @@ from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.pattern_clusters import pattern_cluster_rows
 
 _MEANING = {
-    "weight": "Weight of each voxel in the linear classifier; positive speaks for the first category. "
+    "weight": "Weight of each voxel in the linear classifier; positive favours the first category. "
     "A weight is not activation.",
     "weightsd": "Posterior standard deviation of each weight under the model.",
     "pip": "Posterior probability that a voxel's weight is not zero under the model.",
@@ -60,7 +60,7 @@ _PREDICTIONS = {
     "correct": "Whether the two are the same.",
     "probability_positive": "Probability of the first category of the contrast under the model; n/a for "
     "methods without one.",
-    "decision": "Decision value of the classifier; positive speaks for the first category of the contrast.",
+    "decision": "Decision value of the classifier; positive favours the first category of the contrast.",
 }
 _COLUMNS = {name: {"Description": meaning} for name, meaning in _PREDICTIONS.items()}
 CONFUSION_COLUMNS = ("contrast", "method", "true", "predicted", "count")

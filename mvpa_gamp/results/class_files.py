@@ -164,7 +164,7 @@ def _write_maps(
         for name, contrast, column in zip(found.names, found.contrasts, values.T, strict=True):
             about = {
                 "Description": f"Mean over the {len(found.names) - 1} pairs with {name} of their refits on "
-                "all samples. Positive weights and patterns speak for it.",
+                "all samples. Positive weights and patterns favour it.",
                 "Contrast": f"{name} (positive) versus each of the other classes",
                 "Threshold": NO_THRESHOLD,
                 "Method": method.name,

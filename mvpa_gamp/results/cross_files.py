@@ -30,7 +30,7 @@ _PREDICTIONS = (
     "decision",
 )  # fmt: skip
 _MEANING = {
-    "weight": "Weight of each voxel in the classifier trained on some runs; positive speaks for the first "
+    "weight": "Weight of each voxel in the classifier trained on some runs; positive favours the first "
     "category.",
     "weightsd": "Posterior standard deviation of each weight under the model.",
     "pip": "Posterior probability that a voxel's weight is not zero under the model.",

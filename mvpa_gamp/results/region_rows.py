@@ -25,7 +25,7 @@ REGION_COLUMNS = {
     "peak_x_mm": "Position of the voxel with the largest absolute weight.",
     "peak_y_mm": "As peak_x_mm.",
     "peak_z_mm": "As peak_x_mm.",
-    "peak_weight": "Its weight; positive speaks for the first category.",
+    "peak_weight": "Its weight; positive favours the first category.",
 }
 ACCURACY_COLUMNS = {
     "accuracy_percent": "Accuracy of a classifier of this region alone, mean over the runs held out.",

@@ -57,7 +57,7 @@ def test_a_cross_is_answered_next(designed):
 
 def test_classes_and_crosses_are_among_the_items_to_report(designed):
     rows = {row["item"]: row["reported"] for row in read_tsv(designed / "cobidas_multivariate.tsv")}
-    target = rows["What is predicted, and of which type it is"]
+    target = rows["What is predicted, and its type"]
     assert "Which of 3 classes was shown: cat, face, house." in target
     assert "Trained > tested: face vs house > cat vs chair." in target
     assert rows["Performance found"].startswith("3 classes, GAMP BG-LR: accuracy ")

@@ -30,7 +30,10 @@ def test_the_answer_in_a_sentence():
     [
         ({"permutations": 0, "p": math.nan}, "(chance 50 %, standard error 1.4 over 12 runs, not tested)"),
         ({"permutations": 0, "se": math.nan}, "(chance 50 %, not tested)"),
-        ({"voxels": 0, "peaks": ()}, "no single voxel can be named (too few samples, or too many voxels"),
+        (
+            {"voxels": 0, "peaks": ()},
+            "no single voxel was selected (too few samples, or too many redundant voxels",
+        ),
         ({"voxels": 530}, "all voxels are used, none selected."),
         ({"shared": math.nan}, "; 24 voxels; largest clusters at"),
         (

@@ -64,8 +64,8 @@ def test_the_folder_has_the_places_and_promises_them(few, tmp_path):
     assert rows[0]["contrast"] == "faceMinusHouse" and rows[0]["method"] == "gamp-bg-lr"
     lead = few_samples_section(read_results(out))
     accuracy = 100 * np.mean(few.contrast_scores_["face-house"])
-    assert f"{accuracy:.1f} % of held-out samples right" in lead
-    assert "some fits select no voxel" in lead and "are no test" in lead
+    assert f"{accuracy:.1f} % of held-out samples correct" in lead
+    assert "some fits select no voxel" in lead and "is not a test" in lead
 
 
 def test_the_page_leads_with_prediction_and_pattern(few):

@@ -24,7 +24,9 @@ from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
+from mvpa_gamp.report.inference import _tests
 from mvpa_gamp.results.files import number, read_tsv
+from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study import inference_jobs
 
 ROOT = Path(__file__).parents[2]
@@ -151,6 +153,14 @@ def test_the_page_shows_all_of_it(inferred):
         assert words in page, words
     for name in ("permutations", "learningcurve"):
         assert (inferred / "figures" / f"sub-tiny_{name}.svg").is_file()
+
+
+@pytest.mark.parametrize(("smallest", "few"), [("0.0322581", False), ("0.0625", True)])
+def test_a_rounded_p_value_is_no_lack_of_labellings(smallest, few, inferred):
+    results = read_results(inferred)
+    results.study["inference"]["permutations"] = 30  # 1 / 31 is rounded up in the table
+    rows = [{**row, "smallest_p_value": smallest} for row in results.inference_rows()]
+    assert ("so few labellings" in "".join(_tests(results, rows))) == few
 
 
 @pytest.mark.slow
