@@ -91,7 +91,7 @@ def make_crosses(conditions: Any, crosses: Sequence[str], dropped: Sequence[str]
     for cross in found:
         if set(cross.train.rows) == set(cross.test.rows) and len(cross.shared) == len(known_of(cross)):
             raise ValueError(
-                f"{cross.label} trains and tests on the same comparison, which is what --pairs does. Name "
+                f"{cross.label} trains and tests on the same comparison, as plain decoding does. Name "
                 "two comparisons."
             )
     return distinct_crosses(found)

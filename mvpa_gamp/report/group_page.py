@@ -64,6 +64,6 @@ def _header(group: Group) -> str:
     names = ", ".join(f"sub-{subject}" for subject in study["subjects"])
     banners = banner(PHANTOM_BANNER, _SIMULATED) if study["phantom"] else ""
     notes = [banner("Note", note) for note in study["notes"]]
-    banners += "".join(notes[:_NOTES]) + (details(f"{len(notes) - _NOTES} more notes", *notes[_NOTES:])
+    banners += "".join(notes[:_NOTES]) + (details(f"More notes ({len(notes) - _NOTES})", *notes[_NOTES:])
                                           if len(notes) > _NOTES else "")  # fmt: skip
     return header("Decoding in a group of participants", f"{names}.", banners, facts)

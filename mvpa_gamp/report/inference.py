@@ -80,7 +80,7 @@ def _said(results: Results, rows: Rows) -> str:
         )
     if results.study.get("information"):
         counts = [row["voxels"] for sub in results.subjects for row in results.table(sub, "information")]
-        said.append(f"{', '.join(counts[:3])}{' …' * (len(counts) > 3)} voxels carry information")
+        said.append(f"{_voxels(', '.join(counts[:3]) + ' …' * (len(counts) > 3))} information")
     if rate := results.inference.get("fdr"):
         holds = sum(row["fdr_holds"] == "true" for row in rows)
         asked = sum(row["fdr_voxels"] != MISSING for row in rows)

@@ -186,16 +186,16 @@ def _powerless(scores: Sequence[Score], alpha: float, people: Sequence[Results])
             who += [f"sub-{score.subject}"] * (f"sub-{score.subject}" not in who)
     labels, word = _labels(people), people[0].fold_word
     return [
-        f"{_names(who, len(people))} cannot be significant by {labels[method]}: with {runs} {word}s the "
+        f"{_cannot(who, len(people))} be significant by {labels[method]}: with {runs} {word}s the "
         f"smallest p-value is {least:.3g}. Such participants have no part in the prevalence; a permutation "
         f"test (--permutations at the participant level; GAMP methods, svm and lda) needs fewer {word}s."
         for (method, runs, least), who in few.items()
     ]
 
 
-def _names(some: Sequence[str], count: int) -> str:
-    """Participants by name, or all of them in a word."""
-    return f"All {count} participants" if len(some) == count > 1 else ", ".join(some)
+def _cannot(some: Sequence[str], count: int) -> str:
+    """Participants by name, or all of them in a word, and that they cannot."""
+    return f"None of the {count} participants can" if len(some) == count > 1 else f"{', '.join(some)} cannot"
 
 
 def _in_common(people: Sequence[Results]) -> dict[str, Any]:
