@@ -5,7 +5,7 @@ from mvpa_gamp.results.reader import read_results
 
 def test_the_items_are_filled_in_from_the_run(finished):
     rows = {row["item"]: row for row in read_tsv(finished / "cobidas_multivariate.tsv")}
-    assert rows["Which features enter, and how they were chosen"]["reported"].startswith("60 voxels")
+    assert rows["Features, and how they were chosen"]["reported"].startswith("60 voxels")
     assert "leaves one run out" in rows["How training and test data were separated"]["reported"]
     assert "Folds: 4" in rows["How training and test data were separated"]["reported"]
     assert rows["How performance was tested"]["reported"] == "Not tested."
