@@ -38,7 +38,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    likelihood : "logistic", "probit", "hinge", or a likelihood of ``mvpa_gamp.gamp`` such as
+    likelihood : name in ``mvpa_gamp.gamp.likelihoods.LIKELIHOODS``, or a likelihood object such as
         ``Robust(Logistic(), flip=0.05)`` for wrong labels.
     prior : name in ``mvpa_gamp.gamp.priors.PRIORS`` (the start is then chosen from the data), or a
         prior object, whose parameters are the start.

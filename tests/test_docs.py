@@ -20,6 +20,7 @@ import pytest
 import mvpa_gamp
 from mvpa_gamp import __main__ as bids_command
 from mvpa_gamp import haxby as haxby_command
+from mvpa_gamp.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -160,6 +161,17 @@ def test_the_slurm_script_gives_a_command_that_is_understood():
 # --- API pages
 
 
+def api_names(module: str, name: str) -> list[str]:
+    """What a line of an API page documents: a name, or every class of a registry."""
+    if name != "*":
+        return [name] if name else []
+    return [
+        key
+        for key, value in vars(importlib.import_module(module)).items()
+        if inspect.isclass(value) and key[0] != "_"
+    ]
+
+
 def documented() -> dict[tuple[str, str], Path]:
     """(module, name) of everything that an API page documents."""
     found = {}
@@ -167,8 +179,8 @@ def documented() -> dict[tuple[str, str], Path]:
         text = page.read_text(encoding="utf-8")
         for module, names in re.findall(r"^```\{api\} (\S+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
             for line in names.split("\n"):
-                if line.strip():
-                    found[module, line.split(":")[0].strip()] = page
+                for name in api_names(module, line.partition(":")[0].strip()):
+                    found[module, name] = page
     return found
 
 
@@ -211,6 +223,13 @@ def test_nothing_is_documented_twice():
         value = getattr(importlib.import_module(module), name)
         if not isinstance(value, constants) and (inspect.isclass(value) or inspect.isfunction(value)):
             assert seen.setdefault(id(value), f"{module}.{name}") == f"{module}.{name}"
+
+
+def test_every_method_stands_in_the_table_of_names():
+    page = (DOCS / "choosing.md").read_text(encoding="utf-8")
+    names = page.split("## Names")[1].split("\n## ")[0]
+    missing = [name for name in METHODS if f"`{name}`" not in names]
+    assert not missing, f'Add a row for {missing} to the table "Names" of docs/choosing.md.'
 
 
 # --- links to source lines
