@@ -1,13 +1,16 @@
 """The BIDS command on surfaces: participants and group, GIFTI and CIFTI out, what is refused."""
 
+import math
 import re
 
 import nibabel
 import numpy as np
 import pytest
+from surface_data import parcels, small_mesh, write_label_pair
 from surface_tree import VOLUMES, write_surface_tree
 
 from mvpa_gamp.__main__ import main
+from mvpa_gamp.imaging.atlas import open_atlas
 from mvpa_gamp.imaging.bids.layout import find_layout, find_runs, spaces_of
 from mvpa_gamp.imaging.bids.selection import Selection
 from mvpa_gamp.imaging.brainmaps import read_image, sidecar_path
@@ -197,7 +200,6 @@ def test_the_real_fsaverage5(tmp_path):
     [
         (("--space", "fsLR"), "Give --surface-mesh LEFT RIGHT"),
         (("--space", "fsLR", "--smoothing-fwhm", "5"), "images on surfaces are not smoothed, got 5 mm"),
-        (("--space", "fsLR", "--atlas", "harvard_oxford"), "atlases are labelled volumes"),
         (("--space", "fsaverage5"), "expected one that the dataset has"),
         (("--space", VOLUMES, "--surface-mesh", "a", "b"), "--surface-mesh a: expected a file"),
     ],
@@ -206,6 +208,58 @@ def test_what_makes_no_sense_is_refused_before_anything_is_written(tree, tmp_pat
     out = tmp_path / "out"
     assert main(command(tree, out, *given)) == 2
     assert said in " ".join(capsys.readouterr().err.split())
+    assert not out.exists()
+
+
+@pytest.fixture(scope="module")
+def by_region(tree, tmp_path_factory):
+    """A participant's regions from a pair of label files: the planted patches and three parcels around."""
+    home = tmp_path_factory.mktemp("regions")
+    data = tree.data["01", "fsLR"]
+    values = parcels(data.image.mesh)
+    for part, patch in data.patches.items():
+        values[part][patch] = 4
+    names = {0: "???", 1: "front", 2: "middle", 3: "back", 4: "planted"}
+    atlas = write_label_pair(home / "parts_hemi-L_dseg.label.gii", values, names)
+    asked = ("--atlas", str(atlas), "--by-region", "--permutations", "19", "--participant-label", "01")
+    assert main(command(tree, home / "out", "--space", "fsLR", *mesh(tree), *asked)) == 0
+    return home, atlas
+
+
+def test_regions_of_a_parcellation(tree, by_region):
+    """The planted regions come first, clusters lie in them, sums over regions are those of all vertices."""
+    results = read_results(by_region[0] / "out" / "sub-01")
+    rows = read_tsv(results.folder.cell_table("01", CONTRAST, METHOD, "regions"))
+    assert {row["region"] for row in rows[:2]} == {"L planted", "R planted"}
+    assert all(number(row["p_value_fwe"]) == 0.05 for row in rows[:2])
+    whole = next(row for row in rows if row["region"] == "all voxels")
+    for name in ("voxels", "summed_inclusion", "summed_abs_weight", "selected_voxels"):
+        own = [number(row[name]) for row in rows if row is not whole]
+        assert math.fsum(own) == number(whole[name])
+    clusters = read_tsv(results.folder.subject_table("01", "clusters"))
+    assert {row["region"] for row in clusters} == {"L planted", "R planted"}
+    assert not missing_files(results)
+    stored = open_atlas(next(results.folder.mask("01").parent.glob("*_desc-regions_dseg.dlabel.nii")))
+    assert "L planted" in stored.names.values()
+    page = (by_region[0] / "out" / "sub-01" / "index.html").read_text()
+    assert "L planted" in page and "8 have vertices in the mask" in page
+
+
+def test_a_parcellation_that_does_not_fit_is_refused(tree, by_region, tmp_path, capsys):
+    out, asked = tmp_path / "out", ("--space", "fsLR", *mesh(tree), "--participant-label", "01")
+    volume = nibabel.Nifti1Image(np.ones((3, 3, 3), np.int16), np.eye(4))
+    nibabel.save(volume, tmp_path / "volume.nii")
+    small = write_label_pair(tmp_path / "lh.x.label.gii", parcels(small_mesh(120, 110)), {1: "a"})
+    for atlas, said in (
+        (tmp_path / "volume.nii", "is a volume, and the data are on a surface"),
+        (small, "expected 130 vertices in the left hemisphere, as the data have, got 120"),
+    ):
+        assert main(command(tree, out, *asked, "--atlas", str(atlas))) == 2
+        assert said in " ".join(capsys.readouterr().err.split())
+        assert not out.exists()
+    given = ("--space", VOLUMES, "--participant-label", "01", "--atlas", str(by_region[1]))
+    assert main(command(tree, out, *given)) == 2
+    assert "is of the surface, and the data are volumes" in " ".join(capsys.readouterr().err.split())
     assert not out.exists()
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from mvpa_gamp.decoding.information import carries_information
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.atlas import Regions
 from mvpa_gamp.imaging.atomic_files import WriteError
+from mvpa_gamp.imaging.regions import Regions
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.imaging.surface_names import in_vertices
