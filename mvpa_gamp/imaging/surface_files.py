@@ -106,6 +106,14 @@ def _read_cifti(path: Path, cortex: Cortex) -> CortexImage:
     return replace(cortex, models=cortical).image(np.concatenate([out[part] for part in cortex.parts]))
 
 
+def seconds_between(path: Path) -> float | None:
+    """The time between the columns of a CIFTI series, None where a file does not tell."""
+    if not is_cifti(path):
+        return None
+    axis = _loaded(path).header.get_axis(0)
+    return float(axis.step) if getattr(axis, "unit", "") == "SECOND" and axis.step > 0 else None
+
+
 def _loaded(path: Path) -> Any:
     import nibabel
 

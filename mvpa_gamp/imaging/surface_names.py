@@ -12,6 +12,7 @@ from typing import Any
 from mvpa_gamp.imaging.errors import DataError
 
 GIFTI, CIFTI = ".gii", (".dtseries.nii", ".dscalar.nii", ".dlabel.nii")
+ALL_VERTICES = "all vertices that vary in every run"  # where no mask is given
 HEMISPHERES = {"left": "L", "right": "R"}  # nilearn's names and BIDS's letters, in the order of columns
 STRUCTURES = {"left": "CIFTI_STRUCTURE_CORTEX_LEFT", "right": "CIFTI_STRUCTURE_CORTEX_RIGHT"}
 # How names tell the hemisphere, the surest first: BIDS's entity, FreeSurfer's lh and rh, a letter, a word.
@@ -82,6 +83,16 @@ def pair_of(path: Path) -> tuple[Path, Path]:
 def files_of(path: Path) -> tuple[Path, ...]:
     """The files of a series that is named by one: both of a GIFTI pair, else itself."""
     return pair_of(path) if path.name.endswith(GIFTI) else (path,)
+
+
+def one_of_each_pair(names: Iterable[str]) -> tuple[str, ...]:
+    """Names in order, of GIFTI pairs the one that comes first: a pair is given by either or by both files."""
+    kept: dict[str, None] = {}
+    for name in names:
+        path = Path(name)
+        both = is_surface_file(name) and not is_cifti(name) and str(other_hemisphere(path)) in kept
+        kept |= {} if both else {name: None}
+    return tuple(kept)
 
 
 def hemisphere_path(path: Path, part: str, ending: str = "") -> Path:
