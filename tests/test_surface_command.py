@@ -6,6 +6,7 @@ import re
 import nibabel
 import numpy as np
 import pytest
+from nibabel.cifti2 import BrainModelAxis, ScalarAxis
 from surface_data import parcels, small_mesh, write_label_pair
 from surface_tree import VOLUMES, write_surface_tree
 
@@ -14,6 +15,7 @@ from mvpa_gamp.imaging.atlas import open_atlas
 from mvpa_gamp.imaging.bids.layout import find_layout, find_runs, spaces_of
 from mvpa_gamp.imaging.bids.selection import Selection
 from mvpa_gamp.imaging.brainmaps import read_image, sidecar_path
+from mvpa_gamp.imaging.surface_names import STRUCTURES
 from mvpa_gamp.results.files import number, read_json, read_tsv
 from mvpa_gamp.results.manifest import missing_files
 from mvpa_gamp.results.reader import read_results
@@ -152,6 +154,71 @@ def test_trials_and_blocks(tree, tmp_path, samples):
     ]
     assert main([*given, "--space", "fsLR", *mesh(tree)]) == 0
     assert read_results(out / "sub-01").study["data"]["n_samples"] == 16
+
+
+def write_betas(folder, data, label="01"):
+    """The mean of every block of a participant, as pairs with a table per run and as one CIFTI file."""
+    folder.mkdir(parents=True)
+    starts = np.flatnonzero((data.y != "rest") & (np.roll(data.y, 1) != data.y))
+    parts = {
+        part: np.stack([own[:, k : k + 5].mean(axis=1) for k in starts], axis=1)
+        for part, own in data.image.data.parts.items()
+    }
+    for run in np.unique(data.runs):
+        here = data.runs[starts] == run
+        name = f"sub-{label}_task-faces_run-{run}_hemi-L_space-fsnative_stat-effect_statmap.func.gii"
+        for part, letter in (("left", "L"), ("right", "R")):
+            arrays = [nibabel.gifti.GiftiDataArray(column) for column in parts[part][:, here].T.copy()]
+            path = folder / name.replace("hemi-L", f"hemi-{letter}")
+            nibabel.save(nibabel.gifti.GiftiImage(darrays=arrays), path)
+        table = folder / name.replace("hemi-L_", "").replace(".func.gii", ".tsv")
+        table.write_text("\n".join(["trial_type", *data.y[starts][here]]) + "\n")
+    models = [
+        BrainModelAxis.from_mask(np.ones(len(own), bool), name=STRUCTURES[part])
+        for part, own in parts.items()
+    ]
+    values = np.concatenate(list(parts.values())).T.astype(np.float32)
+    axes = (ScalarAxis([f"trial {k}" for k in range(len(values))]), models[0] + models[1])
+    stem = f"sub-{label}_task-faces_space-fsLR_stat-effect_statmap"
+    nibabel.save(nibabel.Cifti2Image(values, axes), folder / f"{stem}.dscalar.nii")
+    lines = [f"{data.y[k]}\t{data.runs[k]}" for k in starts]
+    (folder / f"{stem}.tsv").write_text("\n".join(["trial_type\trun", *lines]) + "\n")
+
+
+def test_given_maps_on_surfaces(tree, tmp_path, capsys):
+    """GIFTI pairs and CIFTI files of the same maps, with tables, give the same; planted vertices lead."""
+    data, asked = tree.data["01", "fsLR"], ("--samples", "betas", "--betas", str(tmp_path / "betas"))
+    write_betas(tmp_path / "betas", data)
+    given = [
+        str(tree.root),
+        "OUT",
+        "participant",
+        "--participant-label",
+        "01",
+        *asked,
+        *mesh(tree),
+        "--quiet",
+    ]
+    given += ["--methods", "gamp-sbg-lr", "--no-standardize", "--contrasts", "face:house"]
+    found = {}
+    for space in ("fsnative", "fsLR"):
+        given[1] = str(tmp_path / space)
+        assert main([*given, "--space", space]) == 0
+        found[space], results = pip_of(tmp_path / space, "01")
+        assert results.study["data"]["n_samples"] == 16 and not missing_files(results)
+        path = results.folder.statmap("01", CONTRAST, METHOD, "pip")
+        names = [source.rpartition("/")[2] for source in read_json(sidecar_path(path))["Sources"]]
+        assert len(names) == (12 if space == "fsnative" else 2) and "hemi" not in path.name
+    for part, patch in data.patches.items():
+        np.testing.assert_array_equal(found["fsLR"].data.parts[part], found["fsnative"].data.parts[part])
+        top = np.argsort(-found["fsLR"].data.parts[part])[:3]
+        assert set(top.tolist()) <= set(patch.tolist())
+    given[1] = str(tmp_path / "out")
+    (
+        tmp_path / "betas" / "sub-01_task-faces_run-1_hemi-R_space-fsnative_stat-effect_statmap.func.gii"
+    ).unlink()
+    assert main([*given, "--space", "fsnative"]) in (1, 2)
+    assert "expected a pair, left and right hemisphere" in capsys.readouterr().err
 
 
 def test_gifti_pairs_of_meshes_that_are_each_participants_own(tree, dense, tmp_path):

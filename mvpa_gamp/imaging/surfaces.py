@@ -70,6 +70,12 @@ class Surfaces:
         border = np.ascontiguousarray(whole[touching(inside, cortex)].T)
         return Series(self, values, inside, mask, mean, good[inside].all(axis=1), lost, border=border)
 
+    def mean_magnitude(self) -> Any:
+        """The mean of the magnitudes of all columns; NaN and infinity count 0."""
+        values = np.concatenate([_columns(self.cortex, image) for image in self.images], axis=1)
+        known = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+        return self.cortex.image(np.abs(known).mean(axis=1, dtype=np.float64).astype(np.float32))
+
     def mask_image(self, inside: NDArray, mask_img: Any) -> Any:
         """A mask of some vertices (V,) bool."""
         return self.cortex.image(inside)

@@ -7,7 +7,8 @@ from typing import Any
 import nibabel
 
 from mvpa_gamp.imaging.atlas import Atlas
-from mvpa_gamp.imaging.bids.betas import BetasSource, find_betas, runs_of
+from mvpa_gamp.imaging.bids.beta_files import Maps, find_betas, runs_of
+from mvpa_gamp.imaging.bids.betas import BetasSource
 from mvpa_gamp.imaging.bids.confounds import confound_columns
 from mvpa_gamp.imaging.bids.event_volumes import events_of
 from mvpa_gamp.imaging.bids.events import trial_types
@@ -15,7 +16,7 @@ from mvpa_gamp.imaging.bids.layout import RunFiles, participants, repetition_tim
 from mvpa_gamp.imaging.bids.participant import check_confounds, held_out_sessions
 from mvpa_gamp.imaging.bids.selection import choose, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
-from mvpa_gamp.imaging.bids.surface_runs import check_surface_runs, cortex_for, is_on_surface
+from mvpa_gamp.imaging.bids.surface_runs import check_surface_runs, cortex_for, cortex_of_runs, is_on_surface
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.processing import check_high_pass
@@ -85,6 +86,8 @@ def _check_one(source: BidsSource, mask: Any, nested: str, atlas: AnyAtlas | Non
             maps = find_betas(source)
             names, step = [name for each in maps for name in each.conditions], "folds"
             _check_folds(source, [key[0] for key in runs_of(maps)], nested)
+            step = "mask"
+            _check_maps(source, maps, atlas)
             return _Participant(names)
         runs = source.runs()
         step = "folds"
@@ -99,7 +102,7 @@ def _check_one(source: BidsSource, mask: Any, nested: str, atlas: AnyAtlas | Non
         check_surface_runs(source, runs) if is_on_surface(runs) else _check_mask(source, mask, runs)
         step = "atlas"
         if atlas is not None:
-            atlas.check(cortex_for(source, runs) if is_on_surface(runs) else None)
+            atlas.check(cortex_of_runs(source, runs) if is_on_surface(runs) else None)
     except DataError as error:
         chosen = step == "files" and str(error).startswith("--")  # no series is left that fits an option
         return _Participant(names, "choice" if chosen else step, str(error))
@@ -127,6 +130,20 @@ def _check_folds(source: BidsSource, sessions: Sequence[str], nested: str) -> No
             f"sub-{source.participant_label} has {number}. Choose methods that need none (a gamp one, svm, "
             f"lda){', or leave out --cv session' if source.cv == 'session' else ''}."
         )
+
+
+def _check_maps(source: BetasSource, maps: Sequence[Maps], atlas: AnyAtlas | None) -> None:
+    """Refuse a mask, meshes or an atlas that maps have no use for, as far as names and small files tell."""
+    cortex = None
+    if is_surface_file(maps[0].file.path):
+        from mvpa_gamp.imaging.surfaces import surface_mask
+
+        cortex = cortex_for(source, maps[0].file.entities.get("space", ""))
+        surface_mask(source.mask, cortex)
+    elif is_surface_file(source.mask):
+        raise DataError(f"--mask {source.mask} is on a surface, and the maps are volumes. Give a volume.")
+    if atlas is not None:
+        atlas.check(cortex)
 
 
 def _check_mask(source: BidsSource, mask: Any, runs: Sequence[RunFiles]) -> None:

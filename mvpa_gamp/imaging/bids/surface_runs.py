@@ -30,7 +30,7 @@ def open_runs(source: "BidsSource", runs: Sequence["RunFiles"]) -> Images:
         return Volumes([open_series(run.bold) for run in runs])
     from mvpa_gamp.imaging.surfaces import read_surfaces
 
-    return read_surfaces([run.bold for run in runs], cortex_for(source, runs))
+    return read_surfaces([run.bold for run in runs], cortex_of_runs(source, runs))
 
 
 def mask_for(source: "BidsSource", runs: Sequence["RunFiles"], series: Any) -> tuple[Any, tuple[str, ...]]:
@@ -42,13 +42,12 @@ def mask_for(source: "BidsSource", runs: Sequence["RunFiles"], series: Any) -> t
     return surface_mask(source.mask, series.cortex), ()
 
 
-def cortex_for(source: "BidsSource", runs: Sequence["RunFiles"]) -> "Cortex":
-    """The meshes of runs: those given, or fsaverage5 as it comes with nilearn."""
+def cortex_for(source: "BidsSource", space: str) -> "Cortex":
+    """The meshes of a space: those given, or fsaverage5 as it comes with nilearn."""
     from mvpa_gamp.imaging.cortex import packaged_cortex, read_cortex
 
     if source.surface_mesh:
         return read_cortex(source.surface_mesh)
-    space = runs[0].entities.get("space", "")
     if space != _PACKAGED:
         raise DataError(
             f"--space {space or 'none'}: its meshes do not come with this package (those of {_PACKAGED} do), "
@@ -58,13 +57,18 @@ def cortex_for(source: "BidsSource", runs: Sequence["RunFiles"]) -> "Cortex":
     return packaged_cortex()
 
 
+def cortex_of_runs(source: "BidsSource", runs: Sequence["RunFiles"]) -> "Cortex":
+    """The meshes of runs."""
+    return cortex_for(source, runs[0].entities.get("space", ""))
+
+
 def check_surface_runs(source: "BidsSource", runs: Sequence["RunFiles"]) -> None:
     """Refuse what runs on a surface have no use for; of the series the first is read, to see if it fits."""
     from mvpa_gamp.imaging.surface_files import read_surface
     from mvpa_gamp.imaging.surfaces import check_unsmoothed, surface_mask
 
     check_unsmoothed(source.smoothing_fwhm)
-    cortex = cortex_for(source, runs)
+    cortex = cortex_of_runs(source, runs)
     surface_mask(source.mask, cortex)
     read_surface(runs[0].bold, cortex)
 
@@ -76,11 +80,6 @@ def check_surface_settings(source: "BidsSource") -> None:
     surface = is_surface_space(source.space)
     if surface:
         check_unsmoothed(source.smoothing_fwhm)
-    if surface and source.samples == "betas":
-        raise DataError(
-            f"--samples betas: expected maps in a space of volumes, got --space {source.space}. Give maps as "
-            "NIfTI volumes, or decode maps on surfaces with GAMPDecoder."
-        )
     check_mesh_files(source.surface_mesh)
     if source.surface_mesh and source.space is not None and not surface:
         raise DataError(
