@@ -100,12 +100,7 @@ def _add_data(group: Any) -> None:
         metavar="NAME[:res-R]",
         help="space of the preprocessed volumes (default: the only one), or of surfaces: fsaverage5, fsLR",
     )
-    group.add_argument(
-        "--surface-mesh",
-        nargs=2,
-        metavar=("LEFT", "RIGHT"),
-        help="meshes of runs on a surface, such as *_midthickness.surf.gii (fsaverage5: not needed)",
-    )
+    options.add_surface_mesh(group)
     group.add_argument(
         "--derivatives",
         metavar="DIR|none",

@@ -280,7 +280,7 @@ REFUSED = {
     "no folder of betas": (
         ("--samples", "betas", "--betas", "nowhere"), r"--betas .*nowhere: expected a folder of maps"
     ),
-    "no such atlas": (("--atlas", "nowhere.nii.gz"), r"atlas 'nowhere.nii.gz': expected a NIfTI file, or"),
+    "no such atlas": (("--atlas", "nowhere.nii.gz"), r"atlas 'nowhere.nii.gz': expected a file"),
     "labels without an atlas": (("--atlas-labels", "names.tsv"), r"--atlas-labels"),
     "regions without an atlas": (("--by-region",), r"--by-region"),
     "a file to work in": (("--work-dir", "FILTER"), r"--work-dir .* cannot be written: .* is a file"),

@@ -11,8 +11,8 @@ from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.folds import Folds
 from mvpa_gamp.decoding.multiclass import class_pairs
 from mvpa_gamp.decoding.regions import FEWEST_VOXELS, decode_regions
-from mvpa_gamp.imaging.atlas import Regions, open_atlas
-from mvpa_gamp.imaging.spaces import is_surface
+from mvpa_gamp.imaging.atlas import open_atlas
+from mvpa_gamp.imaging.regions import Regions
 from mvpa_gamp.results.region_rows import (
     ACCURACY_COLUMNS,
     REGION_COLUMNS,
@@ -27,11 +27,6 @@ def region_table(
     data: Decoded, mask_img: Any, atlas: Any, labels: Any, by_region: bool, permutations: int, seed: int
 ) -> pd.DataFrame:
     """The rows of all contrasts, one below the other, in the columns of the commands' regions.tsv."""
-    if is_surface(mask_img):
-        raise ValueError(
-            "regions: atlases are labelled volumes, the decoder was fitted on surfaces. Sum inclusion_img_ "
-            "over the labels of a surface parcellation instead."
-        )
     regions = atlas if isinstance(atlas, Regions) else open_atlas(atlas, labels).regions(mask_img)
     if len(regions.of_voxel) != data.X.shape[1]:
         raise ValueError(

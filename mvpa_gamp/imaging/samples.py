@@ -20,6 +20,7 @@ from mvpa_gamp.imaging.origin import Origin, origin_of_files
 from mvpa_gamp.imaging.processing import Nuisance, Processing
 from mvpa_gamp.imaging.series import Images
 from mvpa_gamp.imaging.spaces import space_of
+from mvpa_gamp.imaging.surface_names import ALL_VERTICES, files_of
 from mvpa_gamp.imaging.truth import PlantedTruth
 from mvpa_gamp.imaging.volumes import name_of, open_series
 
@@ -131,10 +132,12 @@ def load_samples(
     samples = samples_of(volumes, mask, known, steps, entity(subject), nuisance=nuisance)
     names = volumes.names
     notes = order_notes(names, volumes.counts, known) + samples.notes
-    samples = replace(samples, notes=notes, origin=origin_of_files(names))
+    files = [file for name in names for file in files_of(Path(name))]
+    samples = replace(samples, notes=notes, origin=origin_of_files(files))
     files_told = f"{len(names)} files" if len(names) > 1 else Path(names[0]).name
     told = f"fMRI volumes of sub-{samples.subject} ({files_told})."
-    origin = {"labels": "in memory" if isinstance(labels, Labels) else str(labels), "mask": name_of(mask)}
+    where = ALL_VERTICES if mask is None else name_of(mask)
+    origin = {"labels": "in memory" if isinstance(labels, Labels) else str(labels), "mask": where}
     if known.run_names:  # tables number the runs
         origin["runs"] = ", ".join(f"{run} = {name}" for run, name in known.run_names.items())
     return samples.from_source("nifti", told, bold=list(names), **origin)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.atlas import Regions
 from mvpa_gamp.imaging.brainmaps import Display, write_map
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.regions import Regions
 from mvpa_gamp.imaging.spaces import Space, space_of
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.results.clusters import cluster_rows

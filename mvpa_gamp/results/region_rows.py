@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.regions import RegionTest, exact_sums
-from mvpa_gamp.imaging.atlas import OUTSIDE, Regions
 from mvpa_gamp.imaging.brainmaps import coordinates
+from mvpa_gamp.imaging.regions import OUTSIDE, Regions
 
 EVERYTHING = "all voxels"
 SUMS = ("voxels", "summed_inclusion", "summed_abs_weight", "selected_voxels")

@@ -18,6 +18,7 @@ from mvpa_gamp.study.finish import rebuild_report
 from mvpa_gamp.study.leakage import check_strictly
 from mvpa_gamp.study.output import Output, check_output, check_resume
 from mvpa_gamp.study.preparing import check_preparation
+from mvpa_gamp.study.regions import atlas_of
 from mvpa_gamp.study.settings import StudySettings, settings_text
 from mvpa_gamp.study.side_by_side import analyse, own_output, sees_files, side_by_side
 
@@ -41,7 +42,8 @@ def run_participants(
             check_resume(dataset, settings)
         chosen = choose_participants(source.layout, labels)
         check_preparation(settings, len(chosen))
-        check_participants(source, chosen, ", ".join(m.name for m in methods if not m.is_batched))
+        nested = ", ".join(method.name for method in methods if not method.is_batched)
+        check_participants(source, chosen, nested, atlas_of(settings))
         for label in chosen:
             check_output(own_output(output, label))
         for label in chosen if settings.strict else ():

@@ -36,10 +36,12 @@ REGIONS = ("atlas", "atlas_labels", "by_region")
 SECTIONS = {
     "bids": (
         "bids_dir", "derivatives", "task", "session_label", "run_label", "bids_filter_file", "space",
-        "surface_mesh",
         "samples", "trial_model", "hrf_model", "drift_model", "betas", "betas_glob", "cv",
     ),
-    "data": ("data_dir", "fetch", "participant_label", "mask", "bold", "labels", "phantom", "phantom_shape"),
+    "data": (
+        "data_dir", "fetch", "participant_label", "mask", "bold", "labels", "surface_mesh", "phantom",
+        "phantom_shape",
+    ),
     "processing": (
         "lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "confounds_strategy", "detrend",
         "standardize",

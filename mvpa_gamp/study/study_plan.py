@@ -7,7 +7,7 @@ from typing import Any
 from mvpa_gamp.decoding.covariate_check import CovariateCheck
 from mvpa_gamp.decoding.leakage import Checked
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.atlas import Regions
+from mvpa_gamp.imaging.regions import Regions
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers

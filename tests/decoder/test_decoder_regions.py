@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from mvpa_gamp import GAMPDecoder
-from mvpa_gamp.imaging.atlas import OUTSIDE, phantom_atlas
+from mvpa_gamp.imaging.atlas import phantom_atlas
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
+from mvpa_gamp.imaging.regions import OUTSIDE
 from mvpa_gamp.results.region_rows import EVERYTHING, SUMS
 
 

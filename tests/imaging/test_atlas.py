@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from nilearn.image import resample_to_img
 
-from mvpa_gamp.imaging.atlas import OUTSIDE, open_atlas, phantom_atlas
+from mvpa_gamp.imaging.atlas import open_atlas, phantom_atlas
 from mvpa_gamp.imaging.atlas_tables import find_table, read_table
 from mvpa_gamp.imaging.brainmaps import coordinates
 from mvpa_gamp.imaging.errors import DataError
@@ -15,6 +15,7 @@ from mvpa_gamp.imaging.nilearn_atlases import NILEARN_ATLASES
 from mvpa_gamp.imaging.phantom.atlas import PHANTOM_NAMES, PLANTED
 from mvpa_gamp.imaging.phantom.series import build_scene
 from mvpa_gamp.imaging.phantom.spec import Phantom
+from mvpa_gamp.imaging.regions import OUTSIDE
 
 SHEARED = np.array([[-3.1, 0.2, 0, 12], [0, 3.5, 0.1, -20], [0, 0, 4.2, 5], [0, 0, 0, 1]])
 
@@ -224,7 +225,7 @@ def test_atlases_that_are_there_are_read(offline, tmp_path, monkeypatch, mask):
 
 
 def test_unknown_names_and_choices_are_refused(saved):
-    with pytest.raises(DataError, match=r"expected a NIfTI file, or one of harvard_oxford, .* phantom"):
+    with pytest.raises(DataError, match=r"expected a file .* or one of harvard_oxford, .* phantom"):
         open_atlas("no-such-atlas")
     with pytest.raises(DataError, match=r"expected schaefer_2018, or schaefer_2018:CHOICE .* got '77'"):
         open_atlas("schaefer_2018:77")

@@ -25,7 +25,7 @@ from mvpa_gamp.imaging.bids.event_volumes import (
 from mvpa_gamp.imaging.bids.events import Event, label_volumes, trial_types
 from mvpa_gamp.imaging.bids.layout import MIN_RUNS, RunFiles, repetition_time_of
 from mvpa_gamp.imaging.bids.selection import NATIVE
-from mvpa_gamp.imaging.bids.surface_runs import ALL_VERTICES, is_on_surface, mask_for, open_runs
+from mvpa_gamp.imaging.bids.surface_runs import is_on_surface, mask_for, open_runs
 from mvpa_gamp.imaging.bids.trials import RunTrials, run_trials
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels, runs_of_files
@@ -34,7 +34,7 @@ from mvpa_gamp.imaging.matrix import read_series, usable_voxels
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, Processing, clean_run
 from mvpa_gamp.imaging.samples import Samples, load_samples
 from mvpa_gamp.imaging.series import Images
-from mvpa_gamp.imaging.surface_names import files_of
+from mvpa_gamp.imaging.surface_names import ALL_VERTICES, files_of
 
 if TYPE_CHECKING:
     from mvpa_gamp.imaging.bids.source import BidsSource
