@@ -104,7 +104,8 @@ class Atlas:
         unnamed = [index for index in known if index not in self.names]
         if unnamed and self.names:
             notes.append(
-                f"Atlas {self.name}: its table has no name for {_listed(unnamed)}, called by number here."
+                f"Atlas {self.name}: its table has no name for {_listed(unnamed)}; these regions are "
+                "identified by number."
             )
         names = _unique_names({index: self.names.get(index, f"region {index}") for index in known})
         return make_regions(self.name, names, found, mask_img, tuple(notes))
@@ -156,7 +157,7 @@ def open_atlas(atlas: Any, labels: Any = "") -> Atlas:
         return Atlas(name, image, {int(index): plain(text) for index, text in labels.items()})
     table = Path(labels).expanduser() if labels else find_table(Path(file))
     if table is None:
-        told = f"Atlas {name}: no table of names is beside it, so regions are called by their numbers."
+        told = f"Atlas {name}: no table of names was found next to it, so regions are identified by number."
         return Atlas(name, image, {}, (told,))
     return Atlas(name, image, read_table(table))
 
@@ -165,8 +166,8 @@ def _named(name: str, labels: Any) -> Atlas:
     """An atlas that is not a file."""
     if labels:
         raise DataError(
-            f"atlas labels: {name!r} is no file, and named atlases bring their own names. Leave the labels "
-            "out, or correct the path of the atlas."
+            f"atlas labels: {name!r} is not a file, and atlases given by name have their own labels. Leave "
+            "the labels out, or correct the path of the atlas."
         )
     if name.partition(":")[0] not in NILEARN_ATLASES:
         raise DataError(
@@ -202,8 +203,8 @@ def _whole_numbers(image: Any, name: str) -> NDArray:
         whole = np.isfinite(values).all() and (values == np.rint(values)).all() and values.min() >= 0
     if not whole or values.max() > np.iinfo(np.int32).max:
         raise DataError(
-            f"atlas {name}: expected whole numbers from 0 on, the number of each voxel's region, got others. "
-            "Give a labelled volume, resampled with nearest neighbours if at all."
+            f"atlas {name}: expected whole numbers, 0 outside and the number of the region inside, got "
+            "other values. Give a labelled volume, resampled with nearest neighbours if at all."
         )
     if not values.any():
         raise DataError(f"atlas {name} is empty: no voxel differs from zero. Give another atlas.")
@@ -228,8 +229,8 @@ def _other_space(name: str, image: Any, mask_img: Any) -> str:
     if spaces[0] == spaces[1] or not any(standard) or "unknown" in spaces:
         return ""
     return (
-        f"Atlas {name}: its header says {spaces[0]} space, that of the data {spaces[1]} space. Regions are "
-        "right only if the data were normalised to the space of the atlas."
+        f"Atlas {name}: its header says {spaces[0]} space, but that of the data says {spaces[1]} space. "
+        "Regions are correct only if the data were normalised to the space of the atlas."
     )
 
 

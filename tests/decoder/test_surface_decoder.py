@@ -185,7 +185,9 @@ def test_it_can_be_cloned(data):
 
 
 def test_views_and_regions_on_surfaces(fitted):
-    with pytest.raises(ValueError, match="atlases are labelled volumes, the decoder was fitted on surfaces"):
+    with pytest.raises(
+        ValueError, match="an atlas is a labelled volume, but the decoder was fitted on surfaces"
+    ):
         fitted.regions("atlas.nii.gz")
     if importlib.util.find_spec("plotly") is None:
         with pytest.raises(ImportError, match="plotly"):
