@@ -52,7 +52,8 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
     connectivity : sparse (n_features, n_features) adjacency, such as ``grid_to_graph`` of scikit-learn makes
         for a mask: features with selected neighbours are then selected more readily. Every entry that is not
         zero is an edge, in both directions, whatever its weight or sign: cut a matrix of correlations at a
-        threshold first. A DataFrame is matched to the columns of X by name. Needs a Bernoulli prior,
+        threshold first. A DataFrame is matched to the columns of X by name, also after a step that selects
+        features (``Pipeline(...).set_output(transform="pandas")``). Needs a Bernoulli prior,
         sum-product mode and the cavity stop, which are the defaults.
     class_weight : None, "balanced" or {class: weight}, as in scikit-learn: multiplies the weights of the
         samples of a class. "balanced" is n_samples / (n_classes * samples of the class).
@@ -147,7 +148,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         )  # fmt: skip
         if not design.row_energy().any(axis=0).all():
             raise ValueError(
-                "No feature of X varies, so nothing tells the classes apart. Check how X was built or masked."
+                "No feature of X varies, so there is nothing to classify by. Check how X was built or masked."
             )
         self._center_ = _training_means(X, design.train, weights) if centered else None
         self._keep(self._tuned(design, labels, likelihood, settings, factor), factor)
@@ -222,8 +223,8 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         empty = np.bincount(codes, weights, len(self.classes_)) == 0
         if empty.any():
             raise ValueError(
-                "Every class needs a sample of positive weight, but those of "
-                f"{self.classes_[empty].tolist()} are all zero. Leave the class out, or raise its weights."
+                "Every class needs at least one sample with a positive weight, but all weights are zero "
+                f"for {self.classes_[empty].tolist()}. Leave the class out, or raise its weights."
             )
         return weights
 
@@ -245,6 +246,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             return None
         if hasattr(graph, "loc") and hasattr(self, "feature_names_in_"):
             graph = _in_order(graph, list(self.feature_names_in_))
+        _check_selected(graph, self.n_features_in_)
         _warn_of_dense(graph)
         return graph
 
@@ -340,7 +342,8 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             if not str(error).startswith(_NUMPY):
                 raise
             raise ValueError(
-                f"X must be a matrix of numbers, samples x features, got something else ({error}). Convert."
+                f"X must be a numeric matrix (samples x features), got something else ({error}). Convert "
+                "it to numbers."
             ) from error
 
     def __sklearn_tags__(self) -> Tags:
@@ -367,14 +370,27 @@ def _given(value: Any) -> str:
 
 
 def _in_order(graph: Any, names: list[str]) -> Any:
-    """A DataFrame of neighbours with rows and columns as X has them."""
-    if set(graph.index) != set(names) or set(graph.columns) != set(names) or len(graph) != len(names):
-        raise ValueError(
-            "connectivity is a DataFrame whose rows and columns are not named as the columns of X: "
-            f"{len(set(names) - set(graph.index))} of {len(names)} features have no row. Give one row "
-            "and one column per feature, or an array in the order of X."
-        )
+    """The rows and columns of a DataFrame of neighbours that X has, in its order."""
+    for axis, what in ((graph.index, "row"), (graph.columns, "column")):
+        missing = [name for name in names if name not in set(axis)]
+        if missing or not axis.is_unique:
+            raise ValueError(
+                f"connectivity is a DataFrame in which {len(missing)} of {len(names)} features of X have no "
+                f"{what}, or names occur twice. Give one row and one column per feature, or an array in the "
+                "order of X."
+            )
     return graph.loc[names, names].to_numpy()
+
+
+def _check_selected(graph: Any, n_features: int) -> None:
+    """Say what to do where an earlier step has dropped features that the graph still has."""
+    shape: tuple[int, ...] = getattr(graph, "shape", ())
+    if len(shape) == 2 and shape[0] == shape[1] > n_features:
+        raise ValueError(
+            f"connectivity has {shape[0]} rows and columns, but X has {n_features} features. If a step of a "
+            "Pipeline selects features, give connectivity as a DataFrame with the names of all features and "
+            'call set_output(transform="pandas") on the Pipeline; otherwise make it for the columns of X.'
+        )
 
 
 def _warn_of_dense(graph: Any) -> None:
@@ -385,8 +401,8 @@ def _warn_of_dense(graph: Any) -> None:
     edges = graph.count_nonzero() if sparse.issparse(graph) else np.count_nonzero(graph)
     if n >= _FEW_FEATURES and edges > _MOST_EDGES * n * n:
         warnings.warn(
-            f"connectivity joins {edges / (n * n):.0%} of all pairs of features, so that neighbours say "
-            "nothing. Every entry that is not zero is an edge: cut correlations at a threshold.",
+            f"connectivity links {edges / (n * n):.0%} of all pairs of features, so neighbours carry no "
+            "information. Every non-zero entry is an edge: apply a threshold to correlations first.",
             stacklevel=4,
         )
 
@@ -401,7 +417,8 @@ def _classes(y: Any) -> tuple[NDArray, NDArray]:
     classes, codes = np.unique(y, return_inverse=True)
     if classes.size < 2:
         raise ValueError(
-            f"y must hold two classes or more, got one class: {classes.tolist()}. Add samples of another."
+            f"y must hold two classes or more, got one class: {classes.tolist()}. Add samples of another "
+            "class."
         )
     return classes, codes
 

@@ -418,7 +418,7 @@ def test_participants_side_by_side_are_those_of_one_by_one(bids_tree, tmp_path, 
         events.write_text(text)
     assert tables(beside) == tables(alone)
     for said in (first.err, second.err):
-        assert re.search(r"^sub-03: skipped\. .*missing is trial_type", said, flags=re.MULTILINE)
+        assert re.search(r"^sub-03: skipped\. .*trial_type is missing", said, flags=re.MULTILINE)
         assert "2 of 3 participants analysed" in said and "1 not:" in said
     assert [line for line in second.out.splitlines() if line.startswith("sub-")] == [
         "sub-01",
@@ -527,13 +527,13 @@ def spoil(tree) -> dict[str, str]:
     next(tree.func("10", True).glob("*run-02*_mask.nii.gz")).unlink()
     shutil.rmtree(tree.derivatives / "sub-11")
     return {
-        "02": "missing is trial_type. Add it",
+        "02": "trial_type is missing. Add it",
         "03": r"run-03.*expected an events\.tsv",
         "04": "expected at least 2 runs of task objectviewing.*got 1",
         "05": r"--space: expected one that sub-05 has \(T1w\), got 'MNI152NLin2009cAsym'",
         "06": "corrupt, truncated",
         "07": "has no column rot_z.*such as rot_y, rot_x",
-        "08": "--contrasts: .*names 'house', which the data do not have",
+        "08": "--contrasts: .*names 'house', which the data do not contain",
         "09": "RepetitionTime in seconds.*got none.*--t-r",
         "10": "desc-brain_mask beside every run, found none for .*run-02",
         "11": "has no folder sub-11. Preprocess the participant",
@@ -614,7 +614,7 @@ def test_grids_that_differ_make_no_mean_map(bids_tree, make_bids_tree, tmp_path,
 def test_repetition_time_missing_everywhere(copy, tmp_path, capsys):
     (copy.root / "task-objectviewing_bold.json").unlink()
     out = tmp_path / "out"
-    words = ("RepetitionTime in seconds", "got none", "--t-r", "This is so for all 3 participants.")
+    words = ("RepetitionTime in seconds", "got none", "--t-r", "This applies to all 3 participants.")
     refused(participant(copy, out, *QUICK), capsys, *words)
     refused(participant(copy, out, *QUICK, "--participant-label", "02"), capsys, "RepetitionTime", "--t-r")
     assert main(participant(copy, out, *QUICK, "--t-r", "2.5", "--participant-label", "01")) == 0
@@ -643,12 +643,12 @@ def test_what_is_wrong_with_the_files_of_all_is_said_once(copy, tmp_path, capsys
     for path in copy.root.glob("sub-02/ses-*/func/*_events.tsv"):
         path.write_text(path.read_text().replace("trial_type", "stimulus"))
     out = tmp_path / "out"
-    refused(participant(copy, out, *QUICK), capsys, "missing is trial_type", "so for all 3 participants")
+    refused(participant(copy, out, *QUICK), capsys, "trial_type is missing", "applies to all 3 participants")
     assert main(participant(copy, out, *QUICK, "--participant-label", "01")) == 1  # its own matter: a skip
     assert (out / "logs" / "sub-01_skipped.json").is_file()
     shutil.rmtree(out)
     shutil.rmtree(copy.derivatives / "sub-03")
-    words = ("Not one of the 3 participants", "trial_type", "has no folder sub-03")
+    words = ("None of the 3 participants", "trial_type", "has no folder sub-03")
     refused(participant(copy, out, *QUICK), capsys, *words)
 
 
@@ -670,18 +670,18 @@ def test_a_mask_on_another_grid_than_everyone(bids_tree, tmp_path, capsys):
         (("--participant-label", "09"), ("--participant-label", "01, 02, 03", "09")),
         (("--methods", "magic"), ("--methods", "'magic'")),
         (("--samples", "betas"), ("--betas",)),
-        (("--betas", "/nowhere", "--high-pass", "0.01"), ("--high-pass has no meaning",)),
+        (("--betas", "/nowhere", "--high-pass", "0.01"), ("--high-pass does not apply",)),
         (("--derivatives", "/nowhere"), ("--derivatives /nowhere",)),
-        (("--confounds", "none,motion6"), ("none excludes",)),
-        (("--confounds", "motoin6"), ("has no column motoin6", "Did you mean motion6?", "for all 3")),
+        (("--confounds", "none,motion6"), ("none cannot be combined",)),
+        (("--confounds", "motoin6"), ("has no column motoin6", "Did you mean motion6?", "applies to all 3")),
         (("--confounds", "trans_X", "--participant-label", "01"), ("no column trans_X", "trans_x")),
         (
             ("--derivatives", "none", "--confounds", "motion6"),
-            ("found none", "--confounds none", "for all 3"),
+            ("found none", "--confounds none", "applies to all 3"),
         ),
         (("--mask", "/nowhere.nii.gz"), ("mask /nowhere.nii.gz", "nothing there")),
-        (("--high-pass", "1"), ("high_pass", "0.2 Hz", "for all 3")),
-        (("--n-jobs", "0"), ("--n-jobs 0",)),
+        (("--high-pass", "1"), ("high_pass", "0.2 Hz", "applies to all 3")),
+        (("--n-jobs", "0"), ("--n-jobs: expected 1 or more",)),
         (("--lag-trs", "-1"), ("lag_trs",)),
     ],
 )
@@ -708,7 +708,7 @@ def test_folders_that_are_not_ours_or_not_there(bids_tree, tmp_path, capsys):
     refused([str(tmp_path / "no"), str(tmp_path / "out"), "participant"], capsys, "BIDS_DIR")
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_bytes(b"x")
-    refused(participant(bids_tree, tmp_path / "photos", *QUICK), capsys, "OUT", "holds other files")
+    refused(participant(bids_tree, tmp_path / "photos", *QUICK), capsys, "OUT", "contains other files")
     refused(group(bids_tree, tmp_path / "out"), capsys, "Run the participant level first")
     refused(group(bids_tree, tmp_path / "out", "--alpha", "2"), capsys, "--alpha")
 
@@ -735,9 +735,9 @@ def test_two_sessions_two_tasks_single_trials(make_bids_tree, tmp_path):
 
 def test_what_trials_cannot_have_is_refused_before_anything_is_written(bids_tree, tmp_path, capsys):
     for options, sentence in (
-        (("--samples", "trial", "--lag-trs", "2"), "--lag-trs has no meaning for --samples trial"),
+        (("--samples", "trial", "--lag-trs", "2"), "--lag-trs does not apply to --samples trial"),
         (("--trial-model", "lsa"), "--trial-model is for --samples trial, got tr. Leave it out."),
-        (("--session-label", "07"), "--session-label: expected some that sub-01 has (none), got '07'"),
+        (("--session-label", "07"), "--session-label: expected some of those of sub-01 (none), got '07'"),
         (("--confounds-strategy", "simple", "--confounds", "csf"), "both choose columns"),
     ):
         out = tmp_path / "out"

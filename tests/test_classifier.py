@@ -15,7 +15,7 @@ from scipy.special import expit, logit, ndtr
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_extraction.image import grid_to_graph
-from sklearn.feature_selection import SelectFromModel
+from sklearn.feature_selection import SelectFromModel, SelectKBest
 from sklearn.metrics import log_loss, recall_score
 from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -477,7 +477,7 @@ def test_balanced_weights_recognise_the_rare_class():
         ({}, -np.ones(120), r"Negative values in data passed to `sample_weight`"),
         ({}, np.ones(7), r"sample_weight.shape == \(7,\), expected \(120,\)"),
         ({}, np.full(120, np.nan), r"sample_weight contains NaN"),
-        ({}, "none of yes", r"class needs a sample of positive weight, but those of \['yes'\] are all zero"),
+        ({}, "none of yes", r"all weights are zero for \['yes'\]"),
         ({"class_weight": "heavy"}, None, r"class_weight"),
         ({"class_weight": {"no": 1.0, "oui": 2.0}}, None, r"\['yes'\], are not in class_weight"),
     ],
@@ -638,13 +638,28 @@ def test_a_named_graph_follows_the_columns_of_x(data):
         GAMPClassifier(connectivity=each).fit(frame, y).coef_ for each in (sparse.csr_array(graph), shuffled)
     )
     np.testing.assert_array_equal(named, plain)
-    with pytest.raises(ValueError, match="1 of 60 features have no row"):
+    with pytest.raises(ValueError, match="1 of 60 features of X have no row"):
         GAMPClassifier(connectivity=table.rename(index={"gene3": "other"})).fit(frame, y)
+
+
+def test_a_named_graph_goes_together_with_feature_selection(data):
+    X, y = data
+    names = [f"gene{k}" for k in range(60)]
+    graph = grid_to_graph(6, 10).toarray()
+    table, frame = pd.DataFrame(graph, index=names, columns=names), pd.DataFrame(X, columns=names)
+    chain = make_pipeline(SelectKBest(k=30), GAMPClassifier(connectivity=table))
+    chain.set_output(transform="pandas").fit(frame, y)
+    chosen = np.flatnonzero(chain[0].get_support())
+    alone = GAMPClassifier(connectivity=graph[np.ix_(chosen, chosen)]).fit(X[:, chosen], y)
+    np.testing.assert_array_equal(chain[-1].coef_, alone.coef_)
+    chain = make_pipeline(SelectKBest(k=30), GAMPClassifier(connectivity=graph))
+    with pytest.raises(ValueError, match=r"60 rows and columns, but X has 30 features. If a step of"):
+        chain.fit(X, y)
 
 
 def test_a_graph_that_joins_everything_is_doubted(data):
     X, y = data
-    with pytest.warns(UserWarning, match="joins 100% of all pairs.*cut correlations"):
+    with pytest.warns(UserWarning, match="links 100% of all pairs.*threshold to correlations"):
         GAMPClassifier(connectivity=np.corrcoef(X.T)).fit(X, y)
 
 

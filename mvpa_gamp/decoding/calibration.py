@@ -49,11 +49,14 @@ class FdrSelection:
         count = int(np.count_nonzero(self.selected))
         if self.smallest > self.fdr:
             return (
-                f"No voxel can be named at a false-discovery rate of {self.fdr:.3g}: there are too few "
-                f"labellings ({self.n + 1}) for a rate below {self.smallest:.2g}. Give more runs or a larger "
-                "rate."
+                f"No voxel can be named at a false-discovery rate of {self.fdr:.3g}: only {self.n + 1} "
+                f"arrangements of the labels were available, too few for a rate below {self.smallest:.2g}. "
+                "Give more runs or a larger rate."
             )
-        rare = f"permuted labels gave as good a set in {self.pvalue:.1%} of {self.n + 1} labellings"
+        rare = (
+            f"permuted labels gave as good a set in {self.pvalue:.1%} of {self.n + 1} arrangements of "
+            "the labels"
+        )
         if count:
             return (
                 f"{count} voxel{'s' * (count > 1)} at an estimated false-discovery rate of "

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..methods.fold_fits import Method
+from ..methods.fold_input import check_rows
 from .exchange import find_exchange
 from .folds import Folds, leave_one_run_out
 from .null import LabelVectors, NullStatistics, Score, null_statistics, prepared_null
@@ -162,7 +163,7 @@ def permutation_test(
     vectors: no label changes it. X, ``runs`` and ``folds`` may be those of the whole study, whose other
     conditions it then learns from; y and ``blocks`` are of the ``rows`` (m,) of the comparison.
     """
-    runs = np.asarray(runs)
+    X, runs = check_rows(X, runs)
     folds = leave_one_run_out(runs) if folds is None else folds
     rows = np.arange(runs.size) if rows is None else np.asarray(rows)
     plan = plan_permutations(

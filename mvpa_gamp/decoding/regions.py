@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..methods.fold_fits import Method
+from ..methods.fold_input import check_rows
 from .crossval import cross_validate, fold_errors
 from .folds import Folds, leave_one_run_out
 from .null import LabelVectors, NullStatistics, null_statistics, prepared_null
@@ -144,7 +145,10 @@ def decode_regions(
     >>> (found.family_wise <= 0.05).tolist()
     [True, False, False]
     """
-    X, runs = np.asarray(X), np.asarray(runs)
+    X, runs = check_rows(X, runs, dense=True)
+    regions = [_voxels(each, X.shape[1]) for each in regions]
+    if not regions:
+        raise ValueError("Expected at least one region, got none. Give a list of voxel numbers for each.")
     rows = np.arange(runs.size) if rows is None else np.asarray(rows)
     how: dict[str, Any] = {"connectivity": connectivity, "folds": folds}
     how["prepared"] = None if preparation is None else PreparedRows(preparation, rows)
@@ -155,6 +159,24 @@ def decode_regions(
     plan = plan_permutations(y, runs[rows], largest, n, seed=seed, exchange=exchange, blocks=blocks)
     nulls = [region_null(method, X, plan.labels[:, chunk], runs, regions, **how) for chunk in plan.chunks]
     return join_scores([scores], plan, [nulls])
+
+
+def _voxels(region: Any, n_voxels: int) -> NDArray:
+    """The voxel numbers of a region, each once."""
+    voxels = np.asarray(region)
+    if voxels.dtype == bool and voxels.shape == (n_voxels,):
+        voxels = np.flatnonzero(voxels)
+    if voxels.ndim != 1 or voxels.dtype.kind not in "iu" or not voxels.size:
+        raise ValueError(
+            f"A region must be a list of voxel numbers, got shape {voxels.shape} of type {voxels.dtype}. "
+            "Give the columns of X that belong to it, at least one."
+        )
+    if voxels.min() < 0 or voxels.max() >= n_voxels:
+        raise ValueError(
+            f"Voxel numbers of a region must be from 0 to {n_voxels - 1}, got {voxels.min()} to "
+            f"{voxels.max()}. Number the columns of X."
+        )
+    return voxels
 
 
 def region_scores(

@@ -72,8 +72,8 @@ def check_neighbours(prior: Any, settings: ResolvedSettings) -> None:
         )
     if settings.stop != "cavity":
         raise ValueError(
-            f"connectivity needs stop='cavity', got {settings.stop!r}: the free energy that guides a run to "
-            "its fixed point knows one rate per column. Use stop='cavity' or leave connectivity out."
+            f"connectivity needs stop='cavity', got {settings.stop!r}: the fixed-point rule uses a free "
+            "energy with one rate per column. Use stop='cavity' or leave connectivity out."
         )
 
 
@@ -90,8 +90,8 @@ def _checked_graph(connectivity: Any, n_features: int) -> Any:
         )
     if graph.shape != (n_features, n_features):
         raise ValueError(
-            f"connectivity must be ({n_features}, {n_features}), one row and column per feature of X, "
-            f"got shape {graph.shape}. Make it for the same features, in the same order, as the columns of X."
+            f"connectivity must be ({n_features}, {n_features}), one row and column per feature of X, got "
+            f"shape {graph.shape}. Make it for the same features, in the same order, as the columns of X."
         )
     if graph.dtype.kind not in "fiub":
         raise ValueError(f"connectivity must hold real numbers, got type {graph.dtype}. Give 0 and 1.")

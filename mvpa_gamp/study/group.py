@@ -186,9 +186,9 @@ def _powerless(scores: Sequence[Score], alpha: float, people: Sequence[Results])
             who += [f"sub-{score.subject}"] * (f"sub-{score.subject}" not in who)
     labels, word = _labels(people), people[0].fold_word
     return [
-        f"{_cannot(who, len(people))} be significant by {labels[method]}: with {runs} {word}s the "
-        f"smallest p-value is {least:.3g}. Such participants have no part in the prevalence; a permutation "
-        f"test (--permutations at the participant level; GAMP methods, svm and lda) needs fewer {word}s."
+        f"{_cannot(who, len(people))} be significant by {labels[method]}: with {runs} {word}s the smallest "
+        f"p-value is {least:.3g}. Such participants are not counted in the prevalence; a permutation test "
+        f"(--permutations at the participant level; GAMP methods, svm and lda) needs fewer {word}s."
         for (method, runs, least), who in few.items()
     ]
 

@@ -122,7 +122,7 @@ def test_strong_effects_are_found_however_strong(slab, method, size):
     assert found.selected[planted].mean() >= 0.8 and found.selected.sum() <= 7
     assert found.estimate <= 0.05 and found.pvalue <= 0.05 and found.n == 99
     words = f"{found.selected.sum()} voxels at an estimated false-discovery rate of {found.estimate:.1%}"
-    assert found.verdict.startswith(words) and "in 1.0% of 100 labellings" in found.verdict
+    assert found.verdict.startswith(words) and "in 1.0% of 100 arrangements" in found.verdict
 
 
 def test_strength_is_inclusion_times_the_share_of_variance_within_runs(slab):
@@ -144,10 +144,10 @@ def test_few_labellings_are_all_used_and_what_they_cannot_reach_is_said(slab):
     chosen = found.select(0.05)
     assert not chosen.selected.any()
     assert chosen.verdict == (
-        "No voxel can be named at a false-discovery rate of 0.05: there are too few labellings (8) for a "
-        "rate below 0.12. Give more runs or a larger rate."
+        "No voxel can be named at a false-discovery rate of 0.05: only 8 arrangements of the labels were "
+        "available, too few for a rate below 0.12. Give more runs or a larger rate."
     )
-    assert "labellings (8)" not in found.select(0.2).verdict
+    assert "only 8 arrangements" not in found.select(0.2).verdict
 
 
 def test_permutations_depend_on_the_seed_alone(slab):
@@ -166,7 +166,7 @@ def test_permutations_depend_on_the_seed_alone(slab):
             r"needs inclusion probabilities, which 'cdn' does not have.*gamp-sbg-lr",
         ),
         ({"y": np.arange(80)}, "-1 or \\+1"),
-        ({"runs": np.arange(80)}, "every run holds one class"),
+        ({"runs": np.arange(80)}, "every run contains only one class"),
         ({"n": 0, "y": np.tile([1, -1], 40)}, "at least 1 permutation"),
     ],
 )

@@ -120,7 +120,7 @@ def test_several_labellings_are_one_batch(toy_study):
     [
         ({"n": 0}, "at least 1 permutation"),
         ({"exchange": "volume"}, "'block' or 'sample', got 'volume'"),
-        ({"runs": CODES}, "every run holds one class"),
+        ({"runs": CODES}, "every run contains only one class"),
     ],
 )
 def test_bad_input_is_explained(change, message):

@@ -191,7 +191,7 @@ def test_prepared_permutations_are_crosses_with_exchanged_labels(kind):
     [
         (["a:b"], "expected face:house>cat:chair (train on the first comparison"),
         (["a:b"], "Put it in quotation marks: a shell takes > for a file"),
-        (["a:b>c:x"], "The pair 'c:x' names 'x', which the data do not have"),
+        (["a:b>c:x"], "The pair 'c:x' names 'x', which the data do not contain"),
         (["a:b>b:a"], "trains and tests on the same comparison"),
         (["a:b>c:d", "c:d>>a:b"], "was given more than once"),
         (["a:a>c:d"], "two different categories, got 'a:a'"),

@@ -147,4 +147,4 @@ def test_without_neighbours_the_methods_own_sentence_is_said(ask):
 def test_a_learning_curve_with_neighbours_is_measured_and_not_extrapolated():
     X, y, runs, _ = effect()
     curve = learning_curve(SPATIAL, X, y, runs, connectivity=GRAPH)
-    assert curve.accuracy[-1] > 0.9 and "this prior takes neighbours as alike" in curve.refusal
+    assert curve.accuracy[-1] > 0.9 and "this prior assumes that neighbours are similar" in curve.refusal

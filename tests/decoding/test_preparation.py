@@ -258,7 +258,7 @@ def test_a_learning_curve_prepares_every_subset_by_itself(data):
     )
     fits = fit_prepared([GAMP], data.X, steps, [data.task], data.runs)[GAMP.name, data.task.name]
     assert curve.accuracy[0] == pytest.approx(1 - fold_errors(fits, y).mean(), abs=1e-12)  # all but one run
-    assert "an X of its own" in curve.refusal and np.isnan(curve.predicted).all()
+    assert "X is prepared again for every subset" in curve.refusal and np.isnan(curve.predicted).all()
 
 
 def test_the_refit_is_prepared_by_all_rows(data):
@@ -281,7 +281,7 @@ def test_refusals_say_what_to_do(given, words):
 
 def test_new_rows_need_covariates(data):
     fitted = fit_confounds(data.X, data.covariates)
-    with pytest.raises(ValueError, match="new rows need theirs"):
+    with pytest.raises(ValueError, match="new rows need them too"):
         fitted.apply(data.X)
     with pytest.raises(ValueError, match="Expected 2 covariates for each of 90 rows"):
         fitted.apply(data.X, data.covariates[:, :1])

@@ -226,7 +226,7 @@ def test_whitened_classes_and_crosses(four, samples, tmp_path, no_page):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--pairs", "face+dog:house"), ("--pairs: ", "names 'dog', which the data do not have")),
+        (("--pairs", "face+dog:house"), ("--pairs: ", "names 'dog', which the data do not contain")),
         (("--pairs", "f*:face+house"), ("'face' on both sides",)),
         (("--classes", "face"), ("--classes: expected at least two classes",)),
         (("--classes", "face", "dog"), ("--classes: ", "'dog'")),
@@ -257,3 +257,12 @@ def test_a_class_in_one_run_only_is_refused(four, tmp_path, capsys):
     options[options.index("--labels") + 1] = str(tmp_path / "labels.tsv")
     assert main(options) == 2 and "without run 0" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_cross_of_a_comparison_that_the_study_has_the_other_way_round(four, tmp_path):
+    given = ("--methods", "svm", "--pairs", "house:face", "--cross", "face:house>>cat:chair", "--quiet")
+    out = tmp_path / "results"
+    assert main(four.options(out, *given)) == 0
+    cross = json.loads((out / "summary.json").read_text())["cross"]["crosses"][0]
+    assert cross["contrast"] == "houseMinusFace" and cross["trained_on"] == "face vs house"
+    assert "houseMinusFace_desc-svm_stat-pattern" in (out / "index.html").read_text()

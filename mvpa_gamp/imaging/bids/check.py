@@ -69,12 +69,12 @@ def _check_steps(checked: Sequence[_Participant]) -> None:
         passed = [each for each in checked if each.failed is None or _STEPS.index(each.failed) > number]
         all_failed = len(failed) == len(checked) > 1
         if failed and not passed and (step in _DECIDED_BY_SETTINGS or all_failed):
-            count = f" This is so for all {len(failed)} participants." if all_failed else ""
+            count = f" This applies to all {len(failed)} participants." if all_failed else ""
             raise DataError(failed[0].problem + count)
     if len(checked) > 1 and all(each.failed for each in checked):
         first = {each.failed: each.problem for each in reversed(checked)}  # one of each kind
         raise DataError(
-            f"Not one of the {len(checked)} participants can be analysed. {' '.join(first.values())}"
+            f"None of the {len(checked)} participants can be analysed. {' '.join(first.values())}"
         )
 
 
@@ -149,7 +149,9 @@ def _check_maps(source: BetasSource, maps: Sequence[Maps], atlas: AnyAtlas | Non
 def _check_mask(source: BidsSource, mask: Any, runs: Sequence[RunFiles]) -> None:
     """Refuse a mask that the first run's grid has no use for, as far as headers tell."""
     if mask is None and source.mask:
-        raise DataError(f"--mask {source.mask} is on a surface, and the runs are volumes. Give a volume.")
+        raise DataError(
+            f"--mask {source.mask} is on a surface, but the runs are volumes. Give a volume as mask."
+        )
     if mask is None:
         return
     try:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mvpa_gamp.imaging.bids.source import BidsSource
 
 _COMMON = "the voxels that all runs' brain masks have in common"
-_RAW = "The volumes are raw: not corrected for motion. Prefer fMRIPrep's (--derivatives)."
+_RAW = "The volumes are raw and not corrected for motion. Preprocessed ones are better (--derivatives)."
 
 
 @dataclass(frozen=True)
@@ -127,18 +127,18 @@ def _trials(read: _Read, mask: Any) -> Samples:
     source = read.source
     series = read_series(read.series, mask, source.smoothing_fwhm)
     places = np.split(np.arange(sum(read.volumes)), np.cumsum(read.volumes)[:-1])
-    kept, notes = usable_voxels(series, places)
+    usable, notes = usable_voxels(series, places)
     notes = series.notes + notes
     found = []
     for number, (run, place) in enumerate(zip(read.runs, places, strict=True), start=1):
         times = start_time(run, read.t_r) + read.t_r * np.arange(len(place))
-        values = series.values[np.ix_(place, kept)]
+        values = series.values[np.ix_(place, usable)]
         events, nuisance = read.events[number - 1], read.nuisance[number]
         found.append(run_trials(values, times, events, read.wanted, nuisance, source.model, number))
     unseen = sum(each.unseen for each in found)
     if unseen:
         notes += (f"{unseen} events lie outside the volumes of their run and were left out.",)
-    return trial_samples(found, series.mask_of(kept), series.mean_img, source.standardize, notes, source)
+    return trial_samples(found, series.mask_of(usable), series.mean_img, source.standardize, notes, source)
 
 
 def trial_samples(
