@@ -46,6 +46,7 @@ class AllClasses:
     permutation: PermutationTest | None = None
     maps: Mapping[str, NDArray] = field(default_factory=dict)
     spelled: tuple[str, ...] = ()  # names for files, where they are not those of the classes
+    auc: float | None = None  # mean over folds and pairs of the area under the ROC curve
 
     @property
     def chance(self) -> float | None:
@@ -84,6 +85,7 @@ def write_classes(
         "method": method.name,
         "scoring": found.scoring,
         "chance": found.chance,
+        "auc": found.auc,
         "held_out": [str(name) for name in found.held_out],
         "fold_scores": np.asarray(found.fold_scores).tolist(),
         "contrast_scores": {str(name): list(scores) for name, scores in found.contrast_scores.items()},
@@ -105,6 +107,7 @@ def write_classes(
         out["permutation"] = {
             "n": test.null.size,
             "score": test.score,
+            "auc": test.auc,
             "pvalue": test.pvalue,
             "smallest": test.smallest,
             "exchange": test.exchange,
