@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.__main__ import build_parser, main, study_settings
+from mvpa_gamp.decoding.ordering import places, share_as_good
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.manifest import write_manifest
 from mvpa_gamp.results.reader import read_results

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.decoding.group_tests import DRAWS, EXACT
+from mvpa_gamp.report.printed import chance_text
 from mvpa_gamp.results.files import number
 
 ACCURACY = {
@@ -37,7 +38,7 @@ DESIGN_CAPTION = (
     "against 1 / number of classes, one-sided: p by flipping signs of participants, and by a t-test; in "
     "brackets after Holm's correction over the crosses of a method. Significant: participants by their own "
     "permutation tests, of those who have one. A cross whose comparisons share a condition is not tested. By "
-    "chance: 1 / number of classes; for a cross, always predicting the more frequent side."
+    "chance: always predicting the most frequent class or side."
 )
 ACCURACY_CAPTION = (
     "Accuracy: mean over participants of the mean over held-out runs ± its standard error across "
@@ -45,8 +46,9 @@ ACCURACY_CAPTION = (
 )
 TESTS_CAPTION = (
     "Balanced accuracy (the mean of the accuracies within both categories, chance 50 %) was tested across "
-    "participants, one-sided: p by flipping signs of participants, and by a t-test; in brackets after Holm's "
-    "correction over the comparisons of a method."
+    "participants, one-sided: p by flipping signs of participants (equal means ordered by the mean area "
+    "under the ROC curve), and by a t-test; in brackets after Holm's correction over the comparisons of a "
+    "method."
 )
 CHANCE_CAPTION = "By chance: always predicting the more frequent category."
 _SPOKEN = ("participants", "accuracy", "flip", "significant", "prevalence", "interval")  # in the terminal
@@ -57,12 +59,10 @@ def words(row: Mapping[str, str]) -> dict[str, str]:
     """What is said about a line of group_summary.tsv, by column."""
     low, high = number(row["prevalence_low"]), number(row["prevalence_high"])
     spread = number(row["accuracy_se_percent"])
-    percents = {
-        name: f"{number(row[f'{name}_percent']):.1f} %"
-        for name in ("accuracy", "lowest", "highest", "chance")
-    }
+    percents = {name: f"{number(row[f'{name}_percent']):.1f} %" for name in ("accuracy", "lowest", "highest")}
     return percents | {
         "participants": row["participants"],
+        "chance": f"{chance_text(number(row['chance_percent']))} %",
         "range": f"{number(row['lowest_percent']):.1f} to {percents['highest']}",
         "balanced": _interval(row),
         "flip": _p_values(row, "signflip_p_value", "signflip_p_holm"),
@@ -147,10 +147,11 @@ def methods_text(
         "the prevalence of above-chance decoding in the population was estimated from the number of "
         "significant participants (Ince et al., 2021). "
         f"Across the {n} participants balanced accuracy was compared with 50 % by a one-sided sign-flip test "
-        f"({exact}) and a one-sided t-test{holm}; intervals are 95 % intervals from the t distribution."
+        f"({exact}, equal means ordered by the mean area under the ROC curve) and a one-sided t-test{holm}; "
+        "intervals are 95 % intervals from the t distribution."
     )
     if designs:
-        kinds = {"classes": "all classes together (chance 1 / number of classes)", "cross": "cross-decoding"}
+        kinds = {"classes": "all classes together (against 1 / number of classes)", "cross": "cross-decoding"}
         told = " and ".join(words for kind, words in kinds.items() if kind in {r["design"] for r in designs})
         said += f" Balanced accuracies of {told} were tested in the same way."
     if "SignFlip" in maps:

@@ -19,7 +19,6 @@ from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.inference_files import null_rows
 from mvpa_gamp.results.names import ALL_CLASSES, ResultsFolder
 
-_CHANCE_OF_CLASSES = ("accuracy", "balanced_accuracy")
 _CHANCE_OF_RANKING = ("roc_auc", "roc_auc_ovr", "roc_auc_ovo")
 _MAPS = {"weight": ("coef", True), "pattern": ("pattern", True), "pip": ("inclusion", False)}
 _TABLE = (
@@ -50,8 +49,11 @@ class AllClasses:
 
     @property
     def chance(self) -> float | None:
-        """The score of guessing for equally frequent classes, where it is known."""
-        if self.scoring in _CHANCE_OF_CLASSES:
+        """The score of always saying the most frequent class, where it is known."""
+        if self.scoring == "accuracy":
+            counts = self.confusion.sum(axis=1)
+            return float(counts.max() / counts.sum())
+        if self.scoring == "balanced_accuracy":
             return 1 / len(self.names)
         return 0.5 if self.scoring in _CHANCE_OF_RANKING else None
 
