@@ -724,7 +724,7 @@ def test_folders_that_are_not_ours_or_not_there(bids_tree, tmp_path, capsys):
     refused(group(bids_tree, tmp_path / "out", "--alpha", "2"), capsys, "--alpha")
 
 
-def test_two_sessions_two_tasks_single_trials(make_bids_tree, tmp_path):
+def test_two_sessions_two_tasks_single_trials(make_bids_tree, tmp_path, capsys):
     """Trials of two tasks, one session held out at a time; predictions tell which event they are of."""
     tree = make_bids_tree(tmp_path / "ds", ("02",), shape=(6, 7, 6), n_runs=4)
     for path in sorted(tree.root.rglob("*task-objectviewing*")):
@@ -742,6 +742,12 @@ def test_two_sessions_two_tasks_single_trials(make_bids_tree, tmp_path):
     config = ("--config", str(out / "config.toml"), "--quiet")
     assert main(participant(tree, again, *config)) == 0
     assert (again / "sub-02/summary.tsv").read_bytes() == (out / "sub-02/summary.tsv").read_bytes()
+    # other samples into the same folder: what is said is about the samples, not about options not given
+    refused(participant(tree, out, "--resume", "--samples", "tr"), capsys, "samples was 'trial', now 'tr'")
+    assert main(group(tree, out)) == 0
+    page = html.unescape((out / "index.html").read_text())
+    assert "Single trials of 1 participants" not in page and "Single trials of 1 participant were" in page
+    assert ": face vs house, face vs cat. Effects of single trials were estimated run by run" in page
 
 
 def test_what_trials_cannot_have_is_refused_before_anything_is_written(bids_tree, tmp_path, capsys):

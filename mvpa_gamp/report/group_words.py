@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.decoding.group_tests import DRAWS, EXACT
+from mvpa_gamp.report.data_words import trial_words
 from mvpa_gamp.report.printed import chance_text
 from mvpa_gamp.results.files import number
 
@@ -53,6 +54,7 @@ TESTS_CAPTION = (
 CHANCE_CAPTION = "By chance: always predicting the more frequent category."
 _SPOKEN = ("participants", "accuracy", "flip", "significant", "prevalence", "interval")  # in the terminal
 _UNKNOWN = "–"
+_NAMED = 6  # comparisons that a text lists
 
 
 def words(row: Mapping[str, str]) -> dict[str, str]:
@@ -120,17 +122,25 @@ def difference_words(row: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _volumes(study: Mapping[str, Any]) -> str:
+def _samples(study: Mapping[str, Any]) -> str:
     """What was analysed with which program, as far as it is the same for all."""
     made = " and ".join(f"{name} {version}" for name, version in (study.get("prepared_with") or {}).items())
     place = ", ".join(str(study[name]) for name in ("space", "resolution") if study.get(name))
+    unit, steps, n = study.get("unit") or "samples", study.get("processing") or {}, len(study["subjects"])
     return (
-        f"Volumes of {len(study['subjects'])} participants"
+        f"{unit[:1].upper()}{unit[1:]} of {n} participant{'s' * (n != 1)}"
         + (f" were preprocessed with {made} and" if made else " were")
         + f" decoded with mvpa_gamp {study['version']}"
         + (f" (space: {place})" if place else "")
-        + ". "
+        + f": {_compared(study['comparisons'])}. "
+        + (f"{trial_words(steps)} " if steps.get("trial_model") else "")
     )
+
+
+def _compared(comparisons: Mapping[str, str]) -> str:
+    """The comparisons by name, or how many there are."""
+    names = list(comparisons.values())
+    return ", ".join(names) if len(names) <= _NAMED else f"{len(names)} comparisons"
 
 
 def methods_text(
@@ -142,7 +152,7 @@ def methods_text(
     many = max((int(number(row.get("comparisons_tested", "1"))) for row in rows), default=1)
     holm = f", corrected over {many} comparisons by Holm's method" if many > 1 else ""
     maps = {each["of"] for each in study["maps"] if "of" in each}
-    said = _volumes(study) + (
+    said = _samples(study) + (
         f"Each participant's classifiers were tested ({study['test']}) at a level of {alpha:g}, and "
         "the prevalence of above-chance decoding in the population was estimated from the number of "
         "significant participants (Ince et al., 2021). "

@@ -202,12 +202,14 @@ def _cannot(some: Sequence[str], count: int) -> str:
 
 
 def _in_common(people: Sequence[Results]) -> dict[str, Any]:
-    """Space, resolution and preprocessing of all participants, nothing where they differ."""
+    """Space, resolution, preprocessing and samples of all participants, nothing where they differ."""
     each = [person.study["data"] for person in people]
     found = {
         "space": [str(data.get("bids_space") or data["space"]) for data in each],
         "resolution": [data.get("resolution", "") for data in each],
         "prepared_with": [data.get("prepared_with", {}) for data in each],
+        "unit": [data.get("unit", "volumes") for data in each],
+        "processing": [person.study["processing"] for person in people],
     }
     return {name: values[0] if all(v == values[0] for v in values) else "" for name, values in found.items()}
 
