@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.__main__ import build_parser, main, study_settings
+from mvpa_gamp.decoding.ordering import places, share_as_good
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.manifest import write_manifest
 from mvpa_gamp.results.reader import read_results
@@ -290,18 +291,28 @@ def test_an_incomplete_participant_is_not_part_of_the_group(done, bids_tree, tmp
     assert "sub-02 is not part of the group" in (out / "index.html").read_text()
 
 
-def test_permutation_nulls_are_used_where_they_are(done, bids_tree, tmp_path):
+def test_permutation_tests_are_used_where_they_are(done, bids_tree, options, tmp_path):
+    """One of two methods has them: its minimum statistic is shown, the other is tested over runs."""
     copy = shutil.copytree(done, tmp_path / "out")
-    null = "accuracy\n" + "\n".join(["0.5"] * 99) + "\n"
-    for path in copy.glob("sub-*/*_predictions.tsv"):
-        path.with_name(path.name.replace("_predictions", "_permutations")).write_text(null)
+    assert main(participant(bids_tree, copy, *options, "--permutations", "29", "--resume")) == 0
+    people = [(read_results(copy / f"sub-{label}"), label) for label in ("01", "02", "03")]
+    p_values = [number(person.inference_rows()[0]["p_value"]) for person, _ in people]
+    for person, label in people:
+        (told,) = person.inference_rows()[:1]
+        null = read_tsv(person.folder.cell_table(label, "faceMinusHouse", "gamp-bg-lr", "permutations"))
+        score, area = number(told["accuracy_percent"]) / 100, number(told["auc"])
+        given = [[number(line[name]) for line in null] for name in ("accuracy", "auc")]
+        place = places([round(score, 6), *given[0]], [area, *given[1]])
+        p = max(share_as_good(place), number(told["smallest_p_value"]))
+        assert number(told["p_value"]) == pytest.approx(p, rel=1e-5)  # the tables have all that it takes
     assert main(group(bids_tree, copy)) == 0
-    row = read_tsv(copy / "group_summary.tsv")[0]
-    assert (row["test"], row["significant"]) == ("permutation", "3")
-    share = 1 / 100  # every participant's smallest accuracy beats all 99
-    expected = (0.05 ** (1 / 3) - share) / (1 - share)
-    assert number(row["minimum_bound"]) == pytest.approx(expected, abs=1e-5)
-    assert "minimum statistic" in (copy / "index.html").read_text()
+    row, other = read_tsv(copy / "group_summary.tsv")
+    assert row["test"] == "permutation" and row["significant"] == str(sum(p <= 0.05 for p in p_values))
+    each = [number(line["p_value"]) for line in read_tsv(copy / "group_accuracy.tsv")]
+    assert each[::2] == pytest.approx(p_values, rel=1e-5)
+    assert number(row["minimum_bound"]) > 0 and other["minimum_bound"] == "n/a"
+    page = (copy / "index.html").read_text()
+    assert "minimum statistic" in page and "smaller prevalences rejected" in page and "sign test" in page
 
 
 # --- again
@@ -713,7 +724,7 @@ def test_folders_that_are_not_ours_or_not_there(bids_tree, tmp_path, capsys):
     refused(group(bids_tree, tmp_path / "out", "--alpha", "2"), capsys, "--alpha")
 
 
-def test_two_sessions_two_tasks_single_trials(make_bids_tree, tmp_path):
+def test_two_sessions_two_tasks_single_trials(make_bids_tree, tmp_path, capsys):
     """Trials of two tasks, one session held out at a time; predictions tell which event they are of."""
     tree = make_bids_tree(tmp_path / "ds", ("02",), shape=(6, 7, 6), n_runs=4)
     for path in sorted(tree.root.rglob("*task-objectviewing*")):
@@ -731,6 +742,12 @@ def test_two_sessions_two_tasks_single_trials(make_bids_tree, tmp_path):
     config = ("--config", str(out / "config.toml"), "--quiet")
     assert main(participant(tree, again, *config)) == 0
     assert (again / "sub-02/summary.tsv").read_bytes() == (out / "sub-02/summary.tsv").read_bytes()
+    # other samples into the same folder: what is said is about the samples, not about options not given
+    refused(participant(tree, out, "--resume", "--samples", "tr"), capsys, "samples was 'trial', now 'tr'")
+    assert main(group(tree, out)) == 0
+    page = html.unescape((out / "index.html").read_text())
+    assert "Single trials of 1 participants" not in page and "Single trials of 1 participant were" in page
+    assert ": face vs house, face vs cat. Effects of single trials were estimated run by run" in page
 
 
 def test_what_trials_cannot_have_is_refused_before_anything_is_written(bids_tree, tmp_path, capsys):

@@ -186,7 +186,7 @@ def test_methods_texts_name_space_resolution_and_versions(done):
     assert f"Analyses used mvpa_gamp {__version__}" in own
     together = text_of(done / "index.html")
     said = f"Volumes of 2 participants were preprocessed with fMRIPrep {VERSION} and decoded with mvpa_gamp"
-    assert f"{said} {__version__} (space: {SPACE}, res-2, voxels of 2 x 2 x 2 mm)." in together
+    assert f"{said} {__version__} (space: {SPACE}, res-2, voxels of 2 x 2 x 2 mm):" in together
 
 
 @pytest.mark.parametrize("place", ["sub-01", "group"])

@@ -47,8 +47,8 @@ def _figures(results: Results) -> str:
     name, folder = results.classes["scoring"].replace("_", " "), results.folder
     said = text(
         f"{name[:1].upper()}{name[1:]} of each fold on held-out images, all classes together; the line is "
-        "the mean, the dashed line chance for equally frequent classes. Folds share training images and are "
-        "not independent."
+        "the mean, the dashed line always saying the most frequent class. Folds share training images "
+        "and are not independent."
     )
     parts = [figure(folder.figure("classes_scores.svg"), said, "Scores by fold")]
     if "permutation" in results.classes:

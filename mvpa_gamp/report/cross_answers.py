@@ -12,6 +12,7 @@ from mvpa_gamp.report.answer_facts import place_fact, stability_fact, untested_f
 from mvpa_gamp.report.answers import PREFERRED, Answer, answer, peak_words
 from mvpa_gamp.report.map_files import leading_files
 from mvpa_gamp.report.markup import block, paragraph, section, swatch, text
+from mvpa_gamp.report.printed import chance_text
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
@@ -59,7 +60,7 @@ def _block(results: Results, cross: Mapping[str, Any], row: Row, unfolded: bool)
 
 def sentence(row: Row) -> str:
     """The answer in a line."""
-    chance = f"chance {number(row['chance_percent']):.0f} %"
+    chance = f"chance {chance_text(number(row['chance_percent']))} %"
     p = ", not tested"
     if row["p_value"] != MISSING:
         p = f", {p_words(number(row['p_value']))}, {int(number(row['permutations'])):,} permutations"
@@ -71,7 +72,9 @@ def _facts(results: Results, cross: Mapping[str, Any], row: Row) -> tuple[list[F
     subject, method = results.subjects[0], row["method"]
     se = number(row["accuracy_se_percent"])
     spread = "" if math.isnan(se) else f" ± {se:.1f} (standard error)"
-    note = f"chance {number(row['chance_percent']):.0f} %; mean over {row['runs']} tested runs{spread}"
+    note = (
+        f"chance {chance_text(number(row['chance_percent']))} %; mean over {row['runs']} tested runs{spread}"
+    )
     facts = [
         Fact("How accurate", f"{number(row['accuracy_percent']):.1f} % correct", note),
         _sure(results, row),

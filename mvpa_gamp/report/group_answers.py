@@ -97,7 +97,7 @@ def sentence(group: Group, row: Row, places: Places) -> str:
     where = f"; {_where(places)} {places.peak} mm" if places.peak else ""
     return (
         f"{said['accuracy']} correct on average over {said['participants']} participants ({said['lowest']} "
-        f"to {said['highest']}; chance {number(row['chance_percent']):.0f} %); above chance in "
+        f"to {said['highest']}; chance {said['chance']}); above chance in "
         f"{said['significant']} (p ≤ {group.study['alpha']:g}, {row['test']}); prevalence "
         f"{said['prevalence']} (95 % interval {said['interval']}){where}."
     )
@@ -114,7 +114,7 @@ def _facts(group: Group, row: Row, places: Places) -> list[Fact]:
     spread = number(row["accuracy_se_percent"])
     se = "" if math.isnan(spread) else f" ± {spread:.1f} (standard error)"
     note = (
-        f"chance {number(row['chance_percent']):.0f} %; mean over {row['participants']} participants{se}; "
+        f"chance {said['chance']}; mean over {row['participants']} participants{se}; "
         f"{said['lowest']} to {said['highest']}"
     )
     return [

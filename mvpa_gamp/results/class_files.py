@@ -19,7 +19,6 @@ from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.inference_files import null_rows
 from mvpa_gamp.results.names import ALL_CLASSES, ResultsFolder
 
-_CHANCE_OF_CLASSES = ("accuracy", "balanced_accuracy")
 _CHANCE_OF_RANKING = ("roc_auc", "roc_auc_ovr", "roc_auc_ovo")
 _MAPS = {"weight": ("coef", True), "pattern": ("pattern", True), "pip": ("inclusion", False)}
 _TABLE = (
@@ -46,11 +45,15 @@ class AllClasses:
     permutation: PermutationTest | None = None
     maps: Mapping[str, NDArray] = field(default_factory=dict)
     spelled: tuple[str, ...] = ()  # names for files, where they are not those of the classes
+    auc: float | None = None  # mean over folds and pairs of the area under the ROC curve
 
     @property
     def chance(self) -> float | None:
-        """The score of guessing for equally frequent classes, where it is known."""
-        if self.scoring in _CHANCE_OF_CLASSES:
+        """The score of always saying the most frequent class, where it is known."""
+        if self.scoring == "accuracy":
+            counts = self.confusion.sum(axis=1)
+            return float(counts.max() / counts.sum())
+        if self.scoring == "balanced_accuracy":
             return 1 / len(self.names)
         return 0.5 if self.scoring in _CHANCE_OF_RANKING else None
 
@@ -84,6 +87,7 @@ def write_classes(
         "method": method.name,
         "scoring": found.scoring,
         "chance": found.chance,
+        "auc": found.auc,
         "held_out": [str(name) for name in found.held_out],
         "fold_scores": np.asarray(found.fold_scores).tolist(),
         "contrast_scores": {str(name): list(scores) for name, scores in found.contrast_scores.items()},
@@ -105,6 +109,7 @@ def write_classes(
         out["permutation"] = {
             "n": test.null.size,
             "score": test.score,
+            "auc": test.auc,
             "pvalue": test.pvalue,
             "smallest": test.smallest,
             "exchange": test.exchange,

@@ -203,6 +203,7 @@ def _found(plan: ClassPlan, samples: Samples, troubles: dict[Path, str]) -> AllC
         permutation=test,
         maps=maps_by_class([load_fits(cell.path)[0] for cell in plan.cells], len(names)),
         spelled=tuple(file_side(side) for side in sides),
+        auc=scores.auc,
     )
 
 

@@ -42,7 +42,7 @@ def test_all_classes_together_are_answered_first(designed):
         assert words in texts[0], words
     rows = read_tsv(designed / "sub-tiny" / "sub-tiny_classes.tsv")
     row = next(row for row in rows if (row["class"], row["method"]) == ("all", "gamp-bg-lr"))
-    assert f"{100 * number(row['score']):.1f} % correct chance 33 % for 3 classes" in texts[0]
+    assert f"{100 * number(row['score']):.1f} % correct chance 33.3 % for 3 classes" in texts[0]
     assert f"p = {number(row['p_value']):.2g} 10 permutations" in texts[0]
     assert [re.search(r"contrast-(\w+)MinusOthers", link)[1] for link in links[0]] == ["cat", "face", "house"]
     assert all((designed / link).is_file() for each in links for link in each)

@@ -234,9 +234,11 @@ def test_whitened_classes_and_crosses(four, samples, tmp_path, no_page):
         (("--cross", "face:house"), ("--cross: expected face:house>cat:chair", "quotation marks")),
         (("--cross", "face:house>cat:dog"), ("--cross: ", "'dog'")),
         (("--cross", "face:house>house:face"), ("--cross: ", "the same comparison")),
+        (("--cross", "f*:house>>face:house"), ("--cross: ", "the same comparison")),
+        (("--cross", ">"), ("--cross: ", "For example face:house")),
         (("--cross-session", "0-1"), ("--cross-session: expected", "quotation marks")),
         (("--cross-session", "0-1>1-3"), ("--cross-session: Run 1 is trained on and tested on",)),
-        (("--cross-session", "0-1>ses-2"), ("--cross-session: ", "'ses-2'", "the sessions none")),
+        (("--cross-session", "0-1>ses-2"), ("--cross-session: ", "'ses-2'", "among the runs 0, 1, 2")),
     ],
 )
 def test_designs_that_cannot_be_run_are_refused(four, tmp_path, capsys, more, words):
