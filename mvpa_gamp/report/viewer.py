@@ -25,7 +25,7 @@ from mvpa_gamp.results.reader import Results
 # Maps in the order of the menu (before all of them the recommended one): their names, and the threshold at
 # the start in percent of the scale.
 _MAPS = {
-    "information": ("correlation with the labels (information)", 1),
+    "information": ("information (correlation)", 1),
     "pip": ("inclusion probability", 50),
     "pattern": ("pattern", 35),
     "selfreq": ("selection frequency", 1),

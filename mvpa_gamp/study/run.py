@@ -24,7 +24,8 @@ from mvpa_gamp.report.inference_lines import inference_lines
 from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.printed import pair_lines, paper_table
 from mvpa_gamp.report.regions import region_lines
-from mvpa_gamp.results.cell_files import Cell, CellRecord, Subject, failed_cell, write_cell
+from mvpa_gamp.results.cell import Cell, CellRecord, Subject
+from mvpa_gamp.results.cell_files import failed_cell, write_cell
 from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.inference_files import CellInference, write_inference
 from mvpa_gamp.results.information_files import write_information
@@ -288,8 +289,8 @@ def _work_through(
         record = _record(cell, trouble, Cell(output.folder, subject, cell.task, cell.method), console)
         row.append(record)
         seconds = record.timing["seconds"]
-        said = record.summary["status"] if seconds is None else "stored" if finished else f"{seconds:.1f} s"
-        console.advance(f"{cell.task.label}, {cell.method.label}: {said}")
+        said = f": {record.summary['status']}" if seconds is None else " (stored)" if finished else ""
+        console.advance(f"{cell.task.label}, {cell.method.label}{said}", minor=True)
         if len(row) == len(labels):
             rows = [{**record.summary, "seconds": record.timing["seconds"]} for record in row]
             lines = pair_lines(rows, labels, header=not records, names=names, lead=lead)
