@@ -233,7 +233,7 @@ def test_the_group_page_answers_where_how_stable_and_in_which_file(done):
     page = (done / "index.html").read_text()
     box = page[page.index('<dl class="answer">') : page.index("</dl>", page.index('<dl class="answer">'))]
     said = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", box)).split())
-    for words in ("How accurate", "How sure", "How common", "How stable", "Where", "Which files"):
+    for words in ("How accurate", "How sure", "How common", "How stable", "Where", "Which file has the map"):
         assert words in said, words
     (row,) = [row for row in read_tsv(done / "group_summary.tsv") if row["method"] == "gamp-bg-lr"]
     assert f"{number(row['accuracy_percent']):.1f} % correct chance 50 %; mean over 3 participants" in said
@@ -250,6 +250,10 @@ def test_the_group_page_answers_where_how_stable_and_in_which_file(done):
     assert f"Where {x} " in said and "not tested; space: MNI152NLin2009cAsym" in said  # three are too few
     assert box.index("mean pattern") < box.index("share of participants")
     assert "family-wise" not in box
+    name = next((done / "group").glob("*faceMinusHouse_desc-gampBgLrMean_stat-pattern_statmap.nii.gz")).name
+    assert name in said  # the name of the file, not only the words of a link
+    top = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page[: page.index('<dl class="answer">')])).split())
+    assert f"two folds share {np.mean(shared):.0f} % of the selected voxels" in top and name in top
 
 
 def test_the_group_page_in_a_browser(done, browser):

@@ -17,6 +17,7 @@ from mvpa_gamp.report.class_plots import (
 from mvpa_gamp.report.markup import cell, details, figure, folded, headings, table, text
 from mvpa_gamp.results.reader import Results
 
+_PAIRS = 10  # comparisons of a page whose figures of all classes are open
 _DRAWN = {"scores": score_figure, "confusion": confusion_figure, "null": null_figure}
 
 
@@ -32,7 +33,8 @@ def classes_section(results: Results) -> str:
     if len(results.classes.get("names", ())) < 3:
         return ""
     parts = [_figures(results), *class_method_parts(results), _score_table(results)]
-    return folded("scores", "Scores, confusion and recall", _said(results), *parts, unfolded=True)
+    unfolded = len(results.tasks) <= _PAIRS
+    return folded("scores", "Scores, confusion and recall", _said(results), *parts, unfolded=unfolded)
 
 
 def fold_scores_section(results: Results) -> str:

@@ -49,6 +49,7 @@ def group_closing(rows: Sequence[Mapping[str, str]], methods: Mapping[str, str],
     }
     name, accuracy = max(((n, sum(v) / len(v)) for n, v in means.items() if v), key=lambda each: each[1])
     count = len({row["contrast"] for row in rows})
+    chance = max(number(row["chance_percent"]) for row in rows)
     over = f" on average over {count} comparisons" if count > 1 else f" on {rows[0]['comparison']}"
     able = [row for row in rows if row["method"] not in METHODS or METHODS[row["method"]].is_batched]
     untested = any(int(row["tested"]) < int(row["participants"]) for row in able)
@@ -58,7 +59,7 @@ def group_closing(rows: Sequence[Mapping[str, str]], methods: Mapping[str, str],
         else "the page links each participant's page; check participants who differ from the others"
     )
     return [
-        f"Best: {_named(methods, name)}, {accuracy:.1f} % correct{over}",
+        f"Best: {_named(methods, name)}, {accuracy:.1f} % correct{over} (chance {chance:.0f} %)",
         f"Page: {page}",
         f"Next: {then}",
     ]

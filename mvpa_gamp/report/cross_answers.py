@@ -50,8 +50,10 @@ def _answering(results: Results, name: str) -> Row | None:
 def _block(results: Results, cross: Mapping[str, Any], row: Row, unfolded: bool) -> str:
     method = row["method"]
     by = f'<span class="by">{swatch(colour_of(method))}{text(results.labels[method])}</span>'
-    head = f'<h3>{text(cross["label"])}</h3> {by} <span class="said">{text(sentence(row))}</span>'
     facts, files = _facts(results, cross, row)
+    more = "; ".join(fact.said for fact in facts if fact.question in ("How stable", "Where"))
+    said = text(f"{sentence(row)} {f'The classifier: {more}.' if more else ''}")
+    head = f'<h3>{text(cross["label"])}</h3> {by} <span class="said">{said}</span>'
     named = Files(files, results.folder.root, results.linked)
     box, head = answer_box(facts, named), head + map_line(named)
     caution = paragraph(row["caution"], kind="note") if row["caution"] != MISSING else ""

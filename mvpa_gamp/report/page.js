@@ -157,10 +157,10 @@
     }
 
     explain() {  // what the colours of this map mean
-      const { positive, negative, selected } = this.view, { signed, fades, means } = this.map;
-      const signs = ` Orange to red: ${means} ${positive}; blue: ${means} ${negative}` +
-        `${fades && selected ? "; voxels that were not selected are faded" : ""}.`;
-      this.help.textContent = `${signed ? signs.trim() : means} Click or use the arrow keys to move, Page Up and Page ` +
+      const { positive, negative, selected } = this.view, { about, sign, signed, fades } = this.map;
+      const colours = `Orange to red: ${sign} ${positive}; blue: ${sign} ${negative}` +
+        `${fades && selected ? "; voxels that were not selected are faded" : ""}. `;
+      this.help.textContent = `${about} ${signed ? colours : ""}Click or use the arrow keys to move, Page Up and Page ` +
         "Down for the next slice. Neurological convention: the left hemisphere is on the left.";
     }
 

@@ -14,7 +14,7 @@ from mvpa_gamp.decoding.tasks import contrast_name
 from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
-from mvpa_gamp.results.cell_files import NO_THRESHOLD, Subject
+from mvpa_gamp.results.cell import NO_THRESHOLD, Subject
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.inference_files import null_rows
 from mvpa_gamp.results.names import ALL_CLASSES, ResultsFolder
@@ -72,6 +72,8 @@ def maps_by_class(fits: Sequence[FoldFits], n_classes: int) -> dict[str, NDArray
         values = [getattr(each, name) for each in fits]
         if values[0] is not None:
             out[stat] = class_maps([each[:, -1] for each in values], n_classes, signed)
+    if all(each.folds.support.all() for each in fits):
+        return out  # a method that weighs every voxel selects none
     return {**out, "selfreq": class_maps([each.frequency for each in fits], n_classes, signed=False)}
 
 

@@ -15,7 +15,7 @@ from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import sidecar_path, write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.results.cell_files import NO_THRESHOLD, Subject
+from mvpa_gamp.results.cell import NO_THRESHOLD, Subject
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.inference_files import null_rows
 from mvpa_gamp.results.names import ResultsFolder

@@ -14,7 +14,7 @@ from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
 from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.results.cell_files import NO_THRESHOLD, Cell
+from mvpa_gamp.results.cell import NO_THRESHOLD, Cell
 from mvpa_gamp.results.clusters import placed
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.names import ResultsFolder

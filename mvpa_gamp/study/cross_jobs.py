@@ -17,7 +17,7 @@ from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
-from mvpa_gamp.results.cell_files import Subject
+from mvpa_gamp.results.cell import Subject
 from mvpa_gamp.results.cross_files import CrossFound, write_crosses
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.stored_fits import load_arrays

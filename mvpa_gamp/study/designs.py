@@ -8,7 +8,7 @@ from typing import Any
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.results.cell_files import Subject
+from mvpa_gamp.results.cell import Subject
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.cells import PlannedCell, data_fingerprint
 from mvpa_gamp.study.class_jobs import (

@@ -14,7 +14,7 @@ from mvpa_gamp.imaging.regions import Regions
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.surface_atlas import SurfaceAtlas
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.results.cell_files import Cell, CellRecord, Subject
+from mvpa_gamp.results.cell import Cell, CellRecord, Subject
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.region_files import CellRegions, write_regions
 from mvpa_gamp.results.stored_fits import load_arrays, load_fits
