@@ -132,7 +132,9 @@ def main(argv: Sequence[str] | None = None, command: str = _COMMAND) -> int:
 def _run(given: dict[str, Any]) -> int:
     """Rebuild the page, or run the study."""
     from mvpa_gamp.study.console import Console
-    from mvpa_gamp.study.run import Output, rebuild_report, run_study
+    from mvpa_gamp.study.finish import rebuild_report
+    from mvpa_gamp.study.output import Output
+    from mvpa_gamp.study.run import run_study
 
     out = Path(given.get("out", _OUT))
     options.check_earlier_run(given, out, "--out")

@@ -7,7 +7,7 @@ from typing import Any
 
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_there
-from mvpa_gamp.report.answer_box import Fact, Files, answer_box, p_words, tested_words
+from mvpa_gamp.report.answer_box import Fact, Files, answer_box, map_line, p_words, tested_words
 from mvpa_gamp.report.answer_facts import place_fact, stability_fact, untested_fact, voxel_fact
 from mvpa_gamp.report.answers import PREFERRED, Answer, answer, peak_words
 from mvpa_gamp.report.map_files import leading_files
@@ -51,7 +51,8 @@ def _block(results: Results, cross: Mapping[str, Any], row: Row, unfolded: bool)
     by = f'<span class="by">{swatch(colour_of(method))}{text(results.labels[method])}</span>'
     head = f'<h3>{text(cross["label"])}</h3> {by} <span class="said">{text(sentence(row))}</span>'
     facts, files = _facts(results, cross, row)
-    box = answer_box(facts, Files(files, results.folder.root, results.linked))
+    named = Files(files, results.folder.root, results.linked)
+    box, head = answer_box(facts, named), head + map_line(named)
     caution = paragraph(row["caution"], kind="note") if row["caution"] != MISSING else ""
     return block(f"cross-{cross['name']}", cross["label"], head, box, caution, unfolded=unfolded)
 

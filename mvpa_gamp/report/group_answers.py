@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from mvpa_gamp.report.answer_box import Fact, Files, answer_box
+from mvpa_gamp.report.answer_box import Fact, Files, answer_box, map_line
 from mvpa_gamp.report.answer_facts import stability_fact
 from mvpa_gamp.report.answers import place_words
 from mvpa_gamp.report.group_maps import map_figures, map_files
@@ -18,9 +18,9 @@ from mvpa_gamp.results.files import number
 
 Row = dict[str, str]
 _FILES = {
-    ("SignFlip", "logpfwe"): "family-wise p",
+    ("SignFlip", "logpfwe"): "−log10 of the family-wise p of the pattern over participants: 1.3 is p = 0.05",
     ("SignFlip", "t"): "t values",
-    ("Mean", "pattern"): "mean pattern",
+    ("Mean", "pattern"): "mean pattern over participants: where the signals of the two categories differ",
     ("Mean", "pip"): "mean inclusion probability",
     ("Share", "selfreq"): "share of participants",
 }
@@ -34,7 +34,7 @@ def answer_section(group: Group) -> str:
     why = "" if group.study["maps"] else " There are no maps of the group; the notes above give the reason."
     blocks = [_block(group, row) for row in group.answers()]
     title = "The answer" if group.unfolded else "Comparison by comparison"
-    return section("answer", title, paragraph(by + why, kind="quiet"), *blocks)
+    return section("answer", title, paragraph(by + why, kind="quiet"), *blocks, many=not group.unfolded)
 
 
 def _block(group: Group, row: Row) -> str:
@@ -46,8 +46,10 @@ def _block(group: Group, row: Row) -> str:
         f'{text(group.study["methods"][row["method"]])}</span> <span class="said">'
         f"{text(sentence(group, row, places))}</span>"
     )
-    files = {_FILES[of, stat]: path for (_, of, stat), path in _ordered(group, row).items()}
-    parts = [answer_box(_facts(group, row, places), Files(files, group.folder.root))]
+    paths = {_FILES[of, stat]: path for (_, of, stat), path in _ordered(group, row).items()}
+    files = Files(paths, group.folder.root)
+    head += map_line(files)
+    parts = [answer_box(_facts(group, row, places), files)]
     if group.maps(contrast):
         parts += [
             map_figures(group, contrast),

@@ -154,13 +154,22 @@
       const widest = planes.reduce((sum, [, , across]) => sum + view.shape[across] * view.zooms[across], 0);
       const room = `max-width: ${Math.round(HEIGHT * widest / tallest)}px`;
       const row = make("div", { class: "panels", style: room }, ...this.panels.map(panel => panel.box));
-      const help = make("figcaption", {}, "Click or use the arrow keys to move, Page Up and Page Down for the next " +
-        `slice. Orange to red favours ${view.positive}, blue for ${view.negative}` +
-        `${view.selected ? "; voxels that were not selected are faded" : ""}. ` +
-        "Neurological convention: the left hemisphere is on the left.");
+      this.help = make("figcaption");
       const stamp = [...figure.querySelectorAll(".stamp")];
       figure.classList.toggle("single", planes.length === 1);
-      figure.replaceChildren(...stamp, controls, row, this.readout, help);
+      figure.replaceChildren(...stamp, controls, row, this.readout, this.help);
+    }
+
+    explain() {  // what the colours of this map mean
+      const { positive, negative, selected } = this.view, { signed, fades, means } = this.map;
+      const signs = ` Orange to red: ${means} ${positive}; blue: ${means} ${negative}` +
+        `${fades && selected ? `; ${this.element(2)} that were not selected are faded` : ""}.`;
+      this.help.textContent = `${signed ? signs.trim() : means} ${this.how()}`;
+    }
+
+    how() {
+      return "Click or use the arrow keys to move, Page Up and Page Down for the next slice. Neurological convention: " +
+        "the left hemisphere is on the left.";
     }
 
     panel([name, axis, across, up]) {
@@ -206,6 +215,7 @@
         if (size > best) { best = size; this.peak = [i % nx, Math.floor(i / nx) % ny, Math.floor(i / (nx * ny))]; }
       });
       this.drawBar();
+      this.explain();
       this.draw();
     }
 

@@ -35,11 +35,14 @@ const surfaceViewer = (Viewer, make, volumeOf) => {
       const canvas = make("canvas", { tabindex: 0, role: "img", width: WIDTH, height: HEIGHT, class: "mesh" });
       this.panels = [{ canvas }];
       this.listen(canvas);
-      const help = make("figcaption", {}, "Drag or use the arrow keys to turn the surface, click a vertex to read its " +
-        `value. Orange to red favours ${view.positive}, blue for ${view.negative}` +
-        `${view.selected ? "; vertices that were not selected are faded" : ""}. Letters: R right, A anterior, S superior.`);
+      this.help = make("figcaption");
       const row = make("div", { class: "panels", style: `max-width: ${WIDTH}px` }, make("div", { style: "flex: 1" }, canvas));
-      figure.replaceChildren(...figure.querySelectorAll(".stamp"), controls, row, this.readout, help);
+      figure.replaceChildren(...figure.querySelectorAll(".stamp"), controls, row, this.readout, this.help);
+    }
+
+    how() {
+      return "Drag or use the arrow keys to turn the surface, click a vertex to read its value. Letters: R right, A " +
+        "anterior, S superior.";
     }
 
     listen(canvas) {

@@ -18,18 +18,27 @@ from PIL import Image
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.markup import data_url, text
+from mvpa_gamp.report.recommended import recommended_map
 from mvpa_gamp.report.style import SHARES, WEIGHTS
 from mvpa_gamp.report.surface_viewer import MeshBackdrop
 from mvpa_gamp.report.volumes import Backdrop, peak_of, read_backdrop
 from mvpa_gamp.results.reader import Results
 
-# Maps in the order of the menu: their names, and the threshold at the start in percent of the scale.
+# Maps in the order of the menu (before all of them the recommended one): their names, and the threshold at
+# the start in percent of the scale.
 _MAPS = {
-    "weight": ("weight", 5),
-    "information": ("information", 1),
-    "pattern": ("pattern", 35),
+    "information": ("correlation with the labels (information)", 1),
     "pip": ("inclusion probability", 50),
+    "pattern": ("pattern", 35),
     "selfreq": ("selection frequency", 1),
+    "weight": ("weight", 5),
+}
+_MEANS = {  # of signed maps before the name of a category
+    "information": "signal is higher for",
+    "pattern": "signal is higher for",
+    "weight": "counts in favour of",
+    "pip": "Probability that the classifier needs a voxel, 0 (yellow) to 1 (dark); selected above 0.5.",
+    "selfreq": "Share of the folds in which a voxel was selected, from 0 (yellow) to 1 (dark).",
 }
 _SIGNED = ("weight", "information", "pattern")
 _FADED = ("weight", "pattern")  # where the method selected nothing
@@ -54,9 +63,11 @@ def viewer(results: Results, subject: str, task: Mapping[str, Any], method: str)
         for stat in _MAPS
         if stat in stats and room.get(stat, True)
     } | _information(results, subject, task["contrast"], backdrop)
+    first = recommended_map(results, subject, task["contrast"], method)
     known = [stat for stat in _MAPS if stat in volumes]
-    if selected is not None and not selected.any():  # nothing is faded, and the pattern leads
-        selected, known = None, sorted(known, key=lambda stat: stat != "pattern")
+    known.sort(key=lambda stat: first is None or stat != first.stat)
+    if selected is not None and not selected.any():  # nothing is faded
+        selected = None
     view = {
         "ground": f"ground-{subject}",
         "shape": backdrop.shape,
@@ -100,9 +111,9 @@ def thumbnail(results: Results, subject: str, contrast: str, method: str) -> str
 
 
 def _room(results: Results, backdrop: Backdrop | MeshBackdrop) -> dict[str, bool]:
-    """Whether the page has room for the maps that are nowhere zero, the pattern first."""
+    """Whether the page has room for the maps that are nowhere zero, the inclusion probability first."""
     voxels = int(backdrop.analysed.sum()) * len(results.shown.tasks)
-    return {"pattern": voxels <= _BUDGET, "pip": 2 * voxels <= _BUDGET}
+    return {"pip": voxels <= _BUDGET, "pattern": 2 * voxels <= _BUDGET}
 
 
 def grounds(results: Results) -> str:
@@ -146,7 +157,8 @@ def _map(stat: str, volume: NDArray) -> dict[str, Any]:
     steps = 128 + np.rint(127 * volume / top) if signed else np.rint(255 * volume)
     fades = stat in _FADED
     return {
-        "name": name, "signed": signed, "fades": fades, "top": top, "start": start, "image": mosaic(steps)
+        "name": name, "means": _MEANS[stat], "signed": signed, "fades": fades, "top": top, "start": start,
+        "image": mosaic(steps),
     }  # fmt: skip
 
 

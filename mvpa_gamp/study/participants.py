@@ -11,13 +11,14 @@ from mvpa_gamp.parallel import Workers
 from mvpa_gamp.results.files import write_json, write_text
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.study_files import description
+from mvpa_gamp.study.checks import check_settings, usage_errors
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.finish import rebuild_report
 from mvpa_gamp.study.leakage import check_strictly
 from mvpa_gamp.study.output import Output, check_output, check_resume
 from mvpa_gamp.study.preparing import check_preparation
 from mvpa_gamp.study.regions import atlas_of
-from mvpa_gamp.study.run import check_settings, rebuild_report, usage_errors
 from mvpa_gamp.study.settings import StudySettings, settings_text
 from mvpa_gamp.study.side_by_side import analyse, own_output, sees_files, side_by_side
 

@@ -88,7 +88,7 @@ def test_meshes_that_are_too_fine_stay_in_their_files(folder, monkeypatch):
 def test_it_turns_offline_by_mouse_and_keyboard(folder, browser):
     page = browser.open(folder / "index.html")
     readout, level = page.run(READY)
-    assert re.fullmatch(r"(left|right) hemisphere, vertex \d+: weight .*selected", readout)
+    assert re.fullmatch(r"(left|right) hemisphere, vertex \d+: inclusion probability .*selected", readout)
     assert re.search(r": [\d,]+ vert(ex|ices)$", level)
     seen = [page.run(PICTURE)]
     page.run("document.querySelector('figure.viewer canvas.mesh').focus()")

@@ -23,7 +23,7 @@ from mvpa_gamp.imaging.labels import read_labels
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import number, read_tsv
-from mvpa_gamp.study import run
+from mvpa_gamp.study import finish
 
 ASKED = (
     "--methods", "gamp-bg-lr", "onebit-cs", "--classes", "face", "house", "cat", "--permutations", "4",
@@ -53,7 +53,7 @@ def no_page(monkeypatch):
         (root / "index.html").write_text("not drawn")
         return root / "index.html"
 
-    monkeypatch.setattr(run, "build_report", write)
+    monkeypatch.setattr(finish, "build_report", write)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from mvpa_gamp.decoding import mean_test
 from mvpa_gamp.decoding.group import Score, accuracy_row, group_rows
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.reader import read_results
-from mvpa_gamp.study import run
+from mvpa_gamp.study import finish
 
 PEOPLE = ("01", "02", "03")
 ASKED = (
@@ -31,7 +31,7 @@ def tree(tmp_path_factory):
 def done(tree, tmp_path_factory):
     out = tmp_path_factory.mktemp("designs") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "build_report", _not_drawn)  # pages of participants are looked at elsewhere
+        patch.setattr(finish, "build_report", _not_drawn)  # pages of participants are looked at elsewhere
         assert main([str(tree.root), str(out), "participant", *ASKED, "--quiet"]) == 0
     assert main([str(tree.root), str(out), "group", "--quiet"]) == 0
     return out
