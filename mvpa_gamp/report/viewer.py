@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.surface_names import is_there
+from mvpa_gamp.imaging.surface_names import in_vertices, is_there
 from mvpa_gamp.report.markup import data_url, text
 from mvpa_gamp.report.recommended import recommended_map
 from mvpa_gamp.report.style import SHARES, WEIGHTS
@@ -75,7 +75,7 @@ def viewer(results: Results, subject: str, task: Mapping[str, Any], method: str)
         **backdrop.geometry(peak),
         "positive": task["positive"],
         "negative": task["negative"],
-        "maps": [_map(stat, volumes[stat]) for stat in known],
+        "maps": [_map(stat, volumes[stat], results.on_surface) for stat in known],
         "selected": None if selected is None else mosaic(np.where(selected, 255, 0)),
     }
     label = f"Viewer of {task['label']}, {results.labels[method]}"
@@ -149,15 +149,16 @@ def _information(
     return {"information": np.where(inside > 0, values, 0.0)}
 
 
-def _map(stat: str, volume: NDArray) -> dict[str, Any]:
+def _map(stat: str, volume: NDArray, on_surface: bool = False) -> dict[str, Any]:
     """One map: its words, its scale, its image."""
     name, start = _MAPS[stat]
+    means = in_vertices(_MEANS[stat]) if on_surface else _MEANS[stat]
     signed = stat in _SIGNED
     top = (float(np.abs(volume).max()) or 1.0) if signed else 1.0
     steps = 128 + np.rint(127 * volume / top) if signed else np.rint(255 * volume)
     fades = stat in _FADED
     return {
-        "name": name, "means": _MEANS[stat], "signed": signed, "fades": fades, "top": top, "start": start,
+        "name": name, "means": means, "signed": signed, "fades": fades, "top": top, "start": start,
         "image": mosaic(steps),
     }  # fmt: skip
 
