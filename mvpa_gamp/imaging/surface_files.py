@@ -222,8 +222,12 @@ def write_ground(mask_path: Path, cortex: Cortex) -> None:
 
 def read_stored(path: Path) -> CortexImage:
     """A map of a results folder, named as a volume, on the meshes beside it."""
+    return stored_map(path, stored_cortex(path.parent))
+
+
+def stored_map(path: Path, cortex: Cortex) -> CortexImage:
+    """The same on meshes that are read already."""
     files = map_files(path)
-    cortex = stored_cortex(path.parent)
     if is_cifti(files[0]):
         image = read_surface(files[0], cortex)
         return image.cortex.image(cortex.joined(image)[:, 0])  # type: ignore[union-attr]

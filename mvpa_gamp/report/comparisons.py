@@ -125,7 +125,7 @@ def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who:
         f"{text(task['negative'])}{fading}. {text(outlines)}{above}"
         "Neurological convention: the left hemisphere is on the left."
     )
-    caption = surface_caption(task, kind) if results.on_surface else caption
+    caption = surface_caption(task, kind, outlines) if results.on_surface else caption
     stem = f"sub-{subject}_contrast-{task['contrast']}_maps"
     image, drawing = (results.folder.figure(stem + ending) for ending in (".png", ".svg"))
     link = f" {file_link(drawing, results.folder.root, words='SVG')}" if results.linked else ""

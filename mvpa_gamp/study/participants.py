@@ -8,9 +8,9 @@ from mvpa_gamp.imaging.bids.check import check_participants
 from mvpa_gamp.imaging.bids.layout import Layout, participants
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.parallel import Workers
+from mvpa_gamp.results.bids_description import write_description
 from mvpa_gamp.results.files import write_json, write_text
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.study_files import description
 from mvpa_gamp.study.checks import check_settings, usage_errors
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
@@ -50,7 +50,7 @@ def run_participants(
             check_strictly(settings.with_source(replace(source, participant_label=label)))
     write_text(output.folder.config, settings_text(settings))
     links = {name: root.as_uri() for name, root in source.layout.datasets.items()}
-    write_json(output.folder.description, description(None, links))
+    write_description(output.folder, None, links)
     troubles = {}
     for label, trouble in _each(settings, chosen, output, workers, console):
         note = output.folder.skipped(label)
