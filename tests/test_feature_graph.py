@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mvpa_gamp import GAMPClassifier
 from mvpa_gamp.classifier.graph import feature_graph
+from mvpa_gamp.gamp import Design
 
 NAMES = [f"gene{k}" for k in range(60)]
 GRID = sparse.csr_array(grid_to_graph(6, 10).astype(float))
@@ -219,9 +220,22 @@ def test_a_graph_that_is_no_matrix(genes, graph):
         with_graph(graph, *genes)
 
 
+def test_a_graph_of_features_that_a_step_has_dropped(genes):
+    X, y = genes
+    with pytest.raises(
+        ValueError, match=r"must be \(20, 20\).*got shape \(60, 60\).*If a step of a Pipeline"
+    ):
+        make_pipeline(SelectKBest(k=20), GAMPClassifier(connectivity=GRID)).fit(X, y)
+
+
+def test_a_table_is_refused_where_names_are_not_looked_at(genes):
+    with pytest.raises(ValueError, match="got a table, whose names are not looked at here"):
+        Design(genes[0].to_numpy(), connectivity=named())
+
+
 def test_a_graph_that_joins_everything_is_doubted(genes):
     X, y = genes
-    with pytest.warns(UserWarning, match="joins 100% of all pairs.*cut correlations") as said:
+    with pytest.warns(UserWarning, match="links 100% of all pairs.*threshold to correlations") as said:
         with_graph(np.abs(np.corrcoef(X.T)), X, y)
     assert said[0].filename == __file__
 

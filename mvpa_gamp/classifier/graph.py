@@ -131,7 +131,7 @@ def _warn_of_dense(edges: Any) -> None:
     n = edges.shape[0]
     if n >= _FEW_FEATURES and edges.nnz > _MOST_EDGES * n * n:
         warnings.warn(
-            f"connectivity joins {edges.nnz / (n * (n - 1)):.0%} of all pairs of features, so neighbours "
-            "say nothing. Every entry that is not zero is an edge: cut correlations at a threshold.",
+            f"connectivity links {edges.nnz / (n * (n - 1)):.0%} of all pairs of features, so neighbours "
+            "carry no information. Every non-zero entry is an edge: apply a threshold to correlations first.",
             stacklevel=4,
         )

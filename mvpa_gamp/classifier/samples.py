@@ -25,7 +25,8 @@ def encode_classes(y: Any) -> tuple[NDArray, NDArray]:
     classes, codes = np.unique(y, return_inverse=True)
     if classes.size < 2:
         raise ValueError(
-            f"y must hold two classes or more, got one class: {classes.tolist()}. Add samples of another."
+            f"y must hold two classes or more, got one class: {classes.tolist()}. Add samples of another "
+            "class."
         )
     return classes, codes
 
@@ -51,8 +52,8 @@ def sample_weights(X: Any, y: NDArray, classes: NDArray, sample_weight: Any, cla
     empty = np.bincount(codes, weights, len(classes)) == 0
     if empty.any():
         raise ValueError(
-            "Every class needs a sample of positive weight, but those of "
-            f"{classes[empty].tolist()} are all zero. Leave the class out, or raise its weights."
+            "Every class needs at least one sample with a positive weight, but all weights are zero for "
+            f"{classes[empty].tolist()}. Leave the class out, or raise its weights."
         )
     return weights
 
@@ -78,7 +79,7 @@ def training_means(X: Any, train: NDArray, weights: NDArray | None) -> NDArray:
 
 def explain_not_numbers(X: Any, error: ValueError) -> str:
     """What in X is no number, where it can be found."""
-    expected = "X must be a matrix of numbers, samples x features, "
+    expected = "X must be a numeric matrix (samples x features), "
     names = list(X.columns) if hasattr(X, "columns") else None
     try:
         cells = np.asarray(X, dtype=object)
@@ -91,7 +92,7 @@ def explain_not_numbers(X: Any, error: ValueError) -> str:
                 f"{expected}got {cells[row, column]!r} in column {name!r}, row {row}. Convert this column to "
                 "numbers, or leave it out."
             )
-    return f"{expected}got something else ({error}). Convert."
+    return f"{expected}got something else ({error}). Convert it to numbers."
 
 
 def _is_number(value: Any) -> bool:

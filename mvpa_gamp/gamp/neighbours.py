@@ -26,6 +26,10 @@ FROM_EDGES = (
     "scipy.sparse.coo_array((np.ones(len(i)), (i, j)), shape=(n, n)). From networkx: "
     "nx.to_scipy_sparse_array(G, nodelist=list(X.columns))."
 )
+_AFTER_SELECTION = (
+    " If a step of a Pipeline selects features, give GAMPClassifier a DataFrame with the names of all "
+    "features, and call set_output(transform='pandas') on the Pipeline."
+)
 _ANY_EDGE = "Every entry that is not zero is an edge, whatever its value."
 
 
@@ -88,6 +92,12 @@ def check_neighbours(prior: Any, settings: ResolvedSettings) -> None:
 
 def checked_graph(connectivity: Any, n_features: int) -> Any:
     """The graph as a symmetric CSR array of ones without a diagonal, or a sentence about what is wrong."""
+    if hasattr(connectivity, "columns"):
+        raise ValueError(
+            "connectivity must be an array or a sparse matrix in the order of the columns of X, got a table, "
+            "whose names are not looked at here. GAMPClassifier matches names: after a fit, take its "
+            "connectivity_."
+        )
     try:
         graph = connectivity if sparse.issparse(connectivity) else np.asarray(connectivity)
     except ValueError:
@@ -101,6 +111,7 @@ def checked_graph(connectivity: Any, n_features: int) -> Any:
         raise ValueError(
             f"connectivity must be ({n_features}, {n_features}), one row and column per feature of X, "
             f"got shape {graph.shape}. Make it for the same features, in the same order, as the columns of X."
+            f"{_AFTER_SELECTION if graph.shape[0] == graph.shape[1] > n_features else ''}"
         )
     return _edges(graph_entries(graph))
 
