@@ -91,7 +91,7 @@ class Planting(NamedTuple):
             X, runs = prepared_by_all(self.preparation, X, self.task.rows).X, runs[self.task.rows]
         given = self.method, X, self.task.y, runs
         calibration = calibrate(*given, seed=self.seed, blocks=self.blocks, connectivity=connectivity)
-        chosen = calibration.select(self.fdr)
+        chosen = calibration.select(self.fdr, of="voxel")
         arrays = {
             "strength": chosen.strength,
             "selected": chosen.selected,
@@ -113,7 +113,7 @@ class Planting(NamedTuple):
         estimate, pvalue, n, smallest = arrays["chosen"].tolist()
         maps = arrays["strength"], arrays["selected"]
         chosen = FdrSelection(
-            self.method.name, self.fdr, *maps, estimate, pvalue, int(n), smallest, self.seed
+            self.method.name, self.fdr, *maps, estimate, pvalue, int(n), smallest, self.seed, of="voxel"
         )
         if "planted" not in arrays:
             return chosen, None

@@ -54,7 +54,7 @@ def mask():
         ({"cv": 40}, Y, None, "expected 2 to 16 folds"),
         ({"cv": [(np.r_[:16], np.r_[99:100])]}, Y, None, "row numbers below 32"),
         ({"n_jobs": 0}, Y, RUNS, "1 or more processes"),
-        ({}, Y, np.array([None, *RUNS[1:]], dtype=object), "groups must hold numbers or words.*no order"),
+        ({}, Y, np.array([None, *RUNS[1:]], dtype=object), r"groups has missing labels \(None\) in 1 of"),
     ],
 )
 def test_labels_groups_and_settings(volumes, mask, settings, y, groups, message):
