@@ -37,7 +37,7 @@ def check_parameter(
         shape = "one value per component" if ndim else "one number"
         raise ValueError(
             f"{type(model).__name__}: {name} must be {expected}, got {given!r}. "
-            f"Give {shape}, or {'(components, columns)' if ndim else 'one value per column'}."
+            f"Give {shape}, or {'(components, fits)' if ndim else 'one value per fit'}."
         )
     object.__setattr__(model, name, value if value.ndim else float(value))
 
@@ -99,8 +99,8 @@ def expand(model: Model, n_columns: int) -> Model:
         if value.ndim > ndim:
             if value.shape[-1] != n_columns:
                 raise ValueError(
-                    f"{type(model).__name__}: a parameter has {value.shape[-1]} columns, not {n_columns}. "
-                    "Give one number, or one value per column."
+                    f"{type(model).__name__}: a parameter has {value.shape[-1]} values for {n_columns} "
+                    "fits. Give one number, or one value per fit."
                 )
             return value.copy()
         return np.repeat(value[..., None], n_columns, axis=-1)
@@ -137,7 +137,7 @@ def _check_sizes(model: Any) -> None:
             raise ValueError(
                 f"{type(model).__name__}: {name} must be zero or between {1 / largest:g} and {largest:g} in "
                 f"size, which float32 can compute with, got {given!r}. "
-                "Give a usual value, or multiply X by a number."
+                "Give a value in this range, or rescale X."
             )
 
 

@@ -21,7 +21,7 @@ from .scalar_channels import (
 )
 from .settings import MODES
 
-CONVERGED = "Converged: the predicted errors stand still."
+CONVERGED = "Converged: the predicted errors no longer change."
 ITERATION_LIMIT = (
     "Not converged: the iteration limit was reached. Raise max_iter, or take smaller steps (a lower damping)."
 )

@@ -8,7 +8,7 @@ from mvpa_gamp.report.cautions import cautions, leaks
 from mvpa_gamp.report.class_methods import class_lines
 from mvpa_gamp.report.closing import closing_lines
 from mvpa_gamp.report.cross import cross_lines
-from mvpa_gamp.report.inference import inference_lines
+from mvpa_gamp.report.inference_lines import inference_lines
 from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.printed import pair_lines, paper_table
 from mvpa_gamp.report.regions import region_lines
