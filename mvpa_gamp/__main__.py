@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("participant", "group")
 DECODE = "decode"  # the first argument that means the command for own files
+_OF_SAMPLES = ("trial_model", "hrf_model", "drift_model", "lag_trs")  # of one kind of samples
 _GROUP = ("bids_dir", "out", "level", "participant_label", "alpha", "quiet", "verbose")
 
 _ABOUT = """\
@@ -100,12 +101,7 @@ def _add_data(group: Any) -> None:
         metavar="NAME[:res-R]",
         help="space of the preprocessed volumes (default: the only one), or of surfaces: fsaverage5, fsLR",
     )
-    group.add_argument(
-        "--surface-mesh",
-        nargs=2,
-        metavar=("LEFT", "RIGHT"),
-        help="meshes of runs on a surface, such as *_midthickness.surf.gii (fsaverage5: not needed)",
-    )
+    options.add_surface_mesh(group)
     group.add_argument(
         "--derivatives",
         metavar="DIR|none",
@@ -191,6 +187,8 @@ def study_settings(given: dict[str, Any]) -> "StudySettings":
         base = read_settings(Path(given["config"]))
     elif given.get("resume"):
         base = resumed_settings(Path(given["out"]), given_again=len(own) > 1)  # more than the dataset
+    if own.get("samples", base.get("samples")) != base.get("samples"):
+        base = {name: value for name, value in base.items() if name not in _OF_SAMPLES}
     return StudySettings.of({**base, "participant_label": "", **own})
 
 

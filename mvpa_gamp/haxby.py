@@ -70,11 +70,16 @@ def _add_data(group: Any) -> None:
     group.add_argument(
         "--mask",
         metavar="vt|brain|FILE",
-        help="voxels to use (your own data: a file; Haxby: brain by default)",
+        help="voxels to use (your own data: a file, on surfaces not needed; Haxby: brain by default)",
     )
     group.add_argument(
-        "--bold", nargs="+", metavar="FILE", help="your own 4-D NIfTI files, in the order of the labels"
+        "--bold",
+        nargs="+",
+        metavar="FILE",
+        help="your own 4-D NIfTI files, in the order of the labels; or series on the surface: CIFTI "
+        "(.dtseries.nii), or GIFTI pairs by either file",
     )
+    options.add_surface_mesh(group)
     group.add_argument(
         "--labels", metavar="FILE", help='their labels: "labels chunks" text or a TSV, one line per volume'
     )
@@ -127,7 +132,9 @@ def main(argv: Sequence[str] | None = None, command: str = _COMMAND) -> int:
 def _run(given: dict[str, Any]) -> int:
     """Rebuild the page, or run the study."""
     from mvpa_gamp.study.console import Console
-    from mvpa_gamp.study.run import Output, rebuild_report, run_study
+    from mvpa_gamp.study.finish import rebuild_report
+    from mvpa_gamp.study.output import Output
+    from mvpa_gamp.study.run import run_study
 
     out = Path(given.get("out", _OUT))
     options.check_earlier_run(given, out, "--out")

@@ -1,11 +1,16 @@
 """Small meshes and planted effects on them, for tests of surfaces."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
+import nibabel
 import numpy as np
+from nibabel.gifti import GiftiDataArray, GiftiImage, GiftiLabel, GiftiLabelTable
 from nilearn.surface import InMemoryMesh, PolyMesh, SurfaceImage
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
+
+from mvpa_gamp.imaging.surface_names import other_hemisphere
 
 
 def sphere(n: int, seed: int, shift: float = 0.0) -> InMemoryMesh:
@@ -63,3 +68,34 @@ def planted(mesh: PolyMesh, n_runs: int = 4, signal: float = 2.5, seed: int = 0)
         values[far] = 0
         wall[part], parts[part] = far, values.astype(np.float32)
     return Planted(SurfaceImage(mesh, parts), y, runs, patches, wall)
+
+
+def parcels(mesh: PolyMesh) -> dict[str, NDArray]:
+    """Three parcels of each hemisphere from front to back, and none at its lowest tenth."""
+    out = {}
+    for part, each in mesh.parts.items():
+        _, y, z = each.coordinates.T
+        thirds = 1 + np.searchsorted(np.quantile(-y, [1 / 3, 2 / 3]), -y)
+        out[part] = np.where(z < np.quantile(z, 0.1), 0, thirds).astype(np.int32)
+    return out
+
+
+def write_label_pair(left: Path, values: dict[str, NDArray], names: dict[int, str]) -> Path:
+    """A pair of GIFTI label files; returns the left one."""
+    for path, own in zip((left, other_hemisphere(left)), values.values(), strict=True):
+        table = GiftiLabelTable()
+        for key, name in names.items():
+            entry = GiftiLabel(key, 0.5, 0.5, 0.5, 1.0)
+            entry.label = name
+            table.labels.append(entry)
+        array = GiftiDataArray(own.astype(np.int32), "NIFTI_INTENT_LABEL", datatype="NIFTI_TYPE_INT32")
+        nibabel.save(GiftiImage(darrays=[array], labeltable=table), path)
+    return left
+
+
+def write_annotations(left: Path, values: dict[str, NDArray], names: list[str]) -> Path:
+    """A pair of FreeSurfer's annotation files; returns the left one."""
+    colours = np.array([[20 * k + 5, 30, 40, 0, 0] for k in range(len(names))])
+    for path, own in zip((left, other_hemisphere(left)), values.values(), strict=True):
+        nibabel.freesurfer.write_annot(path, own.astype(int), colours, names, fill_ctab=True)
+    return left

@@ -1,16 +1,21 @@
 """The BIDS command on surfaces: participants and group, GIFTI and CIFTI out, what is refused."""
 
+import math
 import re
 
 import nibabel
 import numpy as np
 import pytest
+from nibabel.cifti2 import BrainModelAxis, ScalarAxis
+from surface_data import parcels, small_mesh, write_label_pair
 from surface_tree import VOLUMES, write_surface_tree
 
 from mvpa_gamp.__main__ import main
+from mvpa_gamp.imaging.atlas import open_atlas
 from mvpa_gamp.imaging.bids.layout import find_layout, find_runs, spaces_of
 from mvpa_gamp.imaging.bids.selection import Selection
 from mvpa_gamp.imaging.brainmaps import read_image, sidecar_path
+from mvpa_gamp.imaging.surface_names import STRUCTURES
 from mvpa_gamp.results.files import number, read_json, read_tsv
 from mvpa_gamp.results.manifest import missing_files
 from mvpa_gamp.results.reader import read_results
@@ -86,7 +91,7 @@ def test_maps_are_dense_scalars_with_sidecars(dense):
 def test_the_page_speaks_of_vertices(dense):
     page = (dense / "sub-01" / "index.html").read_text()
     assert "vertices" in page and "both hemispheres from outside and from inside" in page
-    assert "<dt>voxels</dt>" not in page and 'class="viewer"' not in page
+    assert "<dt>voxels</dt>" not in page and page.count('class="viewer"') == 1
     group = (dense / "index.html").read_text()
     assert "at the vertices analysed in all of them" in group
 
@@ -151,6 +156,71 @@ def test_trials_and_blocks(tree, tmp_path, samples):
     assert read_results(out / "sub-01").study["data"]["n_samples"] == 16
 
 
+def write_betas(folder, data, label="01"):
+    """The mean of every block of a participant, as pairs with a table per run and as one CIFTI file."""
+    folder.mkdir(parents=True)
+    starts = np.flatnonzero((data.y != "rest") & (np.roll(data.y, 1) != data.y))
+    parts = {
+        part: np.stack([own[:, k : k + 5].mean(axis=1) for k in starts], axis=1)
+        for part, own in data.image.data.parts.items()
+    }
+    for run in np.unique(data.runs):
+        here = data.runs[starts] == run
+        name = f"sub-{label}_task-faces_run-{run}_hemi-L_space-fsnative_stat-effect_statmap.func.gii"
+        for part, letter in (("left", "L"), ("right", "R")):
+            arrays = [nibabel.gifti.GiftiDataArray(column) for column in parts[part][:, here].T.copy()]
+            path = folder / name.replace("hemi-L", f"hemi-{letter}")
+            nibabel.save(nibabel.gifti.GiftiImage(darrays=arrays), path)
+        table = folder / name.replace("hemi-L_", "").replace(".func.gii", ".tsv")
+        table.write_text("\n".join(["trial_type", *data.y[starts][here]]) + "\n")
+    models = [
+        BrainModelAxis.from_mask(np.ones(len(own), bool), name=STRUCTURES[part])
+        for part, own in parts.items()
+    ]
+    values = np.concatenate(list(parts.values())).T.astype(np.float32)
+    axes = (ScalarAxis([f"trial {k}" for k in range(len(values))]), models[0] + models[1])
+    stem = f"sub-{label}_task-faces_space-fsLR_stat-effect_statmap"
+    nibabel.save(nibabel.Cifti2Image(values, axes), folder / f"{stem}.dscalar.nii")
+    lines = [f"{data.y[k]}\t{data.runs[k]}" for k in starts]
+    (folder / f"{stem}.tsv").write_text("\n".join(["trial_type\trun", *lines]) + "\n")
+
+
+def test_given_maps_on_surfaces(tree, tmp_path, capsys):
+    """GIFTI pairs and CIFTI files of the same maps, with tables, give the same; planted vertices lead."""
+    data, asked = tree.data["01", "fsLR"], ("--samples", "betas", "--betas", str(tmp_path / "betas"))
+    write_betas(tmp_path / "betas", data)
+    given = [
+        str(tree.root),
+        "OUT",
+        "participant",
+        "--participant-label",
+        "01",
+        *asked,
+        *mesh(tree),
+        "--quiet",
+    ]
+    given += ["--methods", "gamp-sbg-lr", "--no-standardize", "--contrasts", "face:house"]
+    found = {}
+    for space in ("fsnative", "fsLR"):
+        given[1] = str(tmp_path / space)
+        assert main([*given, "--space", space]) == 0
+        found[space], results = pip_of(tmp_path / space, "01")
+        assert results.study["data"]["n_samples"] == 16 and not missing_files(results)
+        path = results.folder.statmap("01", CONTRAST, METHOD, "pip")
+        names = [source.rpartition("/")[2] for source in read_json(sidecar_path(path))["Sources"]]
+        assert len(names) == (12 if space == "fsnative" else 2) and "hemi" not in path.name
+    for part, patch in data.patches.items():
+        np.testing.assert_array_equal(found["fsLR"].data.parts[part], found["fsnative"].data.parts[part])
+        top = np.argsort(-found["fsLR"].data.parts[part])[:3]
+        assert set(top.tolist()) <= set(patch.tolist())
+    given[1] = str(tmp_path / "out")
+    (
+        tmp_path / "betas" / "sub-01_task-faces_run-1_hemi-R_space-fsnative_stat-effect_statmap.func.gii"
+    ).unlink()
+    assert main([*given, "--space", "fsnative"]) in (1, 2)
+    assert "expected a pair, left and right hemisphere" in capsys.readouterr().err
+
+
 def test_gifti_pairs_of_meshes_that_are_each_participants_own(tree, dense, tmp_path):
     """The same data as in CIFTI give the same maps; the group says why it has none."""
     out = tmp_path / "out"
@@ -197,7 +267,6 @@ def test_the_real_fsaverage5(tmp_path):
     [
         (("--space", "fsLR"), "Give --surface-mesh LEFT RIGHT"),
         (("--space", "fsLR", "--smoothing-fwhm", "5"), "images on surfaces are not smoothed, got 5 mm"),
-        (("--space", "fsLR", "--atlas", "harvard_oxford"), "atlases are labelled volumes"),
         (("--space", "fsaverage5"), "expected one that the dataset has"),
         (("--space", VOLUMES, "--surface-mesh", "a", "b"), "--surface-mesh a: expected a file"),
     ],
@@ -206,6 +275,58 @@ def test_what_makes_no_sense_is_refused_before_anything_is_written(tree, tmp_pat
     out = tmp_path / "out"
     assert main(command(tree, out, *given)) == 2
     assert said in " ".join(capsys.readouterr().err.split())
+    assert not out.exists()
+
+
+@pytest.fixture(scope="module")
+def by_region(tree, tmp_path_factory):
+    """A participant's regions from a pair of label files: the planted patches and three parcels around."""
+    home = tmp_path_factory.mktemp("regions")
+    data = tree.data["01", "fsLR"]
+    values = parcels(data.image.mesh)
+    for part, patch in data.patches.items():
+        values[part][patch] = 4
+    names = {0: "???", 1: "front", 2: "middle", 3: "back", 4: "planted"}
+    atlas = write_label_pair(home / "parts_hemi-L_dseg.label.gii", values, names)
+    asked = ("--atlas", str(atlas), "--by-region", "--permutations", "19", "--participant-label", "01")
+    assert main(command(tree, home / "out", "--space", "fsLR", *mesh(tree), *asked)) == 0
+    return home, atlas
+
+
+def test_regions_of_a_parcellation(tree, by_region):
+    """The planted regions come first, clusters lie in them, sums over regions are those of all vertices."""
+    results = read_results(by_region[0] / "out" / "sub-01")
+    rows = read_tsv(results.folder.cell_table("01", CONTRAST, METHOD, "regions"))
+    assert {row["region"] for row in rows[:2]} == {"L planted", "R planted"}
+    assert all(number(row["p_value_fwe"]) == 0.05 for row in rows[:2])
+    whole = next(row for row in rows if row["region"] == "all voxels")
+    for name in ("voxels", "summed_inclusion", "summed_abs_weight", "selected_voxels"):
+        own = [number(row[name]) for row in rows if row is not whole]
+        assert math.fsum(own) == number(whole[name])
+    clusters = read_tsv(results.folder.subject_table("01", "clusters"))
+    assert {row["region"] for row in clusters} == {"L planted", "R planted"}
+    assert not missing_files(results)
+    stored = open_atlas(next(results.folder.mask("01").parent.glob("*_desc-regions_dseg.dlabel.nii")))
+    assert "L planted" in stored.names.values()
+    page = (by_region[0] / "out" / "sub-01" / "index.html").read_text()
+    assert "L planted" in page and "8 have vertices in the mask" in page
+
+
+def test_a_parcellation_that_does_not_fit_is_refused(tree, by_region, tmp_path, capsys):
+    out, asked = tmp_path / "out", ("--space", "fsLR", *mesh(tree), "--participant-label", "01")
+    volume = nibabel.Nifti1Image(np.ones((3, 3, 3), np.int16), np.eye(4))
+    nibabel.save(volume, tmp_path / "volume.nii")
+    small = write_label_pair(tmp_path / "lh.x.label.gii", parcels(small_mesh(120, 110)), {1: "a"})
+    for atlas, said in (
+        (tmp_path / "volume.nii", "is a volume, and the data are on a surface"),
+        (small, "expected 130 vertices in the left hemisphere, as the data have, got 120"),
+    ):
+        assert main(command(tree, out, *asked, "--atlas", str(atlas))) == 2
+        assert said in " ".join(capsys.readouterr().err.split())
+        assert not out.exists()
+    given = ("--space", VOLUMES, "--participant-label", "01", "--atlas", str(by_region[1]))
+    assert main(command(tree, out, *given)) == 2
+    assert "is of the surface, and the data are volumes" in " ".join(capsys.readouterr().err.split())
     assert not out.exists()
 
 

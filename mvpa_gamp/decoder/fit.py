@@ -142,7 +142,9 @@ def decode_images(decoder: DecoderSettings, given: Given, say: Callable[[str], N
     covariates = check_fold_confounds(fold_confounds, len(y))
     kept = ~is_ignored(y, decoder.ignore)
     if decoder.ignore is not None and kept.all():
-        warnings.warn(f"ignore={decoder.ignore!r} names no label of y: nothing was left out.", stacklevel=3)
+        warnings.warn(
+            f"ignore={decoder.ignore!r} does not occur in y, so no image was left out.", stacklevel=3
+        )
     classes = check_classes(y[kept], decoder.ignore)
     method = weighted_method(method, decoder.class_weight, classes)
     scoring = scoring_of(decoder.scoring, len(classes))

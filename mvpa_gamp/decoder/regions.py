@@ -11,8 +11,8 @@ from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.folds import Folds
 from mvpa_gamp.decoding.multiclass import class_pairs
 from mvpa_gamp.decoding.regions import FEWEST_VOXELS, decode_regions
-from mvpa_gamp.imaging.atlas import Regions, open_atlas
-from mvpa_gamp.imaging.spaces import is_surface
+from mvpa_gamp.imaging.atlas import open_atlas
+from mvpa_gamp.imaging.regions import Regions
 from mvpa_gamp.results.region_rows import (
     ACCURACY_COLUMNS,
     REGION_COLUMNS,
@@ -27,16 +27,11 @@ def region_table(
     data: Decoded, mask_img: Any, atlas: Any, labels: Any, by_region: bool, permutations: int, seed: int
 ) -> pd.DataFrame:
     """The rows of all contrasts, one below the other, in the columns of the commands' regions.tsv."""
-    if is_surface(mask_img):
-        raise ValueError(
-            "regions: atlases are labelled volumes, the decoder was fitted on surfaces. Sum inclusion_img_ "
-            "over the labels of a surface parcellation instead."
-        )
     regions = atlas if isinstance(atlas, Regions) else open_atlas(atlas, labels).regions(mask_img)
     if len(regions.of_voxel) != data.X.shape[1]:
         raise ValueError(
-            f"atlas: its regions are of {len(regions.of_voxel)} voxels, the decoder's mask has "
-            f"{data.X.shape[1]}. Make them with mask_img_ of the decoder."
+            f"atlas: its regions cover {len(regions.of_voxel)} voxels, but the mask of the decoder has "
+            f"{data.X.shape[1]}. Create them with mask_img_ of the decoder."
         )
     tables = []
     for pair, (a, b) in enumerate(data.pairs):
@@ -62,8 +57,8 @@ def _decode(
     tested = np.flatnonzero(regions.sizes >= FEWEST_VOXELS).tolist()
     if not tested:
         raise ValueError(
-            f"atlas: none of its regions has {FEWEST_VOXELS} voxels or more in the mask, too few to decode "
-            "from. Give an atlas of larger regions."
+            f"atlas: expected a region with at least {FEWEST_VOXELS} voxels in the mask, got none. Give an "
+            "atlas with larger regions."
         )
     y = np.where(data.codes[mine] == first, 1, -1)
     voxels, folds = [regions.voxels(place) for place in tested], data.splits.folds

@@ -143,8 +143,8 @@ def _check_size(model: str, name: str, given: Any) -> None:
     size = np.abs(given)
     if np.any((size > largest) | ((size > 0) & (size < 1 / largest))):
         raise ValueError(
-            f"{model}: {name} must be zero or between {1 / largest:g} and {largest:g} in size, which float32 "
-            f"can compute with, got {given!r}. Give a usual value, or multiply X by a number."
+            f"{model}: {name} must be zero or between {1 / largest:g} and {largest:g} in size, which "
+            f"float32 can compute with, got {given!r}. Give a value in this range, or rescale X."
         )
 
 

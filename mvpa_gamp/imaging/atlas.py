@@ -1,82 +1,25 @@
-"""Atlases: a labelled volume with names, and which of its regions each voxel of a mask lies in."""
+"""Atlases: labelled volumes with names, and which of their regions each voxel of a mask lies in."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.atlas_tables import find_table, plain, read_table
+from mvpa_gamp.imaging.atlas_tables import find_table, names_of
 from mvpa_gamp.imaging.brainmaps import coordinates, space_name
+from mvpa_gamp.imaging.cortex import Cortex, cortex_of
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.nilearn_atlases import NILEARN_ATLASES, open_nilearn
+from mvpa_gamp.imaging.nilearn_atlases import NILEARN_ATLASES, SURFACE_ATLASES, open_nilearn, surface_file
 from mvpa_gamp.imaging.phantom.atlas import PHANTOM_NAMES, phantom_regions
-from mvpa_gamp.imaging.volumes import is_same_grid, like, name_of, open_image
+from mvpa_gamp.imaging.regions import Regions, listed, make_regions, unique_names
+from mvpa_gamp.imaging.spaces import is_surface
+from mvpa_gamp.imaging.surface_atlas import SurfaceAtlas, is_parcellation, open_parcellation
+from mvpa_gamp.imaging.volumes import is_same_grid, name_of, open_image
 
 PHANTOM = "phantom"  # the name of the phantom's own atlas
-OUTSIDE = "outside the atlas"
-_SHOWN = 5  # regions listed in a sentence
-
-
-@dataclass(frozen=True, eq=False)
-class Regions:
-    """The regions of an atlas at the N voxels of a mask.
-
-    ``of_voxel`` holds the place of each voxel's region in ``names`` and ``indices``, -1 outside the atlas.
-    Every region has at least one voxel; those of the atlas that have none are in ``missing``.
-    """
-
-    atlas: str
-    names: tuple[str, ...]  # (R,)
-    indices: tuple[int, ...]  # (R,) their values in the atlas
-    of_voxel: NDArray  # (N,)
-    mask_img: Any
-    missing: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def voxels(self, region: int) -> NDArray:
-        """Numbers of the voxels of a region, by its place; -1: of those outside the atlas."""
-        return np.flatnonzero(self.of_voxel == region)
-
-    @property
-    def sizes(self) -> NDArray:
-        """Voxels of each region, (R,)."""
-        return np.bincount(self.of_voxel[self.of_voxel >= 0], minlength=len(self.names))
-
-    @property
-    def voxel_names(self) -> NDArray:
-        """Name of the region of every voxel, (N,) str."""
-        return np.array([*self.names, OUTSIDE])[self.of_voxel]
-
-    def region_at(self, millimetres: Sequence[float]) -> str:
-        """The name of the region at a position in mm (x, y, z), by the voxel of the mask that holds it.
-
-        >>> import nibabel, numpy as np
-        >>> from mvpa_gamp.imaging.atlas import open_atlas
-        >>> halves = np.repeat([[[1]], [[2]]], 3, axis=0)
-        >>> image = nibabel.Nifti1Image(halves.astype(np.int16), np.eye(4))
-        >>> mask = nibabel.Nifti1Image(np.ones((6, 1, 1), dtype=np.uint8), np.eye(4))
-        >>> open_atlas(image, {1: "left", 2: "right"}).regions(mask).region_at([4, 0, 0])
-        'right'
-        """
-        inverse = np.linalg.inv(np.asarray(self.mask_img.affine, dtype=float))
-        index = np.rint(inverse[:3, :3] @ np.asarray(millimetres, dtype=float) + inverse[:3, 3]).astype(int)
-        shape = self.mask_img.shape[:3]
-        if (index < 0).any() or (index >= shape).any():
-            return OUTSIDE
-        value = int(np.asarray(self.image.dataobj)[tuple(index)])
-        return self.names[self.indices.index(value)] if value else OUTSIDE
-
-    @cached_property
-    def image(self) -> Any:
-        """The atlas on the grid of the mask, int32, 0 outside mask and atlas."""
-        inside = np.asarray(self.mask_img.dataobj) != 0
-        volume = np.zeros(inside.shape, dtype=np.int32)
-        volume[inside] = np.array([*self.indices, 0], dtype=np.int32)[self.of_voxel]
-        return like(self.mask_img, volume)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +33,7 @@ class Atlas:
 
     def regions(self, mask_img: Any) -> Regions:
         """The regions at the voxels of a mask, by the voxel of the atlas that is nearest to each in mm."""
+        self.check(cortex_of(mask_img) if is_surface(mask_img) else None)
         values = self._values()
         found, notes = _nearest(values, self.image, mask_img), list(self.notes)
         if not is_same_grid(self.image, mask_img):
@@ -104,75 +48,66 @@ class Atlas:
         unnamed = [index for index in known if index not in self.names]
         if unnamed and self.names:
             notes.append(
-                f"Atlas {self.name}: its table has no name for {_listed(unnamed)}, called by number here."
+                f"Atlas {self.name}: its table has no name for {listed(unnamed)}; these regions are "
+                "identified by number."
             )
-        names = _unique_names({index: self.names.get(index, f"region {index}") for index in known})
+        names = unique_names({index: self.names.get(index, f"region {index}") for index in known})
         return make_regions(self.name, names, found, mask_img, tuple(notes))
+
+    def check(self, cortex: Cortex | None) -> None:
+        """Refuse data on meshes; None are volumes."""
+        if cortex is not None:
+            raise DataError(
+                f"atlas {self.name} is a volume, and the data are on a surface. Give a parcellation of the "
+                "surface (.label.gii, .annot or .dlabel.nii), or data in volumes."
+            )
 
     def _values(self) -> NDArray:
         """The numbers of all voxels of the atlas."""
         return _whole_numbers(self.image, self.name)
 
 
-def make_regions(
-    atlas: str, names: Mapping[int, str], values: NDArray, mask_img: Any, notes: tuple[str, ...] = ()
-) -> Regions:
-    """Regions from the value (N,) of the atlas at each voxel of the mask."""
-    present = [index for index in names if (values == index).any()]
-    if not present:
-        raise DataError(
-            f"atlas {atlas}: none of the {values.size} voxels of the mask lies in one of its regions. Give "
-            "an atlas in the space of the data (for MNI atlases, data in MNI space)."
-        )
-    missing = tuple(names[index] for index in names if index not in present)
-    if missing:
-        notes += (
-            f"Atlas {atlas}: {len(missing)} of its {len(names)} regions have no voxel in the mask "
-            f"({_listed(missing)}).",
-        )
-    of_voxel = np.full(values.size, -1)
-    for place, index in enumerate(present):
-        of_voxel[values == index] = place
-    return Regions(
-        atlas, tuple(names[index] for index in present), tuple(present), of_voxel, mask_img, missing, notes
-    )
-
-
-def open_atlas(atlas: Any, labels: Any = "") -> Atlas:
+def open_atlas(atlas: Any, labels: Any = "") -> Atlas | SurfaceAtlas:
     """An atlas from a file (or an image), or from the name of one that nilearn knows.
 
-    ``labels`` is the file of its table, or a mapping from number to name; without it the table is looked for
-    beside the file. Names of nilearn's atlases are read from its data folders; nothing is downloaded.
+    Images are labelled volumes, or on surfaces (nilearn's SurfaceImage); files are NIfTI, one of a pair of
+    GIFTI or FreeSurfer's annotation files, or CIFTI. ``labels`` is the file of its table, a mapping from
+    number to name, a list of names from number 0 on, or a table with the columns index and name; without it
+    names are looked for in the file and beside it. Names of nilearn's atlases are read from its data
+    folders; nothing is downloaded.
     """
-    if isinstance(atlas, Atlas):
+    if isinstance(atlas, Atlas | SurfaceAtlas):
         return atlas
     if isinstance(atlas, str) and not Path(atlas).expanduser().exists():
         return _named(atlas, labels)
+    if is_parcellation(atlas):
+        return open_parcellation(atlas, labels)
     image = open_image(atlas, "atlas")
     file = name_of(image)
     name = Path(file).name
     _whole_numbers(image, name)
-    if isinstance(labels, Mapping):
-        return Atlas(name, image, {int(index): plain(text) for index, text in labels.items()})
-    table = Path(labels).expanduser() if labels else find_table(Path(file))
-    if table is None:
-        told = f"Atlas {name}: no table of names is beside it, so regions are called by their numbers."
+    names = names_of(labels, find_table(Path(file)))
+    if names is None:
+        told = f"Atlas {name}: no table of names was found next to it, so regions are identified by number."
         return Atlas(name, image, {}, (told,))
-    return Atlas(name, image, read_table(table))
+    return Atlas(name, image, names)
 
 
-def _named(name: str, labels: Any) -> Atlas:
+def _named(name: str, labels: Any) -> Atlas | SurfaceAtlas:
     """An atlas that is not a file."""
-    if labels:
+    known = (*NILEARN_ATLASES, *SURFACE_ATLASES)
+    if labels is not None and len(labels):
         raise DataError(
-            f"atlas labels: {name!r} is no file, and named atlases bring their own names. Leave the labels "
-            "out, or correct the path of the atlas."
+            f"atlas labels: {name!r} is not a file, and atlases given by name have their own labels. Leave "
+            "the labels out, or correct the path of the atlas."
         )
-    if name.partition(":")[0] not in NILEARN_ATLASES:
+    if name.partition(":")[0] not in known:
         raise DataError(
-            f"atlas {name!r}: expected a NIfTI file, or one of {', '.join((*NILEARN_ATLASES, PHANTOM))}; "
-            "there is no such file. Check the path or the name."
+            f"atlas {name!r}: expected a file (a labelled volume, or a parcellation of the surface), or one "
+            f"of {', '.join((*known, PHANTOM))}; there is no such file. Check the path or the name."
         )
+    if name in SURFACE_ATLASES:
+        return replace(open_parcellation(surface_file(name)), name=name)
     return Atlas(name, *open_nilearn(name))
 
 
@@ -202,8 +137,8 @@ def _whole_numbers(image: Any, name: str) -> NDArray:
         whole = np.isfinite(values).all() and (values == np.rint(values)).all() and values.min() >= 0
     if not whole or values.max() > np.iinfo(np.int32).max:
         raise DataError(
-            f"atlas {name}: expected whole numbers from 0 on, the number of each voxel's region, got others. "
-            "Give a labelled volume, resampled with nearest neighbours if at all."
+            f"atlas {name}: expected whole numbers, 0 outside and the number of the region inside, got "
+            "other values. Give a labelled volume, resampled with nearest neighbours if at all."
         )
     if not values.any():
         raise DataError(f"atlas {name} is empty: no voxel differs from zero. Give another atlas.")
@@ -228,18 +163,6 @@ def _other_space(name: str, image: Any, mask_img: Any) -> str:
     if spaces[0] == spaces[1] or not any(standard) or "unknown" in spaces:
         return ""
     return (
-        f"Atlas {name}: its header says {spaces[0]} space, that of the data {spaces[1]} space. Regions are "
-        "right only if the data were normalised to the space of the atlas."
+        f"Atlas {name}: its header says {spaces[0]} space, but that of the data says {spaces[1]} space. "
+        "Regions are correct only if the data were normalised to the space of the atlas."
     )
-
-
-def _unique_names(names: Mapping[int, str]) -> dict[int, str]:
-    """Names that several regions share get their number."""
-    texts = list(names.values())
-    return {index: f"{text} ({index})" if texts.count(text) > 1 else text for index, text in names.items()}
-
-
-def _listed(items: Sequence[object]) -> str:
-    """The first few of many."""
-    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
-    return ", ".join(map(str, items[:_SHOWN])) + more

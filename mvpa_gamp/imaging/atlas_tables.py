@@ -2,8 +2,9 @@
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mvpa_gamp.imaging.errors import DataError
 
@@ -16,15 +17,13 @@ _LARGEST = 1 << 22  # bytes; a table of names is small
 def find_table(image: Path) -> Path | None:
     """The table beside an atlas: of the same name, or, as BIDS allows, without its ``res-`` or ``space-``.
 
-    ``<name>.tsv``, ``.csv``, ``.txt`` and ``.lut`` are looked for in this order.
+    ``<name>.tsv``, ``.csv``, ``.txt`` and ``.lut`` are looked for in this order. Hemispheres share a table.
     """
-    stem = image.name.removesuffix(".gz").removesuffix(".nii")
-    stems = dict.fromkeys([
-        stem,
-        re.sub(r"_res-[^_]+", "", stem),
-        re.sub(r"_space-[^_]+", "", stem),
-        re.sub(r"_(res|space)-[^_]+", "", stem),
-    ])  # fmt: skip
+    stem = re.sub(r"(\.d(label|scalar))?\.nii(\.gz)?$|(\.(label|func|shape))?\.gii$|\.annot$", "", image.name)
+    stems = dict.fromkeys(
+        re.sub(rf"_({dropped})-[^_]+", "", stem)
+        for dropped in ("hemi", "hemi|res", "hemi|space", "hemi|res|space")
+    )
     candidates = (image.with_name(name + ending) for name in stems for ending in _ENDINGS)
     return next((path for path in candidates if path.is_file()), None)
 
@@ -55,6 +54,26 @@ def read_table(path: Path) -> dict[int, str]:
     return _checked(path, [(str(first + k), name) for k, name in enumerate(body)])
 
 
+def names_of(labels: Any, beside: Path | None = None) -> dict[int, str] | None:
+    """Number to name from whatever tells them; None where nothing does.
+
+    ``labels`` is the file of a table, a mapping, a list of names from number 0 on, or a data frame with the
+    columns index and name, as nilearn's ``lut``; without them the table ``beside`` the atlas is read.
+    """
+    if isinstance(labels, str | Path):
+        table = Path(labels).expanduser() if str(labels) else beside
+        return None if table is None else read_table(table)
+    if hasattr(labels, "columns"):
+        labels = dict(zip(labels["index"], labels["name"], strict=True))
+    pairs = labels.items() if isinstance(labels, Mapping) else enumerate(labels)
+    return {int(index): plain(_decoded(text)) for index, text in pairs}
+
+
+def _decoded(name: Any) -> Any:
+    """Old tables hold bytes."""
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else name
+
+
 def plain(text: object) -> str:
     """A name on one line, without control characters."""
     letters = (letter if letter.isprintable() else " " for letter in str(text))
@@ -69,12 +88,15 @@ def _from_columns(path: Path, lines: list[str], separator: str, header: list[str
     """The two columns of a table."""
     index, name = _column(header, _INDEX), _column(header, _NAME)
     assert index is not None and name is not None
-    rows = list(csv.reader(lines[1:], delimiter=separator))
+    try:
+        rows = list(csv.reader(lines[1:], delimiter=separator))
+    except csv.Error as error:  # such as a cell that never ends
+        raise DataError(f"atlas labels {path} cannot be read as a table ({error}). Correct it.") from error
     short = next((k for k, row in enumerate(rows) if len(row) < len(header)), None)
     if short is not None:
         raise DataError(
             f"atlas labels {path}: line {short + 2} has {len(rows[short])} of {len(header)} columns. "
-            "Repair it."
+            "Correct that line."
         )
     return _checked(path, [(row[header.index(index)], row[header.index(name)]) for row in rows])
 
@@ -96,7 +118,7 @@ def _checked(path: Path, pairs: Sequence[tuple[str, str]]) -> dict[int, str]:
             )
         index = int(float(number))
         if index in found:
-            raise DataError(f"atlas labels {path}: region {index} has two names. Leave one of them.")
+            raise DataError(f"atlas labels {path}: region {index} has two names. Keep one of them.")
         found[index] = plain(name) or f"region {index}"
     return found
 

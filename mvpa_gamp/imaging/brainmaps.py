@@ -80,10 +80,13 @@ class Display:
         header["cal_min"] = -top if not (self.share or boolean) and (values < 0).any() else 0.0
 
 
-def write_image(path: Path, image: Any, about: Mapping[str, Any], name: str = "") -> Path:
+def write_image(
+    path: Path, image: Any, about: Mapping[str, Any], name: str = "", labels: Mapping[int, str] | None = None
+) -> Path:
     """Write an image and its sidecar; equal images give equal bytes. The sidecar comes first.
 
-    Images on surfaces become GIFTI pairs or CIFTI files of the same name, in which ``name`` is a map's.
+    Images on surfaces become GIFTI pairs or CIFTI files of the same name, in which ``name`` is a map's and
+    ``labels`` are the names of an atlas's regions.
     """
     path = Path(path)
     text = json.dumps(dict(about), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -93,7 +96,7 @@ def write_image(path: Path, image: Any, about: Mapping[str, Any], name: str = ""
         from mvpa_gamp.imaging.surface_files import write_surface_map
 
         cortex = cortex_of(image)
-        write_surface_map(path, cortex.joined(image), cortex, name)
+        write_surface_map(path, cortex.joined(image), cortex, name, labels)
         return path
     return write_atomic(path, _gzip(image.to_bytes()) if path.suffix == ".gz" else image.to_bytes())
 

@@ -1,12 +1,12 @@
 """Atlases that nilearn knows by name, read from its data folders; the network is never touched."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mvpa_gamp.imaging.atlas_tables import plain
+from mvpa_gamp.imaging.atlas_tables import names_of
 from mvpa_gamp.imaging.errors import DataError
 
 
@@ -70,6 +70,14 @@ NILEARN_ATLASES = {
     ),
 }  # fmt: skip
 
+# Atlases of the surface: fetcher, folder, and annotation files of fsaverage5, left and right.
+SURFACE_ATLASES = {
+    "destrieux_surface": (
+        "fetch_atlas_surf_destrieux", "destrieux_surface",
+        ("left.aparc.a2009s.annot", "right.aparc.a2009s.annot"),
+    ),
+}  # fmt: skip
+
 
 def open_nilearn(name: str) -> tuple[Any, dict[int, str]]:
     """Image and names of an atlas whose files are in one of nilearn's data folders."""
@@ -95,22 +103,33 @@ def open_nilearn(name: str) -> tuple[Any, dict[int, str]]:
             f"atlas {name}: its files in {root} cannot be used ({' '.join(str(error).split())}). Download it "
             f"again: {atlas.call(chosen)}."
         ) from error
-    return image, {int(index): _text(text) for index, text in rows}
+    return image, names_of(dict(rows)) or {}
 
 
 def _root_of(atlas: NilearnAtlas, known: str, chosen: str) -> Path:
     """The data folder that holds all files of an atlas; a sentence on how to get it where none does."""
+    return _holding(_files(atlas, known, chosen), known, atlas.call(chosen))
+
+
+def _holding(files: Sequence[Path], known: str, call: str) -> Path:
+    """The data folder that holds all of some files."""
     from nilearn.datasets import get_data_dirs
 
-    files = _files(atlas, known, chosen)
     roots = [Path(folder).expanduser() for folder in get_data_dirs()]
     for root in roots:
         if all((root / file).is_file() for file in files):
             return root
     raise DataError(
         f"atlas {known}: {files[0]} is in none of nilearn's data folders ({', '.join(map(str, roots))}), and "
-        f"nothing is downloaded here. Download it once, in Python: {atlas.call(chosen)}."
+        f"nothing is downloaded here. Download it once, in Python: {call}."
     )
+
+
+def surface_file(name: str) -> Path:
+    """The left hemisphere's file of an atlas of the surface."""
+    fetcher, folder, files = SURFACE_ATLASES[name]
+    here = [Path(folder, file) for file in files]
+    return _holding(here, name, f"nilearn.datasets.{fetcher}()") / here[0]
 
 
 def _files(atlas: NilearnAtlas, known: str, chosen: str) -> list[Path]:
@@ -122,8 +141,3 @@ def _files(atlas: NilearnAtlas, known: str, chosen: str) -> list[Path]:
     if chosen == "SPM12":
         files = ["aal/atlas/AAL.nii", "aal/atlas/AAL.xml"]
     return [Path(atlas.folder.format(chosen)) / file for file in files]
-
-
-def _text(name: Any) -> str:
-    """A name on one line; old tables hold bytes."""
-    return plain(name.decode("utf-8", "replace") if isinstance(name, bytes) else name)

@@ -20,6 +20,7 @@ from mvpa_gamp.imaging.origin import Origin, origin_of_files
 from mvpa_gamp.imaging.processing import Nuisance, Processing
 from mvpa_gamp.imaging.series import Images
 from mvpa_gamp.imaging.spaces import space_of
+from mvpa_gamp.imaging.surface_names import ALL_VERTICES, files_of
 from mvpa_gamp.imaging.truth import PlantedTruth
 from mvpa_gamp.imaging.volumes import name_of, open_series
 
@@ -83,8 +84,8 @@ class Samples:
             )
         if self.is_phantom != (self.subject.lower() == "phantom"):
             raise DataError(
-                f"subject: the name 'phantom' belongs to the phantom alone, got {self.subject!r} for "
-                f"{'a phantom' if self.is_phantom else 'real data'}. Choose another name."
+                f"subject: the name 'phantom' is reserved for the simulated phantom, got {self.subject!r} "
+                f"for {'a phantom' if self.is_phantom else 'real data'}. Choose another name."
             )
 
     @property
@@ -131,10 +132,12 @@ def load_samples(
     samples = samples_of(volumes, mask, known, steps, entity(subject), nuisance=nuisance)
     names = volumes.names
     notes = order_notes(names, volumes.counts, known) + samples.notes
-    samples = replace(samples, notes=notes, origin=origin_of_files(names))
+    files = [file for name in names for file in files_of(Path(name))]
+    samples = replace(samples, notes=notes, origin=origin_of_files(files))
     files_told = f"{len(names)} files" if len(names) > 1 else Path(names[0]).name
     told = f"fMRI volumes of sub-{samples.subject} ({files_told})."
-    origin = {"labels": "in memory" if isinstance(labels, Labels) else str(labels), "mask": name_of(mask)}
+    where = ALL_VERTICES if mask is None else name_of(mask)
+    origin = {"labels": "in memory" if isinstance(labels, Labels) else str(labels), "mask": where}
     if known.run_names:  # tables number the runs
         origin["runs"] = ", ".join(f"{run} = {name}" for run, name in known.run_names.items())
     return samples.from_source("nifti", told, bold=list(names), **origin)
@@ -164,7 +167,7 @@ def samples_of(
     conditions = shift_labels(labels, processing.lag_trs)
     rows = ~np.isin(conditions, [*processing.drop, UNLABELLED])
     for run, each in (nuisance or {}).items():
-        rows[labels.runs == run] &= each.kept
+        rows[labels.runs == run] &= each.used
     if not rows.any():
         _check_lag(labels, processing, max(span.stop - span.start for _, span in stretches))
         raise DataError(

@@ -18,6 +18,7 @@ from mvpa_gamp.imaging.surface_names import in_vertices
 from mvpa_gamp.imaging.volumes import check_same_grid, like
 
 _TOUCHING = np.ones((3, 3, 3))  # faces, edges and corners: sparse selections often touch diagonally
+_ON_SURFACE = 5.0  # mm, about the longest edges of fsaverage5: what is farther from all vertices is elsewhere
 
 
 class Space(Protocol):
@@ -63,6 +64,9 @@ class Space(Protocol):
 
     def place(self, number: int) -> dict[str, Any]:
         """Where an element is, by ``place_names``."""
+
+    def nearest(self, millimetres: NDArray) -> int | None:
+        """The number of the element at a position (3,) in mm; None where there is none."""
 
     def content(self) -> list[NDArray]:
         """Arrays that tell spaces apart."""
@@ -147,6 +151,14 @@ class VoxelSpace:
     def place(self, number: int) -> dict[str, Any]:
         """The voxel's indices."""
         return dict(zip(self.place_names, self._indices[number].tolist(), strict=True))
+
+    def nearest(self, millimetres: NDArray) -> int | None:
+        """The voxel that holds a position."""
+        inverse = np.linalg.inv(self.affine.astype(float))
+        index = np.rint(inverse[:3, :3] @ millimetres + inverse[:3, 3]).astype(int)
+        there = ((index >= 0) & (index < self.inside.shape)).all() and self.inside[tuple(index)]
+        place = int(np.ravel_multi_index(tuple(index), self.inside.shape)) if there else 0
+        return int(self.inside.ravel()[:place].sum()) if there else None
 
     def content(self) -> list[NDArray]:
         """Mask and affine."""
@@ -239,6 +251,11 @@ class VertexSpace:
         """The vertex's hemisphere, L or R, and its number there, from 0."""
         letters, numbers = self._places
         return {"hemisphere": str(letters[number]), "vertex": int(numbers[number])}
+
+    def nearest(self, millimetres: NDArray) -> int | None:
+        """The nearest vertex, unless it is too far away for the position to be on the surface."""
+        away = np.linalg.norm(self.coordinates() - millimetres, axis=1)
+        return int(away.argmin()) if away.min() <= _ON_SURFACE else None
 
     def content(self) -> list[NDArray]:
         """Mask and faces."""

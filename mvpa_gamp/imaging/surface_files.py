@@ -1,5 +1,7 @@
 """Surface files: GIFTI pairs and CIFTI dense files, read and written, with the meshes they belong to."""
 
+from collections.abc import Mapping
+from colorsys import hsv_to_rgb
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,10 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.cortex import Cortex, CortexImage
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.surface_names import (
     HEMISPHERES,
+    STRUCTURES,
     cifti_path,
     hemisphere_path,
     is_cifti,
@@ -21,7 +24,8 @@ from mvpa_gamp.imaging.surface_names import (
     surface_path,
 )
 
-_STRUCTURES = {"left": "CIFTI_STRUCTURE_CORTEX_LEFT", "right": "CIFTI_STRUCTURE_CORTEX_RIGHT"}
+Labels = Mapping[int, str]
+_MASK: Labels = {0: "outside", 1: "inside"}
 _ANATOMICAL = {"left": "CortexLeft", "right": "CortexRight"}  # what Connectome Workbench reads
 
 
@@ -87,12 +91,12 @@ def _read_cifti(path: Path, cortex: Cortex) -> CortexImage:
     out = {part: np.zeros((size, len(data)), dtype=np.float32) for part, size in sizes.items()}
     kept = []
     for part in cortex.parts:
-        if _STRUCTURES[part] not in names:
+        if STRUCTURES[part] not in names:
             raise DataError(
-                f"surface file {path}: it has no {_STRUCTURES[part]}. Give one with both hemispheres."
+                f"surface file {path}: it has no {STRUCTURES[part]}. Give one with both hemispheres."
             )
     for name, columns, model in models.iter_structures():
-        part = next((each for each in cortex.parts if _STRUCTURES[each] == name), "")
+        part = next((each for each in cortex.parts if STRUCTURES[each] == name), "")
         if not part:
             continue  # below the cortex
         _check_size(path, part, int(model.nvertices[name]), len(out[part]))
@@ -102,28 +106,40 @@ def _read_cifti(path: Path, cortex: Cortex) -> CortexImage:
     return replace(cortex, models=cortical).image(np.concatenate([out[part] for part in cortex.parts]))
 
 
+def seconds_between(path: Path) -> float | None:
+    """The time between the columns of a CIFTI series, None where a file does not tell."""
+    if not is_cifti(path):
+        return None
+    axis = _loaded(path).header.get_axis(0)
+    return float(axis.step) if getattr(axis, "unit", "") == "SECOND" and axis.step > 0 else None
+
+
 def _loaded(path: Path) -> Any:
     import nibabel
 
     try:
         return nibabel.load(path)
     except Exception as error:  # parsers of damaged files fail in many ways
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(
-            f"surface file {path} cannot be read ({reason}). It is damaged or of another format: copy it "
-            "again."
+            f"surface file {path} cannot be read ({reason(error)}). It is damaged or of another format: "
+            "copy it again."
         ) from error
 
 
-def write_surface_map(path: Path, values: NDArray, cortex: Cortex, name: str = "") -> list[Path]:
-    """Write a map (V,) under the names that belong to a volume's: a CIFTI file, or a GIFTI pair."""
+def write_surface_map(
+    path: Path, values: NDArray, cortex: Cortex, name: str = "", labels: Labels | None = None
+) -> list[Path]:
+    """Write a map (V,) under the names that belong to a volume's: a CIFTI file, or a GIFTI pair.
+
+    ``labels`` are the names of an atlas's numbers.
+    """
     if cortex.models is not None:
         target = cifti_path(path)
-        write_atomic(target, _cifti_bytes(values, cortex.models, cortex, name or path.name))
+        write_atomic(target, _cifti_bytes(values, cortex.models, cortex, name or path.name, labels))
         return [target]
     targets = []
     for part, own in cortex.split(values).items():
-        targets.append(write_atomic(hemisphere_path(path, part), _gifti_bytes(own, part, name)))
+        targets.append(write_atomic(hemisphere_path(path, part), _gifti_bytes(own, part, name, labels)))
     return targets
 
 
@@ -140,10 +156,10 @@ def write_mesh(path: Path, cortex: Cortex, which: str = "mesh") -> list[Path]:
     return out
 
 
-def _gifti_bytes(values: NDArray, part: str, name: str) -> bytes:
+def _gifti_bytes(values: NDArray, part: str, name: str, labels: Labels | None = None) -> bytes:
     from nibabel.gifti import GiftiDataArray, GiftiImage, GiftiMetaData
 
-    whole = values.dtype in (bool, np.uint8)
+    whole = labels is not None or values.dtype in (bool, np.uint8)
     array = GiftiDataArray(
         values.astype(np.int32 if whole else np.float32),
         intent="NIFTI_INTENT_LABEL" if whole else "NIFTI_INTENT_ESTIMATE",
@@ -151,33 +167,46 @@ def _gifti_bytes(values: NDArray, part: str, name: str) -> bytes:
         meta=GiftiMetaData({"Name": name}),
     )
     meta = GiftiMetaData({"AnatomicalStructurePrimary": _ANATOMICAL[part]})
-    image = GiftiImage(meta=meta, darrays=[array], labeltable=_label_table() if whole else None)
+    image = GiftiImage(
+        meta=meta, darrays=[array], labeltable=_label_table(labels or _MASK) if whole else None
+    )
     return bytes(image.to_bytes())
 
 
-def _label_table() -> Any:
+def _label_table(labels: Labels) -> Any:
     from nibabel.gifti import GiftiLabel, GiftiLabelTable
 
     table = GiftiLabelTable()
-    for key, label in enumerate(("outside", "inside")):
-        entry = GiftiLabel(key, red=float(key), green=0.0, blue=0.0, alpha=float(key))
+    for key, label in labels.items():
+        entry = GiftiLabel(key, *_colour(key))
         entry.label = label  # type: ignore[attr-defined]
         table.labels.append(entry)
     return table
 
 
-def _cifti_bytes(values: NDArray, models: Any, cortex: Cortex, name: str) -> bytes:
+def _colour(key: int) -> tuple[float, float, float, float]:
+    """Red, green, blue and opacity of a number: far apart for numbers that follow each other."""
+    if key == 0:
+        return 0.0, 0.0, 0.0, 0.0
+    return (*hsv_to_rgb(0.618034 * (key - 1) % 1.0, 0.75, 0.9), 1.0)
+
+
+def _cifti_bytes(
+    values: NDArray, models: Any, cortex: Cortex, name: str, labels: Labels | None = None
+) -> bytes:
     from nibabel import Cifti2Image
-    from nibabel.cifti2 import ScalarAxis
+    from nibabel.cifti2 import LabelAxis, ScalarAxis
 
     parts = cortex.split(values)
     row = np.empty(len(models), dtype=np.float32)
     for structure, columns, model in models.iter_structures():
-        part = next(each for each in HEMISPHERES if _STRUCTURES[each] == structure)
+        part = next(each for each in HEMISPHERES if STRUCTURES[each] == structure)
         row[columns] = parts[part][model.vertex]
-    image = Cifti2Image(row[None], (ScalarAxis([name]), models))
+    table = {key: (text, _colour(key)) for key, text in (labels or {}).items()}
+    maps = LabelAxis([name], [table]) if labels else ScalarAxis([name])
+    image = Cifti2Image(row[None], (maps, models))
     image.update_headers()
-    image.nifti_header.set_intent("ConnDenseScalar")
+    image.nifti_header.set_intent("ConnDenseLabel" if labels else "ConnDenseScalar")
     return bytes(image.to_bytes())
 
 
@@ -193,8 +222,12 @@ def write_ground(mask_path: Path, cortex: Cortex) -> None:
 
 def read_stored(path: Path) -> CortexImage:
     """A map of a results folder, named as a volume, on the meshes beside it."""
+    return stored_map(path, stored_cortex(path.parent))
+
+
+def stored_map(path: Path, cortex: Cortex) -> CortexImage:
+    """The same on meshes that are read already."""
     files = map_files(path)
-    cortex = stored_cortex(path.parent)
     if is_cifti(files[0]):
         image = read_surface(files[0], cortex)
         return image.cortex.image(cortex.joined(image)[:, 0])  # type: ignore[union-attr]

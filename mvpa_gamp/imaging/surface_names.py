@@ -12,8 +12,15 @@ from typing import Any
 from mvpa_gamp.imaging.errors import DataError
 
 GIFTI, CIFTI = ".gii", (".dtseries.nii", ".dscalar.nii", ".dlabel.nii")
+ALL_VERTICES = "all vertices that vary in every run"  # where no mask is given
 HEMISPHERES = {"left": "L", "right": "R"}  # nilearn's names and BIDS's letters, in the order of columns
-_HEMI = re.compile(r"(?<![0-9A-Za-z])hemi-([LR])(?![0-9A-Za-z])")
+STRUCTURES = {"left": "CIFTI_STRUCTURE_CORTEX_LEFT", "right": "CIFTI_STRUCTURE_CORTEX_RIGHT"}
+# How names tell the hemisphere, the surest first: BIDS's entity, FreeSurfer's lh and rh, a letter, a word.
+_SIDES = tuple(
+    re.compile(rf"(?<![0-9A-Za-z]){form}(?![0-9A-Za-z])")
+    for form in ("hemi-([LR])", "([lr])h", "([LR])", "(left|right)")
+)
+_OTHER = {"L": "R", "R": "L", "l": "r", "r": "l", "left": "right", "right": "left"}
 # Entities that stand behind hemi- in a BIDS name.
 _LATER = (
     "space", "split", "recording", "chunk", "seg", "res", "den", "label", "from", "contrast", "desc", "stat",
@@ -44,29 +51,48 @@ def is_cifti(path: Any) -> bool:
 
 
 def other_hemisphere(path: Path) -> Path:
-    """The file of the other hemisphere: ``hemi-L`` and ``hemi-R`` exchanged in the name."""
-    found = _HEMI.search(path.name)
+    """The file of the other hemisphere: ``hemi-L`` and ``hemi-R``, or ``lh`` and ``rh``, exchanged."""
+    found = _side(path)
+    return path.with_name(path.name[: found.start(1)] + _OTHER[found[1]] + path.name[found.end(1) :])
+
+
+def _side(path: Path) -> "re.Match[str]":
+    """Where a name tells its hemisphere."""
+    found = next((found for form in _SIDES if (found := form.search(path.name))), None)
     if found is None:
         raise DataError(
-            f"surface file {path}: expected hemi-L or hemi-R in its name, which tells the other "
-            "hemisphere's file. Rename the pair."
+            f"surface file {path}: expected hemi-L or hemi-R (or lh and rh, L and R) in its name, which "
+            "tells the other hemisphere's file. Rename the pair."
         )
-    letter = "R" if found[1] == "L" else "L"
-    return path.with_name(path.name[: found.start(1)] + letter + path.name[found.end(1) :])
+    return found
 
 
 def pair_of(path: Path) -> tuple[Path, Path]:
-    """The left and the right file of a GIFTI pair, of which one is named; both must be there."""
-    pair = sorted((path, other_hemisphere(path)), key=lambda each: _HEMI.search(each.name)[1])  # type: ignore[index]
+    """The left and the right file of a pair, of which one is named; both must be there."""
+    other = other_hemisphere(path)
+    pair = (path, other) if _side(path)[1].lower().startswith("l") else (other, path)
     for each in pair:
         if not each.is_file():
-            raise DataError(f"surface file {each}: expected a pair of hemi-L and hemi-R, found none there.")
-    return pair[0], pair[1]
+            raise DataError(
+                f"surface file {each}: expected a pair, left and right hemisphere, found none there. Put "
+                "both into one folder, under names that differ in the hemisphere alone."
+            )
+    return pair
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
     """The files of a series that is named by one: both of a GIFTI pair, else itself."""
     return pair_of(path) if path.name.endswith(GIFTI) else (path,)
+
+
+def one_of_each_pair(names: Iterable[str]) -> tuple[str, ...]:
+    """Names in order, of GIFTI pairs the one that comes first: a pair is given by either or by both files."""
+    kept: dict[str, None] = {}
+    for name in names:
+        path = Path(name)
+        both = is_surface_file(name) and not is_cifti(name) and str(other_hemisphere(path)) in kept
+        kept |= {} if both else {name: None}
+    return tuple(kept)
 
 
 def hemisphere_path(path: Path, part: str, ending: str = "") -> Path:
@@ -94,8 +120,9 @@ def ground_files(mask_path: Path) -> list[Path]:
 
 
 def cifti_path(path: Path) -> Path:
-    """The CIFTI file of a map named as a volume."""
-    return path.with_name(_stem(path) + ".dscalar.nii")
+    """The CIFTI file of a map named as a volume; atlases end in ``.dlabel.nii``."""
+    stem = _stem(path)
+    return path.with_name(stem + (".dlabel.nii" if stem.endswith("_dseg") else ".dscalar.nii"))
 
 
 def _stem(path: Path) -> str:

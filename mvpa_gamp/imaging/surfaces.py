@@ -13,7 +13,7 @@ from mvpa_gamp.imaging.cortex import Cortex, check_same_mesh, cortex_of, package
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.mask_border import thinned
 from mvpa_gamp.imaging.series import Series
-from mvpa_gamp.imaging.surface_files import read_surface
+from mvpa_gamp.imaging.surface_files import read_surface, seconds_between
 from mvpa_gamp.imaging.surface_names import is_surface_file
 
 NO_SMOOTHING = (
@@ -29,8 +29,8 @@ class Surfaces:
     images: Sequence[SurfaceImage]
     what: str = "surface image"
     given_names: tuple[str, ...] = ()
+    t_r: float | None = None  # s, as a CIFTI file tells
     elements: ClassVar[str] = "vertices"
-    t_r: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
         for image, name in zip(self.images[1:], self.names[1:], strict=True):
@@ -58,8 +58,7 @@ class Surfaces:
 
     def read(self, mask: Any, smoothing_fwhm: float | None = None) -> Series:
         """Raw values at the vertices of a mask, None all; infinite and missing values count as 0."""
-        if smoothing_fwhm is not None:
-            raise DataError(NO_SMOOTHING.format(smoothing_fwhm))
+        check_unsmoothed(smoothing_fwhm)
         cortex = self.cortex
         inside = np.ones(sum(cortex.sizes), bool) if mask is None else vertices_of(mask, cortex)
         whole = np.concatenate([_columns(cortex, image) for image in self.images], axis=1)
@@ -70,6 +69,12 @@ class Surfaces:
         lost = (~good[inside]).sum(axis=0)
         border = np.ascontiguousarray(whole[touching(inside, cortex)].T)
         return Series(self, values, inside, mask, mean, good[inside].all(axis=1), lost, border=border)
+
+    def mean_magnitude(self) -> Any:
+        """The mean of the magnitudes of all columns; NaN and infinity count 0."""
+        values = np.concatenate([_columns(self.cortex, image) for image in self.images], axis=1)
+        known = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+        return self.cortex.image(np.abs(known).mean(axis=1, dtype=np.float64).astype(np.float32))
 
     def mask_image(self, inside: NDArray, mask_img: Any) -> Any:
         """A mask of some vertices (V,) bool."""
@@ -96,6 +101,40 @@ def vertices_of(mask: SurfaceImage, cortex: Cortex) -> NDArray:
     if not inside.any():
         raise DataError("mask is empty: no vertex differs from zero. Give another mask.")
     return inside
+
+
+def read_surfaces(files: Sequence[str | Path], cortex: Cortex) -> Surfaces:
+    """The series of BOLD files: CIFTI, or one file of each GIFTI pair."""
+    images = [read_surface(file, cortex) for file in files]
+    return Surfaces(images, "BOLD file", tuple(map(str, files)), seconds_between(Path(files[0])))
+
+
+def surface_mask(mask: str, cortex: Cortex) -> Any:
+    """A mask file, CIFTI or one of a GIFTI pair, as an image on the meshes; None without one."""
+    if not mask:
+        return None
+    if not is_surface_file(mask):
+        raise DataError(
+            f"--mask {mask}: expected a mask on the surface, a CIFTI file (.dscalar.nii, .dlabel.nii) or one "
+            "file of a GIFTI pair (hemi-L, hemi-R), because the runs are on a surface. Give one, or leave it "
+            "out to use all vertices."
+        )
+    return read_surface(mask, cortex)
+
+
+def check_mesh_files(files: Sequence[str]) -> None:
+    """Refuse names of meshes other than those of two files."""
+    if files and len(files) != 2:
+        raise DataError(f"--surface-mesh: expected two files, LEFT and RIGHT, got {len(files)}. Give both.")
+    missing = [name for name in files if not Path(name).expanduser().is_file()]
+    if missing:
+        raise DataError(f"--surface-mesh {missing[0]}: expected a file, found none there. Check the path.")
+
+
+def check_unsmoothed(fwhm: float | None) -> None:
+    """Refuse smoothing."""
+    if fwhm is not None:
+        raise DataError(NO_SMOOTHING.format(fwhm))
 
 
 def is_on_surface(images: Any) -> bool:

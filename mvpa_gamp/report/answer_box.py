@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mvpa_gamp.report.markup import file_link, text
 
-FILES = "Which files"
+FILE = "Which file has the map"
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,10 @@ class Fact:
 
 @dataclass(frozen=True)
 class Files:
-    """The maps to use, by their words, the first one first; ``linked``: the page stands in their folder."""
+    """The maps to use, by what they show: the one to start with, then others.
+
+    ``linked``: the page is in their folder; otherwise ``to_bids`` would write them.
+    """
 
     paths: Mapping[str, Path]
     root: Path
@@ -37,17 +40,31 @@ def answer_box(facts: Iterable[Fact], files: Files) -> str:
 
 
 def _file_entry(files: Files) -> str:
-    """Links, or, where the page stands alone, the names that the files would have."""
+    """The name of the first file with what it shows; below it links to the others, or their names."""
     if not files.paths:
         return ""
+    (meaning, path), *others = files.paths.items()
+    named = [(words.split(":")[0], each) for words, each in others]
     if files.linked:
-        links = "".join(file_link(path, files.root, words=words) for words, path in files.paths.items())
-        return f"<div><dt>{FILES}</dt><dd>{links}</dd></div>"
-    names = "".join(
-        f"<small>{text(words)}: {file_link(path, files.root, linked=False)}</small>"
-        for words, path in files.paths.items()
-    )
-    return f'<div class="names"><dt>{FILES} to_bids(folder) writes</dt><dd>{names}</dd></div>'
+        links = ", ".join(file_link(each, files.root, words=words) for words, each in named)
+        below = f"<small>Other maps: {links}</small>" if links else ""
+    else:
+        names = ((text(words), file_link(each, files.root, linked=False)) for words, each in named)
+        below = "".join(f"<small>{words}: {name}</small>" for words, name in names)
+    below = f"<small>{text(meaning)}</small>{below}"
+    question = FILE if files.linked else f"{FILE} (to_bids(folder) writes it)"
+    return f'<div class="names"><dt>{question}</dt><dd>{map_name(path, files)}{below}</dd></div>'
+
+
+def map_name(path: Path, files: Files, lead: str = "") -> str:
+    """The name of a map as text that can be read and clicked."""
+    return f'<span class="map">{text(lead)}{file_link(path, files.root, files.linked)}</span>'
+
+
+def map_line(files: Files) -> str:
+    """The line of a closed block that names the map to use; nothing where there is none."""
+    path = next(iter(files.paths.values()), None)
+    return "" if path is None else map_name(path, files, "Map: ")
 
 
 def p_words(p: float) -> str:

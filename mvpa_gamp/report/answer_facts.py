@@ -6,12 +6,19 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.answer_box import Fact, Files, answer_box, tested_words
 from mvpa_gamp.report.answers import Answer, correct, peak_words, place
+from mvpa_gamp.report.inference_rows import power_range, selected_at_rate
 from mvpa_gamp.report.map_files import leading_files
-from mvpa_gamp.report.printed import significant
-from mvpa_gamp.results.files import MISSING
+from mvpa_gamp.report.printed import chance_text, significant
+from mvpa_gamp.report.recommended import informative_voxels
 from mvpa_gamp.results.reader import Results
 
 _PEAKS = 3  # places of a pattern named in the box
+
+
+def files_of(results: Results, subject: str, contrast: str, found: Answer) -> Files:
+    """The maps of a comparison that its answer names."""
+    files = leading_files(results, subject, contrast, found.method)
+    return Files(files, results.folder.root, results.linked)
 
 
 def facts_box(results: Results, subject: str, contrast: str, found: Answer) -> str:
@@ -23,12 +30,11 @@ def facts_box(results: Results, subject: str, contrast: str, found: Answer) -> s
         stability_fact(found.shared, found.shared_by_chance),
         place_fact(results, subject, contrast, found),
     ]
-    files = leading_files(results, subject, contrast, found.method)
-    return answer_box(facts, Files(files, results.folder.root, results.linked))
+    return answer_box(facts, files_of(results, subject, contrast, found))
 
 
 def _accuracy_note(found: Answer, fold_word: str) -> str:
-    return f"chance {found.chance:.0f} %; {mean_words(found.folds, fold_word, found.se)}"
+    return f"chance {chance_text(found.chance)} %; {mean_words(found.folds, fold_word, found.se)}"
 
 
 def mean_words(count: int, fold_word: str, se: float) -> str:
@@ -53,39 +59,34 @@ def untested_fact(results: Results) -> Fact:
     return Fact("How sure", "not tested", f"the standard error alone is not a test; {how}")
 
 
-def informative_voxels(results: Results, subject: str, contrast: str) -> int | None:
-    """How many voxels carry information about a comparison's labels; None where that was not tested."""
-    if contrast not in results.study.get("information", {}).get("contrasts", ()):
-        return None
-    rows = results.table(subject, "information")
-    return next(int(row["voxels"]) for row in rows if row["contrast"] == contrast)
-
-
 def _tested_voxels(results: Results, subject: str, contrast: str, method: str) -> list[str]:
     """How many voxels passed a test, by its name."""
     out = []
     count = informative_voxels(results, subject, contrast)
     if count is not None:
         level = results.study["information"]["level"]
-        out.append(f"{count:,} carry information (family-wise p ≤ {level:g})")
+        out.append(f"{count:,} respond differently by themselves (information, family-wise p ≤ {level:g})")
     for row in results.inference_rows():
         mine = (row["subject"], row["contrast"], row["method"]) == (subject, contrast, method)
-        if mine and row.get("fdr_voxels", MISSING) != MISSING:
-            out.append(f"{row['fdr_voxels']} at FDR {results.inference['fdr']:g}")
+        if mine and selected_at_rate(row):
+            power = power_range(results, row)
+            out.append(
+                f"{row['fdr_voxels']} at a false-discovery rate of {results.inference['fdr']:g}{power}"
+            )
     return out
 
 
 def voxel_fact(results: Results, subject: str, contrast: str, found: Answer) -> Fact:
-    """How many voxels the fit to all data selects, a fold on average, and how many passed a test."""
-    more = "".join(f"; {each}" for each in _tested_voxels(results, subject, contrast, found.method))
+    """How many voxels the fit to all data selects, and how many passed a test."""
+    tested = _tested_voxels(results, subject, contrast, found.method)
+    more = f"; tested: {'; '.join(tested)}" if tested else ""
     question = "Which voxels"
     if found.voxels == 0:
         return Fact(question, "none selected", f"of {found.n_voxels:,}; see the explanation below{more}")
     if found.voxels == found.n_voxels:
         return Fact(question, "all", f"{found.n_voxels:,}; this method selects none{more}")
     share = significant(100 * found.voxels / found.n_voxels)
-    fold = f"{found.fold_voxels:.0f}" if found.fold_voxels >= 1 else f"{found.fold_voxels:.1f}"
-    note = f"{share} % of {found.n_voxels:,}, fit to all data; a fold selects {fold} on average{more}"
+    note = f"{share} % of {found.n_voxels:,}, by the fit to all data{more}"
     return Fact(question, f"{found.voxels:,} selected", note)
 
 

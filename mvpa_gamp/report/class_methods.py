@@ -7,7 +7,7 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.brain_figures import MapLine, map_figure
 from mvpa_gamp.report.class_plots import confusion_figure, in_words
-from mvpa_gamp.report.inference import p_text
+from mvpa_gamp.report.inference_rows import p_text
 from mvpa_gamp.report.markup import cell, details, figure, headings, html_cell, swatch, table, text
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.results.files import MISSING, number

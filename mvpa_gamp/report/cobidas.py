@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from mvpa_gamp.report.answers import answer, sentence
+from mvpa_gamp.report.answers import answer, leading_columns, sentence
 from mvpa_gamp.report.class_methods import class_lines
 from mvpa_gamp.report.cross import cross_lines
-from mvpa_gamp.report.data_words import held_out_word
+from mvpa_gamp.report.data_words import comparison_words, held_out_word
 from mvpa_gamp.report.methods_text import SELECTED
 from mvpa_gamp.results.files import read_json, write_tsv
 from mvpa_gamp.results.reader import Results
@@ -22,6 +22,7 @@ SOURCE = (
 )
 _COLUMNS = ("group", "item", "reported", "from_the_run")
 _YOURS = "To be added by the authors."
+_SENTENCES = 6  # comparisons that have a sentence each; more are in summary.tsv
 _TRANSFORMS = (
     "trial_model", "hrf_model", "drift_model", "smoothing_fwhm", "high_pass", "confounds", "detrend",
     "standardize", "lag_trs", "non_steady_state_volumes", "scrubbed_volumes",
@@ -45,8 +46,8 @@ def cobidas_rows(results: Results) -> list[dict[str, str]]:
 
 
 def _target(results: Results) -> str:
-    pairs = "; ".join(task["label"] for task in results.tasks)
-    return f"Discrete: which of two categories was shown. {pairs}.{_together(results)}{_crosses(results)}"
+    pairs = comparison_words(results.tasks)
+    return f"Discrete: which of two categories was shown: {pairs}.{_together(results)}{_crosses(results)}"
 
 
 def _together(results: Results) -> str:
@@ -62,11 +63,10 @@ def _crosses(results: Results) -> str:
 
 def _samples(results: Results) -> str:
     data = results.study["data"]
-    counts = "; ".join(
-        f"{task['label']}: {task['positive_volumes']} and {task['negative_volumes']}"
-        for task in results.tasks
-        if "positive_volumes" in task
-    )
+    known = [task for task in results.tasks if "positive_volumes" in task]
+    counts = "; ".join(dict.fromkeys(
+        f"{task[side]} {task[f'{side}_volumes']}" for task in known for side in ("positive", "negative")
+    ))  # fmt: skip
     word = held_out_word(results.study)
     runs = "without runs" if data["n_runs"] is None else f"in {data['n_runs']} {word}s"
     return f"{data['n_samples']:,} {data.get('unit', 'volumes')} {runs}. Samples per category: {counts}."
@@ -142,6 +142,8 @@ def _metric(results: Results) -> str:
 
 def _performance(results: Results) -> str:
     said = [*_of_classes(results), *_of_crosses(results)]
+    if len(results.tasks) > _SENTENCES:
+        return " ".join([*said, *_of_many(results)])
     for subject in results.subjects:
         clusters = results.table(subject, "clusters")
         for task in results.tasks:
@@ -150,6 +152,21 @@ def _performance(results: Results) -> str:
                 f"{task['label']}: " + ("failed" if found is None else sentence(found, results.fold_word))
             )
     return " ".join(said)
+
+
+def _of_many(results: Results) -> list[str]:
+    """The averages of every method, with the lowest and the highest comparison."""
+    measure, column, *_ = leading_columns(results)
+    out = []
+    for row in (row for row in results.rows if row["contrast"] == AVERAGE):
+        cells = [cell for cell in results.cells() if cell[2] == row["method"]]
+        mine = [results.row(*cell)[column] for cell in cells]
+        if mine:
+            out.append(
+                f"{results.labels[row['method']]}: {row[column]:.1f} % {measure} on average over {len(mine)} "
+                f"comparisons, {min(mine):.1f} to {max(mine):.1f} %."
+            )
+    return [*out, "Every comparison is in summary.tsv."]
 
 
 def _of_classes(results: Results) -> list[str]:

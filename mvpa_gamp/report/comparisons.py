@@ -1,11 +1,15 @@
 """A block per comparison: its answer always there; maps, clusters, inference and files one click away."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from mvpa_gamp.report.answer_facts import facts_box, informative_voxels
+from PIL import Image
+
+from mvpa_gamp.report.answer_box import map_line
+from mvpa_gamp.report.answer_facts import facts_box, files_of
 from mvpa_gamp.report.answers import EVERYBODY, NOBODY, Answer, sentence
-from mvpa_gamp.report.inference import voxel_lists
+from mvpa_gamp.report.brain_figures import first_line_share
 from mvpa_gamp.report.map_files import information_files, method_files
 from mvpa_gamp.report.markup import (
     block,
@@ -22,10 +26,12 @@ from mvpa_gamp.report.markup import (
 )
 from mvpa_gamp.report.outlines import has_selection
 from mvpa_gamp.report.overview import anchor, answers
-from mvpa_gamp.report.style import colour_of
+from mvpa_gamp.report.recommended import informative_voxels
+from mvpa_gamp.report.style import DPI, colour_of
 from mvpa_gamp.report.surface_figures import cluster_volume, surface_caption
 from mvpa_gamp.report.viewer import thumbnail, viewer
 from mvpa_gamp.report.volumes import read_map
+from mvpa_gamp.report.voxel_lists import voxel_lists
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 
@@ -59,7 +65,7 @@ def comparisons_section(results: Results) -> str:
             parts.append(_block(results, subject, task, found, clusters, unfolded=not many))
     meaning = "".join(f"<dt>{text(k)}</dt><dd>{text(v)}</dd>" for k, v in _MEANING.items())
     parts.append(details("What the maps mean, and what they do not", f'<dl class="meaning">{meaning}</dl>'))
-    return section("maps", "Comparison by comparison" if many else "The answer", *parts)
+    return section("maps", "Comparison by comparison" if many else "The answer", *parts, many=many)
 
 
 def _left_out(results: Results) -> str:
@@ -94,7 +100,8 @@ def _block(
     title = "Files of this comparison" if results.linked else "Files that to_bids(folder) writes"
     parts.append(details(title, _file_table(results, subject, contrast)))
     shown = thumbnail(results, subject, contrast, found.method) if len(results.tasks) > 1 else ""
-    head = shown + _head(name, said, found.method, results.labels[found.method])
+    files = files_of(results, subject, contrast, found)
+    head = shown + _head(name, said, found.method, results.labels[found.method]) + map_line(files)
     return block(place, name, head, *parts, unfolded=unfolded)
 
 
@@ -112,17 +119,25 @@ def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who:
     flat = min(read_map(results.folder.mask(subject)).data.shape) == 1
     above = "" if flat else "Views from above show the largest value along the line of sight. "
     caption = (
-        f"{kind}Maps of the fit to all data, the same slices for every method: those through the answering "
-        "method’s "
-        f"largest weight (ring). <b>Orange to red</b> favours {text(task['positive'])}, <b>blue</b> for "
+        f"{kind}Maps of the fit to all data, the same slices for every method: those through the largest "
+        f"{'weight' if faded else 'pattern'} of the answering method (ring). <b>Orange to red</b> favours "
+        f"{text(task['positive'])}, <b>blue</b> for "
         f"{text(task['negative'])}{fading}. {text(outlines)}{above}"
         "Neurological convention: the left hemisphere is on the left."
     )
-    caption = surface_caption(task, kind) if results.on_surface else caption
+    caption = surface_caption(task, kind, outlines) if results.on_surface else caption
     stem = f"sub-{subject}_contrast-{task['contrast']}_maps"
     image, drawing = (results.folder.figure(stem + ending) for ending in (".png", ".svg"))
     link = f" {file_link(drawing, results.folder.root, words='SVG')}" if results.linked else ""
-    return figure(image, caption, f"Maps of {task['label']}{who}", "wide maps", link)
+    first = "" if results.on_surface else _first_line(image, len(results.finished(subject, task["contrast"])))
+    return figure(image, caption, f"Maps of {task['label']}{who}", "wide maps", link, first)
+
+
+def _first_line(image: Path, lines: int) -> str:
+    """Width / height of the part of a figure that shows its first method."""
+    with Image.open(image) as opened:
+        width, height = opened.size
+    return f"{width} / {round(height * first_line_share(lines, height / DPI))}"
 
 
 def _glass_brain(results: Results, subject: str, task: Mapping[str, Any], label: str) -> str:

@@ -31,7 +31,7 @@ def convergence_section(results: Results) -> str:
         )
         before = contrast
     caption = text("One line per comparison and method; each fold's own status is in its folds table.")
-    return folded("convergence", "Convergence", _said(results), table([top], body, caption))
+    return folded("convergence", "Convergence", _said(results), table([top], body, caption), bulk=True)
 
 
 def _said(results: Results) -> str:

@@ -3,10 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+_NAMED = 6  # comparisons that are named one by one
+
 
 def held_out_word(study: Mapping[str, Any]) -> str:
     """What the numbers of runs count: runs, or sessions where whole sessions are held out."""
     return "session" if study.get("held_out") == "session" else "run"
+
+
+def comparison_words(tasks: Sequence[Mapping[str, Any]]) -> str:
+    """The comparisons by name; many that are all pairs of some categories by these."""
+    names = list(dict.fromkeys(task[side] for side in ("positive", "negative") for task in tasks))
+    if len(tasks) > _NAMED and 2 * len(tasks) == len(names) * (len(names) - 1):
+        return f"all pairs of {', '.join(names[:-1])} and {names[-1]}"
+    return ", ".join(task["label"] for task in tasks)
 
 
 def rest_words(data: Mapping[str, Any]) -> str:

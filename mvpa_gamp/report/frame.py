@@ -17,7 +17,8 @@ def document(title: str, header: str, sections: Iterable[str], version: str) -> 
 
     The navigation lists every section and every comparison inside (what ``markup`` gives a title).
     """
-    css, script = (_own_file(name) for name in ("page.css", "page.js"))
+    css, turning, script = (_own_file(name) for name in ("page.css", "surface_viewer.js", "page.js"))
+    script = turning + script
     body = "\n".join(part for part in sections if part)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

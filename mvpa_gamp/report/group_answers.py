@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from mvpa_gamp.report.answer_box import Fact, Files, answer_box
+from mvpa_gamp.report.answer_box import Fact, Files, answer_box, map_line
 from mvpa_gamp.report.answer_facts import stability_fact
 from mvpa_gamp.report.answers import place_words
 from mvpa_gamp.report.group_maps import map_figures, map_files
@@ -12,15 +12,16 @@ from mvpa_gamp.report.group_results import Group
 from mvpa_gamp.report.group_words import words
 from mvpa_gamp.report.markup import block, details, paragraph, section, swatch, text
 from mvpa_gamp.report.outlines import FAMILY_WISE, at_least
+from mvpa_gamp.report.printed import significant
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.report.volumes import peak_of, read_map
 from mvpa_gamp.results.files import number
 
 Row = dict[str, str]
 _FILES = {
-    ("SignFlip", "logpfwe"): "family-wise p",
+    ("SignFlip", "logpfwe"): "−log10 of the family-wise p of the pattern over participants: 1.3 is p = 0.05",
     ("SignFlip", "t"): "t values",
-    ("Mean", "pattern"): "mean pattern",
+    ("Mean", "pattern"): "mean pattern over participants: where the signals of the two categories differ",
     ("Mean", "pip"): "mean inclusion probability",
     ("Share", "selfreq"): "share of participants",
 }
@@ -34,7 +35,7 @@ def answer_section(group: Group) -> str:
     why = "" if group.study["maps"] else " There are no maps of the group; the notes above give the reason."
     blocks = [_block(group, row) for row in group.answers()]
     title = "The answer" if group.unfolded else "Comparison by comparison"
-    return section("answer", title, paragraph(by + why, kind="quiet"), *blocks)
+    return section("answer", title, paragraph(by + why, kind="quiet"), *blocks, many=not group.unfolded)
 
 
 def _block(group: Group, row: Row) -> str:
@@ -46,8 +47,10 @@ def _block(group: Group, row: Row) -> str:
         f'{text(group.study["methods"][row["method"]])}</span> <span class="said">'
         f"{text(sentence(group, row, places))}</span>"
     )
-    files = {_FILES[of, stat]: path for (_, of, stat), path in _ordered(group, row).items()}
-    parts = [answer_box(_facts(group, row, places), Files(files, group.folder.root))]
+    paths = {_FILES[of, stat]: path for (_, of, stat), path in _ordered(group, row).items()}
+    files = Files(paths, group.folder.root)
+    head += map_line(files)
+    parts = [answer_box(_facts(group, row, places), files)]
     if group.maps(contrast):
         parts += [
             map_figures(group, contrast),
@@ -93,12 +96,22 @@ def sentence(group: Group, row: Row, places: Places) -> str:
     """The answer in one sentence, without the comparison's name."""
     said = words(row)
     where = f"; {_where(places)} {places.peak} mm" if places.peak else ""
+    p = number(row.get("signflip_p_value", "n/a"))
+    tested = "not tested across participants" if math.isnan(p) else f"p = {p:.2g}, sign flips"
     return (
         f"{said['accuracy']} correct on average over {said['participants']} participants ({said['lowest']} "
-        f"to {said['highest']}; chance {number(row['chance_percent']):.0f} %); above chance in "
+        f"to {said['highest']}; chance {said['chance']}, {tested}); above chance in "
         f"{said['significant']} (p ≤ {group.study['alpha']:g}, {row['test']}); prevalence "
-        f"{said['prevalence']} (95 % interval {said['interval']}){where}."
+        f"{said['prevalence']} (95 % interval {said['interval']}){_shared(group, row)}{where}."
     )
+
+
+def _shared(group: Group, row: Row) -> str:
+    """How stable the selections of participants are."""
+    shared, chance = group.consistency(row["contrast"], row["method"])
+    if math.isnan(shared):
+        return ""
+    return f"; two folds share {shared:.0f} % of the selected voxels (chance {significant(chance)} %)"
 
 
 def _where(places: Places) -> str:
@@ -112,7 +125,7 @@ def _facts(group: Group, row: Row, places: Places) -> list[Fact]:
     spread = number(row["accuracy_se_percent"])
     se = "" if math.isnan(spread) else f" ± {spread:.1f} (standard error)"
     note = (
-        f"chance {number(row['chance_percent']):.0f} %; mean over {row['participants']} participants{se}; "
+        f"chance {said['chance']}; mean over {row['participants']} participants{se}; "
         f"{said['lowest']} to {said['highest']}"
     )
     return [

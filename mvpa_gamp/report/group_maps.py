@@ -69,8 +69,8 @@ def map_figures(group: Group, contrast: str) -> str:
     tested = any(of == "SignFlip" for _, of, _ in group.maps(contrast))
     stem = f"group_contrast-{contrast}_maps"
     link = f" {file_link(folder.figure(stem + '.svg'), folder.root, words='SVG')}"
-    usual = text(_CAPTION.format(outline=_OUTLINE if tested else ""))
-    caption = group_caption(folder.group_mask, usual)
+    outline = _OUTLINE if tested else ""
+    caption = group_caption(folder.group_mask, text(_CAPTION.format(outline=outline)), outline)
     picture = figure(folder.figure(stem + ".png"), caption, f"Mean maps of {label}", "wide maps", link)
     glass = folder.figure(f"group_contrast-{contrast}_glass.png")
     if glass.is_file():

@@ -106,7 +106,7 @@ def learning_curves(results: Results, subject: str) -> bytes:
             Line2D([], [], color=colour_of(method), marker=marker_of(method), ms=4, lw=1.2, label=name)
             for method, name in drawn
         ]
-        if predicts(results, subject):
+        if draws(results, subject, "predicted"):
             label = "predicted for independent voxels"
             handles.append(Line2D([], [], color=QUIET, ls=_DOTS, lw=1.4, label=label))
         _legend(figure, handles)
@@ -135,11 +135,12 @@ def _draw_curve(ax: Axes, results: Results, subject: str, contrast: str, method:
         ax.fill_between(runs, 100 * low, 100 * high, color=colour_of(method), alpha=0.15, lw=0)
 
 
-def predicts(results: Results, subject: str) -> bool:
-    """Whether state evolution predicts any of the curves."""
+def draws(results: Results, subject: str, what: str) -> bool:
+    """Whether a column of any learning curve is drawn: a line needs two neighbouring values."""
     cells = [cell for cell in results.cells() if cell[0] == subject]
     known = [cell for cell in cells if "learningcurve" in results.inferred(*cell)]
-    return any(np.isfinite(_column(results, *cell, "learningcurve", "predicted")).any() for cell in known)
+    columns = (np.isfinite(_column(results, *cell, "learningcurve", what)) for cell in known)
+    return any((there[1:] & there[:-1]).any() for there in columns)
 
 
 def _methods_with(results: Results, subject: str, what: str) -> list[tuple[str, str]]:

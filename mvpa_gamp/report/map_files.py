@@ -4,6 +4,7 @@ from pathlib import Path
 
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_there
+from mvpa_gamp.report.recommended import recommended_map
 from mvpa_gamp.results.reader import Results
 
 _TABLES = ("folds", "predictions", "jaccard", "permutations", "planted", "learningcurve")
@@ -18,9 +19,10 @@ _STATS = {
 
 
 def leading_files(results: Results, subject: str, contrast: str, method: str) -> dict[str, Path]:
-    """The maps to use first: what was tested, then what describes; weights alone are not among them."""
+    """The maps to use by what they show: the recommended one, then others; weights alone come last."""
     folder, desc = results.folder, entity(method)
-    return _there({
+    first = recommended_map(results, subject, contrast, method)
+    others = _there({
         **dict(list(information_files(results, subject, contrast).items())[:2]),
         "voxels at the FDR": folder.fdr_mask(subject, contrast, method),
         "pattern": folder.statmap(subject, contrast, desc, "pattern"),
@@ -28,6 +30,9 @@ def leading_files(results: Results, subject: str, contrast: str, method: str) ->
         "selected voxels": folder.selected_mask(subject, contrast, method),
         "their weights": folder.statmap(subject, contrast, f"{desc}Selected", "weight"),
     })  # fmt: skip
+    if first is None:
+        return others
+    return {first.meaning: first.path} | {said: path for said, path in others.items() if path != first.path}
 
 
 def information_files(results: Results, subject: str, contrast: str) -> dict[str, Path]:

@@ -21,16 +21,26 @@ def paragraph(*sentences: str, kind: str = "") -> str:
     return f"<p{_class(kind)}>{text(' '.join(sentences))}</p>"
 
 
-def section(anchor: str, title: str, *parts: str) -> str:
-    """A section that is always open; its title appears in the navigation."""
-    return f"<section{_named(anchor, title)}>\n<h2>{text(title)}</h2>\n" + "\n".join(parts) + "\n</section>"
+def section(anchor: str, title: str, *parts: str, many: bool = False) -> str:
+    """A section that is always open; its title appears in the navigation.
+
+    ``many``: of several comparisons, which paper shows with the answer and the first maps of each.
+    """
+    opening = f"<section{_class('many' if many else '')}{_named(anchor, title)}>"
+    return f"{opening}\n<h2>{text(title)}</h2>\n" + "\n".join(parts) + "\n</section>"
 
 
-def folded(anchor: str, title: str, said: str, *parts: str, unfolded: bool = False) -> str:
-    """A section that opens on a click; ``said`` is what it comes to, in a line that is always there."""
+def folded(
+    anchor: str, title: str, said: str, *parts: str, unfolded: bool = False, bulk: bool = False
+) -> str:
+    """A section that opens on a click; ``said`` is what it comes to, in a line that is always there.
+
+    ``bulk``: it grows with the number of comparisons, and paper shows it of a single one only.
+    """
     top = f'<summary><h2>{text(title)}</h2> <span class="said">{text(said)}</span></summary>'
     inside = "\n".join(parts)
-    opening = f"<section{_named(anchor, title)}>\n<details{' open' * unfolded}>"
+    kind = _class("bulk" if bulk else "")
+    opening = f"<section{kind}{_named(anchor, title)}>\n<details{' open' * unfolded}>"
     return f"{opening}{top}\n{inside}\n</details></section>"
 
 
@@ -43,13 +53,16 @@ def block(anchor: str, title: str, head: str, *parts: str, unfolded: bool = Fals
     )
 
 
-def figure(path: Path, caption: str, alt: str, kind: str = "wide", link: str = "") -> str:
-    """A figure file put inside the page, with its caption (HTML); ``kind`` is wide, medium or beside."""
+def figure(path: Path, caption: str, alt: str, kind: str = "wide", link: str = "", first: str = "") -> str:
+    """A figure file put inside the page, with its caption (HTML); ``kind`` is wide, medium or beside.
+
+    ``first`` is width / height of the upper part that stays where paper is short of space.
+    """
     source = data_url(path.read_bytes(), _TYPES[path.suffix])
-    return (
-        f'<figure class="{kind}"><img src="{source}" alt="{text(alt)}" loading="lazy">'
-        f"<figcaption>{caption}{link}</figcaption></figure>"
-    )
+    image = f'<img src="{source}" alt="{text(alt)}">'
+    if first:
+        image = f'<div class="window" style="--first: {text(first)}">{image}</div>'
+    return f'<figure class="{kind}">{image}<figcaption>{caption}{link}</figcaption></figure>'
 
 
 def data_url(content: bytes, kind: str) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from mvpa_gamp.methods.references import ZINIEL_2015
 from mvpa_gamp.report.data_words import (
+    comparison_words,
     confound_words,
     held_out_word,
     left_out_words,
@@ -178,7 +179,7 @@ def _in_folds(steps: Mapping[str, Any]) -> str:
 
 def _validation(results: Results) -> str:
     """Comparisons and folds."""
-    names, word = ", ".join(task["label"] for task in results.tasks), results.fold_word
+    names, word = comparison_words(results.tasks), results.fold_word
     how = (
         "leave-one-run-out cross-validation: each run was predicted by a classifier trained on all other runs"
         if word == "run"
@@ -249,7 +250,8 @@ def _inference(asked: Mapping[str, Any], exchanged: str) -> list[str]:
             f"Above-chance decoding was tested with {asked['permutations']:,} permutations: labels were "
             f"exchanged {exchanged} and the whole cross-validation, including tuning, was "
             "repeated; p = (1 + k) / (1 + n) with k permutations at least as accurate as observed (Phipson & "
-            "Smyth, 2010), Holm-corrected for the comparisons."
+            "Smyth, 2010; equal accuracies were ordered by the area under the ROC curve of held-out "
+            "decisions), Holm-corrected for the comparisons."
         )
     if asked.get("max_inclusion"):
         said.append(

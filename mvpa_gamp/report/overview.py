@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from mvpa_gamp.report.answer_box import p_words
+from mvpa_gamp.report.answer_box import map_name, p_words
+from mvpa_gamp.report.answer_facts import files_of
 from mvpa_gamp.report.answers import Answer, answer, facts, leading_columns
 from mvpa_gamp.report.markup import cell, html_cell, section, swatch, table, text
-from mvpa_gamp.report.printed import significant
+from mvpa_gamp.report.printed import chance_text, significant
 from mvpa_gamp.report.style import OVERLAP, colour_of
 from mvpa_gamp.results.reader import Results
 
@@ -32,7 +33,7 @@ def overview_section(results: Results) -> str:
 def _of_subject(results: Results, subject: str) -> str:
     found = answers(results, subject)
     who = f"<h3>sub-{text(subject)}</h3>" if len(results.subjects) > 1 else ""
-    parts = [who, _headline(results, [each for each in found.values() if each is not None])]
+    parts = [who, _headline(results, subject, found)]
     matrix = _matrix(results, subject, found)
     parts.append(f'<div class="side-by-side">{matrix}{_comparison_table(results, subject, found)}</div>')
     return "\n".join(parts)
@@ -44,8 +45,9 @@ def answers(results: Results, subject: str) -> dict[str, Answer | None]:
     return {task["contrast"]: answer(results, subject, task["contrast"], clusters) for task in results.tasks}
 
 
-def _headline(results: Results, found: Sequence[Answer]) -> str:
-    """All answers in two sentences."""
+def _headline(results: Results, subject: str, answered: Mapping[str, Answer | None]) -> str:
+    """All answers in three sentences, and the map of the first comparison."""
+    found = [each for each in answered.values() if each is not None]
     if not found:
         return '<p class="headline">Every method failed on every comparison.</p>'
     accuracy = [each.accuracy for each in found]
@@ -55,11 +57,25 @@ def _headline(results: Results, found: Sequence[Answer]) -> str:
         f"({min(accuracy):.1f} to {max(accuracy):.1f} %; chance {_range([e.chance for e in found])} %), by "
         f"{text(methods)}. "
     )
-    return f'<p class="headline">{said}{text(_tested(found))} {text(_selected(found))}</p>'
+    maps = _map_names(results, subject, answered)
+    return f'<div class="headline"><p>{said}{text(_tested(found))} {text(_selected(found))}</p>{maps}</div>'
+
+
+def _map_names(results: Results, subject: str, answered: Mapping[str, Answer | None]) -> str:
+    """Which file has the map, by the example of the first comparison that has one."""
+    for task in results.tasks:
+        found = answered[task["contrast"]]
+        files = None if found is None else files_of(results, subject, task["contrast"], found)
+        if files is not None and files.paths:
+            meaning, path = next(iter(files.paths.items()))
+            writes = "" if results.linked else " (to_bids(folder) writes it)"
+            lead = f"Map of {task['label']}{writes}, the others accordingly: "
+            return f'{map_name(path, files, lead)} <span class="said">{text(meaning)}</span>'
+    return ""
 
 
 def _range(values: Sequence[float]) -> str:
-    low, high = f"{min(values):.0f}", f"{max(values):.0f}"
+    low, high = chance_text(min(values)), chance_text(max(values))
     return low if low == high else f"{low} to {high}"
 
 
@@ -133,22 +149,24 @@ def _matrix_cell(
 
 
 def _comparison_table(results: Results, subject: str, found: Mapping[str, Answer | None]) -> str:
-    """One line per comparison: accuracy of every method, then what the answering method says."""
+    """One line per comparison: what the answering method says, then the accuracy of the other methods."""
     tested = any(each is not None and each.permutations for each in found.values())
-    head = cell("Comparison", "name", header=True)
-    head += "".join(_method_heading(results, method) for method in results.labels)
-    head += "".join(
-        cell(name, header=True) for name in (*(["p"] if tested else []), "Voxels", "Consistency (%)")
-    )
+    lead = next((each.method for each in found.values() if each is not None), next(iter(results.labels)))
+    others = [method for method in results.labels if method != lead]
+    facts_of_lead = [*(["p"] if tested else []), "Voxels", "Consistency (%)", "Largest cluster (mm)"]
+    head = cell("Comparison", "name", header=True) + _method_heading(results, lead)
+    head += "".join(cell(name, header=True) for name in facts_of_lead)
+    head += "".join(_method_heading(results, method) for method in others)
     body = [
-        _comparison_row(results, subject, task, found[task["contrast"]], tested) for task in results.tasks
+        _comparison_row(results, subject, task, found[task["contrast"]], (lead, *others), tested)
+        for task in results.tasks
     ]
-    by = next((results.labels[each.method] for each in found.values() if each is not None), "")
+    measure = leading_columns(results)[0].replace("correct", "accuracy").capitalize()
     caption = text(
-        f"{leading_columns(results)[0].replace('correct', 'accuracy').capitalize()} (%) of every method on "
-        f"held-out {results.fold_word}s; a click on a heading sorts. Voxels selected by the fit to all data, "
-        f"consistency (share of selected voxels that two folds have in common){' and p' if tested else ''}: "
-        f"{by}, chosen by a fixed order of methods, not by its results."
+        f"{measure} (%) of every method on held-out {results.fold_word}s; a click on a heading sorts. For "
+        f"{results.labels[lead]}, which answers by a fixed order of methods and not because of its results, "
+        f"also: {'p, ' if tested else ''}voxels selected by the fit to all data, consistency (share of "
+        "selected voxels that two folds have in common), peak of the largest cluster (x y z)."
     )
     return table([head], body, caption, "sortable")
 
@@ -158,27 +176,33 @@ def _method_heading(results: Results, method: str) -> str:
 
 
 def _comparison_row(
-    results: Results, subject: str, task: Mapping[str, Any], found: Answer | None, tested: bool
-) -> str:
+    results: Results, subject: str, task: Mapping[str, Any], found: Answer | None, methods: Sequence[str],
+    tested: bool,
+) -> str:  # fmt: skip
+    """The comparison, the first method's accuracy and what else it says, the other methods' accuracies."""
     contrast = task["contrast"]
     link = f'<a href="#{text(anchor(results, subject, contrast))}">{text(task["label"])}</a>'
-    line = html_cell(link, "name", task["label"])
-    for method in results.labels:
-        row = results.row(subject, contrast, method)
-        good = row["status"] == "ok"
-        exact = row[leading_columns(results)[1]] if good else -1
-        shown = f"{exact:.1f}" if good else "failed"
-        title = facts(results, row) if good else row["status"]
-        line += f'<td title="{text(title)}"><data value="{exact:.6g}">{shown}</data></td>'
+    lead, *others = (_accuracy_cell(results, subject, contrast, method) for method in methods)
+    return html_cell(link, "name", task["label"]) + lead + _answer_cells(found, tested) + "".join(others)
+
+
+def _accuracy_cell(results: Results, subject: str, contrast: str, method: str) -> str:
+    row = results.row(subject, contrast, method)
+    good = row["status"] == "ok"
+    exact = row[leading_columns(results)[1]] if good else -1
+    shown = f"{exact:.1f}" if good else "failed"
+    title = facts(results, row) if good else row["status"]
+    return f'<td title="{text(title)}"><data value="{exact:.6g}">{shown}</data></td>'
+
+
+def _answer_cells(found: Answer | None, tested: bool) -> str:
+    """P-value, voxels, consistency and where, as the answer says."""
     if found is None:
-        return line + cell("–") * (2 + tested)
-    if tested:
-        line += cell(
-            p_words(found.p).removeprefix("p = ") if found.permutations else "–", value=f"{found.p:.6g}"
-        )
+        return cell("–") * (3 + tested)
     shared = "–" if math.isnan(found.shared) else f"{found.shared:.0f}"
-    return (
-        line
-        + cell(found.voxels, value=found.voxels)
-        + cell(shared, value=-1 if shared == "–" else found.shared)
-    )
+    line = cell(found.voxels, value=found.voxels) + cell(shared, value=-1 if shared == "–" else found.shared)
+    line += cell(found.peaks[0] if found.peaks else "–", "where")
+    if not tested:
+        return line
+    shown = p_words(found.p).removeprefix("p = ") if found.permutations else "–"
+    return cell(shown, value=f"{found.p:.6g}") + line

@@ -129,8 +129,8 @@
       await this.choose(0);
     }
 
-    build(figure) {
-      const { view } = this, label = figure.dataset.label;
+    controls(label) {
+      const { view } = this;
       this.menu = make("select", {}, ...view.maps.map((map, i) => make("option", { value: i }, map.name)));
       this.menu.addEventListener("change", () => this.choose(Number(this.menu.value)));
       this.slider = make("input", { type: "range", min: 0, max: 100, step: 1 });
@@ -141,22 +141,35 @@
       peak.addEventListener("click", () => this.go(this.peak));
       this.bar = make("canvas", { width: 256, height: 10, class: "bar", "aria-hidden": "true" });
       this.low = make("span"); this.high = make("span");
-      const controls = make("div", { class: "controls", role: "group", "aria-label": label },
+      return make("div", { class: "controls", role: "group", "aria-label": label },
         make("label", {}, "Map ", this.menu), make("label", {}, "Threshold ", this.slider), this.level, peak,
         make("span", { class: "scale" }, this.low, this.bar, this.high));
+    }
+
+    build(figure) {
+      const { view } = this, controls = this.controls(figure.dataset.label);
       const planes = PLANES.filter(([, axis]) => !view.shape.includes(1) || view.shape[axis] === 1).slice(0, 3);
       this.panels = planes.map(plane => this.panel(plane));
       const tallest = Math.max(...planes.map(([, , , up]) => view.shape[up] * view.zooms[up]));
       const widest = planes.reduce((sum, [, , across]) => sum + view.shape[across] * view.zooms[across], 0);
       const room = `max-width: ${Math.round(HEIGHT * widest / tallest)}px`;
       const row = make("div", { class: "panels", style: room }, ...this.panels.map(panel => panel.box));
-      const help = make("figcaption", {}, "Click or use the arrow keys to move, Page Up and Page Down for the next " +
-        `slice. Orange to red favours ${view.positive}, blue for ${view.negative}` +
-        `${view.selected ? "; voxels that were not selected are faded" : ""}. ` +
-        "Neurological convention: the left hemisphere is on the left.");
+      this.help = make("figcaption");
       const stamp = [...figure.querySelectorAll(".stamp")];
       figure.classList.toggle("single", planes.length === 1);
-      figure.replaceChildren(...stamp, controls, row, this.readout, help);
+      figure.replaceChildren(...stamp, controls, row, this.readout, this.help);
+    }
+
+    explain() {  // what the colours of this map mean
+      const { positive, negative, selected } = this.view, { about, sign, signed, fades } = this.map;
+      const colours = `Orange to red: ${sign} ${positive}; blue: ${sign} ${negative}` +
+        `${fades && selected ? `; ${this.element(2)} that were not selected are faded` : ""}. `;
+      this.help.textContent = `${about} ${signed ? colours : ""}${this.how()}`;
+    }
+
+    how() {
+      return "Click or use the arrow keys to move, Page Up and Page Down for the next slice. Neurological convention: " +
+        "the left hemisphere is on the left.";
     }
 
     panel([name, axis, across, up]) {
@@ -202,6 +215,7 @@
         if (size > best) { best = size; this.peak = [i % nx, Math.floor(i / nx) % ny, Math.floor(i / (nx * ny))]; }
       });
       this.drawBar();
+      this.explain();
       this.draw();
     }
 
@@ -215,7 +229,7 @@
       let shown = 0;
       for (const value of this.values) if (this.size(value) > 0 && this.size(value) >= threshold) shown++;
       const sign = this.map.signed ? `|${this.map.name}|` : this.map.name;
-      this.level.textContent = `${sign} ≥ ${(threshold * this.map.top).toPrecision(2)}: ${shown.toLocaleString("en")} voxel${shown === 1 ? "" : "s"}`;
+      this.level.textContent = `${sign} ≥ ${(threshold * this.map.top).toPrecision(2)}: ${shown.toLocaleString("en")} ${this.element(shown)}`;
       this.slider.setAttribute("aria-valuetext", this.level.textContent);
       for (const panel of this.panels) this.drawPanel(panel, threshold);
       this.describe();
@@ -281,18 +295,27 @@
 
     where(axis) { return `${"xyz"[axis]} = ${String(Math.round(this.millimetres(axis))).replace("-", "−")} mm`; }
 
-    describe() {
+    element(count) {
+      const [one, more] = this.mesh ? ["vertex", "vertices"] : ["voxel", "voxels"];
+      return count === 1 ? one : more;
+    }
+
+    said() {  // about the voxel or vertex
       const i = this.index(this.at), value = this.value(this.values[i]);
       const chosen = this.selected ? this.selected[i] ? ", selected" : ", not selected" : "";
-      this.readout.textContent = `${[0, 1, 2].map(axis => this.where(axis)).join(", ")}: ${this.map.name} ` +
-        `${value.toPrecision(2).replace("-", "−")}${chosen}`;
+      return `${this.map.name} ${value.toPrecision(2).replace("-", "−")}${chosen}`;
+    }
+
+    describe() {
+      this.readout.textContent = `${[0, 1, 2].map(axis => this.where(axis)).join(", ")}: ${this.said()}`;
     }
   }
 
+  const SurfaceViewer = surfaceViewer(Viewer, make, volumeOf);
   const start = figure => {
     if (figure.dataset.started || printing) return;
     figure.dataset.started = "yes";
-    new Viewer(figure);
+    new (JSON.parse(figure.dataset.view).first ? SurfaceViewer : Viewer)(figure);
   };
   for (const figure of document.querySelectorAll("figure.viewer")) {
     const around = figure.closest("details");

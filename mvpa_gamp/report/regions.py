@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mvpa_gamp.imaging.atlas import OUTSIDE
 from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.imaging.regions import OUTSIDE
 from mvpa_gamp.report.markup import cell, details, figure, folded, headings, paragraph, table, text
 from mvpa_gamp.report.region_plots import LEVEL, SHOWN, Rows, region_bars
 from mvpa_gamp.results.files import MISSING, number, read_tsv

@@ -31,7 +31,7 @@ def consistency_section(results: Results) -> str:
             figure(second, spread, f"Spread of selections, sub-{subject}"),
         )
         parts += [f'<div class="side-by-side">{"".join(figures)}</div>', _consistency_table(results, subject)]
-    return folded("consistency", "How stable the selected voxels are", _stability(results), *parts)
+    return folded("consistency", "How stable the selected voxels are", _stability(results), *parts, bulk=True)
 
 
 def _stability(results: Results) -> str:
@@ -115,8 +115,9 @@ def phantom_section(results: Results) -> str:
         for method, label in results.labels.items()
     )
     return folded(
-        "truth", "Planted voxels of the phantom", f"Area under the precision-recall curve: {said}.", *parts
-    )
+        "truth", "Planted voxels of the phantom", f"Area under the precision-recall curve: {said}.", *parts,
+        bulk=True,
+    )  # fmt: skip
 
 
 def _truth_table(results: Results, subject: str) -> str:
@@ -158,7 +159,7 @@ def confusion_section(results: Results) -> str:
                 before = task["contrast"]
     caption = text("Held-out volumes, each predicted by the fold that did not train on its run.")
     said = "Which of the two categories is predicted correctly more often."
-    return folded("confusion", "Confusion", said, table([top], body, caption))
+    return folded("confusion", "Confusion", said, table([top], body, caption), bulk=True)
 
 
 def _recognised(

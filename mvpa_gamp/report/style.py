@@ -39,6 +39,7 @@ SHARES = LinearSegmentedColormap.from_list("shares", ["#fde725", "#5ec962", "#21
 OVERLAP = LinearSegmentedColormap.from_list("overlap", ["#f4f7f9", "#9fc5dc", "#3b82b0", "#0b3c5d"])
 
 _SMALL = 7.5
+DPI = 144  # of figures as PNG
 
 _RC: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -113,7 +114,7 @@ class Drawn:
         write_atomic(stem.with_name(stem.name + ".svg"), self.svg)
 
 
-def png_and_svg(figure: Figure, banner: str | None, dpi: int = 144) -> Drawn:
+def png_and_svg(figure: Figure, banner: str | None, dpi: int = DPI) -> Drawn:
     """The figure (without a layout) as PNG and SVG; the phantom's banner stands in the upper right corner."""
     if banner:
         figure.text(1, 1, banner, ha="right", va="top", fontsize=_SMALL, color=WARNING)

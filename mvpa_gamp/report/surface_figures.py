@@ -21,6 +21,7 @@ from mvpa_gamp.results.files import number
 if TYPE_CHECKING:
     from mvpa_gamp.imaging.cortex import Cortex
     from mvpa_gamp.report.brain_figures import MapLine
+    from mvpa_gamp.report.outlines import Outline
 
 # Rows of a method, in order, at most three; the share of folds where there is no inclusion probability.
 _ROWS = ("weight", "pattern", "pip", "selfreq")
@@ -51,9 +52,10 @@ def surface_figure(lines: Sequence["MapLine"], background: Path, banner: str | N
             values = read_image(line.paths[stat])
             bottom = tall - _TOP - (number + 1) * _TALL
             colours, scale = _scale(stat, ground.cortex.joined(values))
+            outlines = [(o, read_image(o.path)) for o in line.outlines if o.stat in (None, stat)]
             for k, (part, view) in enumerate(views):
                 box = (_LEFT + k * width, bottom, width, _TALL)
-                picture = hemisphere(ground, values, (part, view), stat, colours, scale)
+                picture = hemisphere(ground, values, (part, view), stat, colours, scale, outlines)
                 _place(figure, box, picture, f"{part}, {_WORDS[view]}" if number == 0 else "")
             _name(figure, bottom, line.label, _TITLES[stat])
             _colour_bar(figure, bottom, colours, scale)
@@ -69,9 +71,10 @@ def _shown(line: "MapLine") -> list[str]:
 
 
 def hemisphere(
-    ground: Any, values: Any, seen: tuple[str, str], stat: str, colours: Colormap, scale: Normalize
-) -> NDArray:
-    """One view as an image (height, width, 4), cut to the hemisphere."""
+    ground: Any, values: Any, seen: tuple[str, str], stat: str, colours: Colormap, scale: Normalize,
+    outlines: Sequence[tuple["Outline", Any]] = (),
+) -> NDArray:  # fmt: skip
+    """One view as an image (height, width, 4), cut to the hemisphere; outlines come with their maps."""
     from nilearn.plotting import plot_surf_stat_map
 
     cortex, (part, view) = ground.cortex, seen
@@ -79,8 +82,9 @@ def hemisphere(
     canvas = FigureCanvasAgg(sheet)
     axes = sheet.add_axes((0, 0, 1, 1), projection="3d")
     top = float(scale.vmax or 1.0)
+    mesh = seen_mesh((cortex.drawn or cortex.mesh).parts[part], part, view)
     plot_surf_stat_map(
-        seen_mesh((cortex.drawn or cortex.mesh).parts[part], part, view),
+        mesh,
         _of_part(values, part),
         bg_map=_grey(cortex, ground, part),
         hemi=part,
@@ -95,6 +99,8 @@ def hemisphere(
         figure=sheet,
         engine="matplotlib",
     )
+    for outline, image in outlines:
+        _draw_outline(axes, mesh, outline.inside(_of_part(image, part)), outline)
     canvas.draw()
     return _cut(np.asarray(canvas.buffer_rgba()).copy())
 
@@ -109,6 +115,31 @@ def seen_mesh(mesh: Any, part: str, view: str) -> Any:
     outwards = np.sign(np.sum(normals * (corners.mean(axis=1) - places.mean(axis=0)))) or 1.0
     side = -1.0 if (part == "left") == (view == "lateral") else 1.0  # where the viewer is along x
     return InMemoryMesh(mesh.coordinates, faces[side * outwards * normals[:, 0] > 0])
+
+
+def _draw_outline(axes: Any, mesh: Any, inside: NDArray, outline: "Outline") -> None:
+    """Lines around the vertices inside, on a white halo."""
+    from mpl_toolkits.mplot3d.art3d import Line3DCollection
+
+    lines = vertex_edges(mesh, inside)
+    axes.computed_zorder = False  # above the surface, whose hidden side is not drawn
+    strokes = (("white", 2.0, "-", 10), (outline.colour, 0.9, outline.dash, 11))
+    for colour, width, dash, layer in strokes if len(lines) else ():
+        drawn = Line3DCollection(lines, colors=colour, linewidths=width, linestyles=dash, zorder=layer)
+        axes.add_collection3d(drawn, autolim=False)
+
+
+def vertex_edges(mesh: Any, inside: NDArray) -> NDArray:
+    """Lines (n, 2, 3) between vertices (V,) inside and outside, through the middle of the edges they cut."""
+    faces, places = np.asarray(mesh.faces), np.asarray(mesh.coordinates, dtype=float)
+    of_corners = inside[faces]
+    mixed = of_corners.any(axis=1) & ~of_corners.all(axis=1)
+    faces, of_corners = faces[mixed], of_corners[mixed]
+    lone = np.where(of_corners.sum(axis=1) == 1, of_corners.argmax(axis=1), of_corners.argmin(axis=1))
+    rows = np.arange(len(faces))
+    alone = places[faces[rows, lone]]
+    others = [places[faces[rows, (lone + step) % 3]] for step in (1, 2)]
+    return np.stack([(alone + other) / 2 for other in others], axis=1).reshape(-1, 2, 3)
 
 
 def _of_part(image: Any, part: str) -> NDArray:
@@ -165,17 +196,17 @@ def _scale(stat: str, values: NDArray) -> tuple[Colormap, Normalize]:
     return WEIGHTS, Normalize(-top, top)
 
 
-def surface_caption(task: Mapping[str, Any], kind: str = "") -> str:
-    """What a figure of a comparison's maps shows, in HTML."""
+def surface_caption(task: Mapping[str, Any], kind: str = "", outlines: str = "") -> str:
+    """What a figure of a comparison's maps shows, in HTML; ``outlines`` says what is outlined."""
     return (
         f"{kind}Maps of the fit to all data on the surface, both hemispheres from outside and from inside. "
         f"<b>Orange to red</b> favours {text(task['positive'])}, <b>blue</b> for "
         f"{text(task['negative'])}; values close to zero are left out, and grey is sulcal depth (or the mean "
-        "image, where it is not known). Neither selections nor outlines are drawn: the files have them."
-    )
+        f"image, where it is not known). {text(outlines)}"
+    ).strip()
 
 
-def group_caption(mask: Path, usual: str) -> str:
+def group_caption(mask: Path, usual: str, outline: str = "") -> str:
     """What a figure of mean maps shows, in HTML; ``usual`` is what is said of volumes."""
     if not is_surface_map(mask):
         return usual
@@ -183,8 +214,7 @@ def group_caption(mask: Path, usual: str) -> str:
         "Means over participants of the fits' patterns (each scaled to unit root mean square first) and, "
         "for methods that have them, of inclusion probabilities on the surface, at the vertices analysed in "
         "all of them; and the share of participants that select a vertex (selection frequency); both "
-        "hemispheres from outside and from inside. Outlines are not drawn: with enough participants, the "
-        "folder group/ has family-wise p-values."
+        f"hemispheres from outside and from inside. {outline}".strip()
     )
 
 

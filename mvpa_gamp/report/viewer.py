@@ -16,19 +16,32 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.surface_names import in_vertices, is_there
 from mvpa_gamp.report.markup import data_url, text
+from mvpa_gamp.report.recommended import recommended_map
 from mvpa_gamp.report.style import SHARES, WEIGHTS
+from mvpa_gamp.report.surface_viewer import MeshBackdrop
 from mvpa_gamp.report.volumes import Backdrop, peak_of, read_backdrop
 from mvpa_gamp.results.reader import Results
 
-# Maps in the order of the menu: their names, and the threshold at the start in percent of the scale.
+# Maps in the order of the menu (before all of them the recommended one): their names, and the threshold at
+# the start in percent of the scale.
 _MAPS = {
-    "weight": ("weight", 5),
     "information": ("information", 1),
-    "pattern": ("pattern", 35),
     "pip": ("inclusion probability", 50),
+    "pattern": ("pattern", 35),
     "selfreq": ("selection frequency", 1),
+    "weight": ("weight", 5),
 }
+_ABOUT = {
+    "information": "Correlation of a voxel's signal with the labels, where family-wise p ≤ 0.05.",
+    "pip": "Probability that the classifier needs a voxel, 0 (yellow) to 1 (dark); selected above 0.5.",
+    "pattern": "How a voxel's signal changes with the decision of the classifier.",
+    "selfreq": "Share of the folds in which a voxel was selected, from 0 (yellow) to 1 (dark).",
+    "weight": "Weight of a voxel in the classifier, which is not its activation.",
+}
+_SIGNS = {"weight": "counts in favour of"}  # of signed maps, before the name of a category
+_HIGHER = "signal is higher for"
 _SIGNED = ("weight", "information", "pattern")
 _FADED = ("weight", "pattern")  # where the method selected nothing
 _THUMB = 56  # pixels
@@ -40,30 +53,31 @@ _BUDGET = 6_000_000
 
 def viewer(results: Results, subject: str, task: Mapping[str, Any], method: str) -> str:
     """The place of a viewer, with its volumes; empty (the static figure stays) until the script opens it."""
-    if results.on_surface:
-        return ""  # the figure below shows the maps
     backdrop = _backdrop(results, subject)
+    if backdrop.is_too_fine:
+        return ""  # the figure below shows the maps
     stats = results.stats(subject, task["contrast"], method)
     mask = results.folder.selected_mask(subject, task["contrast"], method)
-    selected = backdrop.read(mask).data > 0 if mask.is_file() else None
+    selected = backdrop.read(mask).data > 0 if is_there(mask) else None
     room = _room(results, backdrop)
     volumes = {
         stat: backdrop.read(results.folder.statmap(subject, task["contrast"], entity(method), stat)).data
         for stat in _MAPS
         if stat in stats and room.get(stat, True)
     } | _information(results, subject, task["contrast"], backdrop)
+    first = recommended_map(results, subject, task["contrast"], method)
     known = [stat for stat in _MAPS if stat in volumes]
-    if selected is not None and not selected.any():  # nothing is faded, and the pattern leads
-        selected, known = None, sorted(known, key=lambda stat: stat != "pattern")
+    known.sort(key=lambda stat: first is None or stat != first.stat)
+    if selected is not None and not selected.any():  # nothing is faded
+        selected = None
     view = {
         "ground": f"ground-{subject}",
-        "shape": backdrop.mean.data.shape,
-        "zooms": [round(float(zoom), 4) for zoom in backdrop.mean.zooms],
-        "affine": np.round(backdrop.mean.affine[:3], 4).tolist(),
-        "at": peak_of(volumes[known[0]]),
+        "shape": backdrop.shape,
+        "at": (peak := peak_of(volumes[known[0]])),
+        **backdrop.geometry(peak),
         "positive": task["positive"],
         "negative": task["negative"],
-        "maps": [_map(stat, volumes[stat]) for stat in known],
+        "maps": [_map(stat, volumes[stat], results.on_surface) for stat in known],
         "selected": None if selected is None else mosaic(np.where(selected, 255, 0)),
     }
     label = f"Viewer of {task['label']}, {results.labels[method]}"
@@ -79,7 +93,7 @@ def thumbnail(results: Results, subject: str, contrast: str, method: str) -> str
     path = results.folder.statmap(subject, contrast, f"{entity(method)}Selected", "weight")
     if not path.is_file():
         return ""
-    backdrop = _backdrop(results, subject)
+    backdrop = read_backdrop(results.folder.background(subject), results.folder.mask(subject))
     weights = backdrop.read(path).data
     axis = int(np.argmin(weights.shape)) if min(weights.shape) == 1 else 2
     deepest = np.expand_dims(np.abs(weights).argmax(axis=axis), axis)
@@ -98,30 +112,35 @@ def thumbnail(results: Results, subject: str, contrast: str, method: str) -> str
     return f'<img class="thumb" src="{source}" {words}>'
 
 
-def _room(results: Results, backdrop: Backdrop) -> dict[str, bool]:
-    """Whether the page has room for the maps that are nowhere zero, the pattern first."""
+def _room(results: Results, backdrop: Backdrop | MeshBackdrop) -> dict[str, bool]:
+    """Whether the page has room for the maps that are nowhere zero, the inclusion probability first."""
     voxels = int(backdrop.analysed.sum()) * len(results.shown.tasks)
-    return {"pattern": voxels <= _BUDGET, "pip": 2 * voxels <= _BUDGET}
+    return {"pip": voxels <= _BUDGET, "pattern": 2 * voxels <= _BUDGET}
 
 
 def grounds(results: Results) -> str:
     """What all viewers of a page share: the mean volume of every subject, and the two scales of colour."""
     parts = []
-    for subject in () if results.on_surface else results.subjects:
+    for subject in results.subjects:
         backdrop = _backdrop(results, subject)
-        shade = np.clip(255 * backdrop.grey(np.nan_to_num(backdrop.mean.data)).data, 1, 255)
-        image = mosaic(np.where(backdrop.inside, shade, 0))  # 0 is air
-        parts.append(f'<div hidden id="ground-{text(subject)}" data-image="{image}"></div>')
+        if backdrop.is_too_fine:
+            continue
+        mesh = backdrop.mesh() if isinstance(backdrop, MeshBackdrop) else ""
+        image = mosaic(backdrop.shade())
+        parts.append(f'<div hidden id="ground-{text(subject)}" data-image="{image}" {mesh}></div>')
     scales = {"weights": colours(WEIGHTS), "shares": colours(SHARES)}
     parts.append(f'<div hidden id="scales" data-scales="{text(json.dumps(scales))}"></div>')
     return "\n".join(parts)
 
 
-def _backdrop(results: Results, subject: str) -> Backdrop:
-    return read_backdrop(results.folder.background(subject), results.folder.mask(subject))
+def _backdrop(results: Results, subject: str) -> Backdrop | MeshBackdrop:
+    files = results.folder.background(subject), results.folder.mask(subject)
+    return MeshBackdrop(*files) if results.on_surface else read_backdrop(*files)
 
 
-def _information(results: Results, subject: str, contrast: str, backdrop: Backdrop) -> dict[str, NDArray]:
+def _information(
+    results: Results, subject: str, contrast: str, backdrop: Backdrop | MeshBackdrop
+) -> dict[str, NDArray]:
     """Correlation with the labels where its family-wise p is at most 0.05, if that was tested."""
     if contrast not in results.study.get("information", {}).get("contrasts", ()):
         return {}
@@ -132,15 +151,17 @@ def _information(results: Results, subject: str, contrast: str, backdrop: Backdr
     return {"information": np.where(inside > 0, values, 0.0)}
 
 
-def _map(stat: str, volume: NDArray) -> dict[str, Any]:
+def _map(stat: str, volume: NDArray, on_surface: bool = False) -> dict[str, Any]:
     """One map: its words, its scale, its image."""
     name, start = _MAPS[stat]
+    about = in_vertices(_ABOUT[stat]) if on_surface else _ABOUT[stat]
     signed = stat in _SIGNED
     top = (float(np.abs(volume).max()) or 1.0) if signed else 1.0
     steps = 128 + np.rint(127 * volume / top) if signed else np.rint(255 * volume)
     fades = stat in _FADED
     return {
-        "name": name, "signed": signed, "fades": fades, "top": top, "start": start, "image": mosaic(steps)
+        "name": name, "about": about, "sign": _SIGNS.get(stat, _HIGHER), "signed": signed,
+        "fades": fades, "top": top, "start": start, "image": mosaic(steps),
     }  # fmt: skip
 
 

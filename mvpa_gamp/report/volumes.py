@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import nibabel
 import numpy as np
@@ -78,10 +78,26 @@ class Backdrop:
     inside: NDArray  # not air, or analysed
     analysed: NDArray
     grey: Normalize
+    is_too_fine: ClassVar[bool] = False  # for a page
 
     def read(self, path: Path) -> Volume:
         """A map inside the box."""
         return read_volume(path).cut(self.box)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Voxels of the box."""
+        return tuple(self.mean.data.shape)
+
+    def geometry(self, peak: tuple[int, ...]) -> dict[str, Any]:
+        """What a view says of where it is: voxel sizes, and the way to mm."""
+        zooms = [round(float(zoom), 4) for zoom in self.mean.zooms]
+        return {"zooms": zooms, "affine": np.round(self.mean.affine[:3], 4).tolist()}
+
+    def shade(self) -> NDArray:
+        """Grey 1 to 255 of the mean volume; 0 is air."""
+        shade = np.clip(255 * self.grey(np.nan_to_num(self.mean.data)).data, 1, 255)
+        return np.where(self.inside, shade, 0)
 
 
 def read_backdrop(background: Path, mask: Path) -> Backdrop:

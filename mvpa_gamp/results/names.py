@@ -11,7 +11,7 @@ from mvpa_gamp.imaging.map_names import entities_text, entity
 CELL_TABLES = ("folds", "predictions", "jaccard")
 SUBJECT_TABLES = ("consistency", "confusion", "clusters")
 _OWN = ("dataset_description.json", "index.html", "summary.tsv", "summary.json", "timings.tsv", "config.toml",
-        "cobidas_multivariate.tsv")  # fmt: skip
+        "cobidas_multivariate.tsv", "README.md", ".bidsignore")  # fmt: skip
 _OWN_FOLDERS = ("figures", "logs", "work")
 
 
@@ -56,6 +56,8 @@ class ResultsFolder:
     work: Path | None = None
 
     description = _file("dataset_description.json", "BIDS's description of the folder.")
+    readme = _file("README.md", "What the folder is; written where there is none.")
+    ignored = _file(".bidsignore", "What BIDS has no names for.")
     page = _file("index.html", "The one self-contained page.")
     summary = _file("summary.tsv", "The headline table, without run times: equal runs give equal bytes.")
     study = _file("summary.json", "What was done, and the headline table once more, for programs.")

@@ -9,10 +9,10 @@ import numpy as np
 
 from mvpa_gamp.decoding.crossval import fold_errors
 from mvpa_gamp.decoding.regions import FEWEST_VOXELS, RegionTest
-from mvpa_gamp.imaging.atlas import Regions
 from mvpa_gamp.imaging.brainmaps import sidecar_path, write_image
+from mvpa_gamp.imaging.regions import OUTSIDE, Regions
 from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.results.cell_files import Cell, Subject
+from mvpa_gamp.results.cell import Cell, Subject
 from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results
@@ -82,7 +82,8 @@ def _write_atlas(folder: ResultsFolder, subject: Subject, regions: Regions) -> N
     """The atlas at the voxels of the mask, and its table in BIDS's form."""
     path = folder.atlas(subject.name)
     about = f"Regions of the atlas {regions.atlas} at the analysed voxels; 0 outside the atlas."
-    write_image(path, regions.image, subject.sidecar({"Description": about}))
+    labels = {0: OUTSIDE, **dict(zip(regions.indices, regions.names, strict=True))}
+    write_image(path, regions.image, subject.sidecar({"Description": about}), regions.atlas, labels)
     rows = [
         {"index": index, "name": name, "voxels": size}
         for index, name, size in zip(regions.indices, regions.names, regions.sizes, strict=True)

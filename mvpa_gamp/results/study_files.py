@@ -12,8 +12,9 @@ from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import write_image, write_map, write_meshes
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.methods.references import ZINIEL_2015
-from mvpa_gamp.results.cell_files import CONFUSION_COLUMNS, CellRecord, Subject
+from mvpa_gamp.results.bids_description import write_description
+from mvpa_gamp.results.cell import CellRecord, Subject
+from mvpa_gamp.results.cell_tables import CONFUSION_COLUMNS
 from mvpa_gamp.results.clusters import CLUSTER_COLUMNS, placed
 from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.measures import CONSISTENCY_COLUMNS
@@ -46,7 +47,7 @@ class About:
 
 def write_start(folder: ResultsFolder, subject: Subject, background_img: Any) -> None:
     """What is known before the first fit: description, versions, the volumes maps are drawn on."""
-    write_json(folder.description, description(subject.banner, subject.links))
+    write_description(folder, subject.banner, subject.links)
     write_json(folder.environment, environment())
     mask = subject.sidecar({"Description": "Voxels that entered the analysis.", "Type": "ROI"})
     inside = np.ones(subject.space.size, dtype=np.uint8)
@@ -60,24 +61,6 @@ def write_start(folder: ResultsFolder, subject: Subject, background_img: Any) ->
         planted = subject.sidecar({"Description": about})
         path, shown = folder.truth(subject.name, contrast), subject.display("mask", f"planted {contrast}")
         write_map(path, truth.astype(np.uint8), subject.mask_img, planted, shown)
-
-
-def description(banner: str | None, links: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """BIDS's dataset_description.json of a derivative; ``banner`` is the phantom's.
-
-    ``links`` say which datasets the BIDS URIs of sidecars name.
-    """
-    name = "mvpa_gamp decoding results"
-    out: dict[str, Any] = {
-        "Name": f"PHANTOM (simulated): {name}" if banner else name,
-        "BIDSVersion": "1.9.0",
-        "DatasetType": "derivative",
-        "GeneratedBy": [{"Name": "mvpa_gamp", "Version": __version__}],
-        "HowToAcknowledge": ZINIEL_2015,
-    }
-    if links:
-        out |= {"DatasetLinks": dict(links), "SourceDatasets": [{"URL": url} for url in links.values()]}
-    return {"Phantom": banner, **out} if banner else out
 
 
 def environment() -> dict[str, str]:

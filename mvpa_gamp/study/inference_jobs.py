@@ -58,13 +58,13 @@ class PreparedNull(NamedTuple):
 
 def read_null(arrays: Arrays) -> NullStatistics:
     """The permutations of a chunk, from their arrays."""
-    return NullStatistics(arrays["score"], arrays.get("max_inclusion"), arrays["n_failed"])
+    score, auc, failed = (arrays[name] for name in ("score", "auc", "n_failed"))
+    return NullStatistics(score, auc, arrays.get("max_inclusion"), failed)
 
 
 def stored_null(found: NullStatistics) -> Arrays:
     """The permutations of a chunk, a row of every array each."""
-    inclusion = {} if found.max_inclusion is None else {"max_inclusion": found.max_inclusion}
-    return {"score": found.score, "n_failed": found.n_failed, **inclusion}
+    return {name: values for name, values in found._asdict().items() if values is not None}
 
 
 class Planting(NamedTuple):

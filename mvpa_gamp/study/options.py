@@ -91,6 +91,16 @@ def add_study(group: Any, default_pairs: str) -> None:
     )
 
 
+def add_surface_mesh(group: Any) -> None:
+    """Where vertices are."""
+    group.add_argument(
+        "--surface-mesh",
+        nargs=2,
+        metavar=("LEFT", "RIGHT"),
+        help="meshes of runs on a surface, such as *_midthickness.surf.gii (fsaverage5: not needed)",
+    )
+
+
 def add_designs(group: Any) -> None:
     """Comparisons of more than two conditions at a time."""
     together = group.add_mutually_exclusive_group()

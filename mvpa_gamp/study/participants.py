@@ -8,15 +8,17 @@ from mvpa_gamp.imaging.bids.check import check_participants
 from mvpa_gamp.imaging.bids.layout import Layout, participants
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.parallel import Workers
+from mvpa_gamp.results.bids_description import write_description
 from mvpa_gamp.results.files import write_json, write_text
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.study_files import description
+from mvpa_gamp.study.checks import check_settings, usage_errors
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.finish import rebuild_report
 from mvpa_gamp.study.leakage import check_strictly
 from mvpa_gamp.study.output import Output, check_output, check_resume
 from mvpa_gamp.study.preparing import check_preparation
-from mvpa_gamp.study.run import check_settings, rebuild_report, usage_errors
+from mvpa_gamp.study.regions import atlas_of
 from mvpa_gamp.study.settings import StudySettings, settings_text
 from mvpa_gamp.study.side_by_side import analyse, own_output, sees_files, side_by_side
 
@@ -40,14 +42,15 @@ def run_participants(
             check_resume(dataset, settings)
         chosen = choose_participants(source.layout, labels)
         check_preparation(settings, len(chosen))
-        check_participants(source, chosen, ", ".join(m.name for m in methods if not m.is_batched))
+        nested = ", ".join(method.name for method in methods if not method.is_batched)
+        check_participants(source, chosen, nested, atlas_of(settings))
         for label in chosen:
             check_output(own_output(output, label))
         for label in chosen if settings.strict else ():
             check_strictly(settings.with_source(replace(source, participant_label=label)))
     write_text(output.folder.config, settings_text(settings))
     links = {name: root.as_uri() for name, root in source.layout.datasets.items()}
-    write_json(output.folder.description, description(None, links))
+    write_description(output.folder, None, links)
     troubles = {}
     for label, trouble in _each(settings, chosen, output, workers, console):
         note = output.folder.skipped(label)

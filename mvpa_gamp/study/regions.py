@@ -9,12 +9,12 @@ import numpy as np
 
 from mvpa_gamp.decoding.permutation import PermutationPlan, plan_permutations
 from mvpa_gamp.decoding.regions import FEWEST_VOXELS, join_scores
-from mvpa_gamp.imaging.atlas import PHANTOM, Regions, open_atlas, phantom_atlas
-from mvpa_gamp.imaging.bids.surface_series import is_surface_space
+from mvpa_gamp.imaging.atlas import PHANTOM, Atlas, open_atlas, phantom_atlas
+from mvpa_gamp.imaging.regions import Regions
 from mvpa_gamp.imaging.samples import Samples
-from mvpa_gamp.imaging.spaces import is_surface
+from mvpa_gamp.imaging.surface_atlas import SurfaceAtlas
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.results.cell_files import Cell, CellRecord, Subject
+from mvpa_gamp.results.cell import Cell, CellRecord, Subject
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.region_files import CellRegions, write_regions
 from mvpa_gamp.results.stored_fits import load_arrays, load_fits
@@ -27,11 +27,6 @@ from mvpa_gamp.study.preparing import StudyPreparation, blocks_of
 from mvpa_gamp.study.region_jobs import RegionPermutations, RegionWork, portions
 from mvpa_gamp.study.settings import StudySettings
 
-NO_ATLAS = (
-    "--atlas: atlases are labelled volumes, and the runs are on a surface. Leave it out, or choose a "
-    "--space of volumes."
-)
-
 
 def check_regions(settings: StudySettings, methods: Sequence[Method]) -> None:
     """Refuse what needs no data to be known wrong; opens the atlas to see whether it can be used."""
@@ -40,24 +35,24 @@ def check_regions(settings: StudySettings, methods: Sequence[Method]) -> None:
         raise StudyError(f"{option} needs regions. Give --atlas FILE or NAME as well.")
     if settings.by_region and settings.whiten:
         raise StudyError(
-            "--by-region cannot be used with --whiten: a whitened voxel mixes several, also of other "
-            "regions. Run it without --whiten, into another folder."
+            "--by-region cannot be used with --whiten: a whitened voxel is a mixture of voxels, including "
+            "those of other regions. Run it without --whiten, with another results folder."
         )
     if settings.by_region and not any(method.is_batched for method in methods):
         names = ", ".join(method.name for method in methods)
         raise StudyError(f"--by-region is for GAMP methods, got {names}. Add gamp-bg-lr to --methods.")
-    if settings.atlas and is_surface_space(getattr(settings.source, "space", None)):
-        raise StudyError(NO_ATLAS)
-    if settings.atlas and settings.atlas != PHANTOM:
-        open_atlas(settings.atlas, settings.atlas_labels)
+    atlas_of(settings)
+
+
+def atlas_of(settings: StudySettings) -> Atlas | SurfaceAtlas | None:
+    """The atlas that was given; None for none, and for the phantom's own, which comes with the samples."""
+    if settings.atlas in ("", PHANTOM):
+        return None
+    return open_atlas(settings.atlas, settings.atlas_labels)
 
 
 def find_regions(settings: StudySettings, samples: Samples) -> Regions | None:
     """The regions at the voxels of the samples; None where no atlas was given."""
-    if not settings.atlas:
-        return None
-    if is_surface(samples.mask_img):
-        raise StudyError(NO_ATLAS)
     if settings.atlas == PHANTOM:
         if not samples.is_phantom or settings.atlas_labels:
             raise StudyError(
@@ -65,7 +60,8 @@ def find_regions(settings: StudySettings, samples: Samples) -> Regions | None:
                 "name for real data, and no --atlas-labels for the phantom."
             )
         return phantom_atlas(samples.mask_img)
-    return open_atlas(settings.atlas, settings.atlas_labels).regions(samples.mask_img)
+    atlas = atlas_of(settings)
+    return None if atlas is None else atlas.regions(samples.mask_img)
 
 
 def region_notes(settings: StudySettings, regions: Regions | None) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from mvpa_gamp import GAMPDecoder
-from mvpa_gamp.imaging.atlas import OUTSIDE, phantom_atlas
+from mvpa_gamp.imaging.atlas import phantom_atlas
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
+from mvpa_gamp.imaging.regions import OUTSIDE
 from mvpa_gamp.results.region_rows import EVERYTHING, SUMS
 
 
@@ -48,14 +49,14 @@ def test_labels_can_be_a_mapping(fitted):
 
 def test_regions_of_another_mask_are_refused(fitted):
     other = phantom_images(Phantom(shape=(9, 11, 9), n_runs=1))[1]
-    with pytest.raises(ValueError, match="Make them with mask_img_ of the decoder"):
+    with pytest.raises(ValueError, match="Create them with mask_img_ of the decoder"):
         fitted.regions(phantom_atlas(other))
 
 
 def test_whitened_voxels_have_no_region_of_their_own(fitted):
     fitted.whiten = True
     try:
-        with pytest.raises(ValueError, match="a whitened voxel mixes several"):
+        with pytest.raises(ValueError, match="a voxel is a mixture of voxels"):
             fitted.regions(phantom_atlas(fitted.mask_img_), by_region=True)
     finally:
         fitted.whiten = False

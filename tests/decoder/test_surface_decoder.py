@@ -1,6 +1,7 @@
 """GAMPDecoder on surfaces: planted vertices are found, maps come back where they belong, files and page."""
 
 import importlib.util
+import math
 
 import nibabel
 import numpy as np
@@ -184,9 +185,24 @@ def test_it_can_be_cloned(data):
     assert decoder.fit(data.image, data.y, groups=data.runs).n_elements_ == 220
 
 
-def test_views_and_regions_on_surfaces(fitted):
-    with pytest.raises(ValueError, match="atlases are labelled volumes, the decoder was fitted on surfaces"):
-        fitted.regions("atlas.nii.gz")
+def test_regions_of_a_parcellation(data, fitted):
+    """nilearn's form, an image and a list of names; planted parcels lead, sums are those of all vertices."""
+    values = {part: np.zeros(each.n_vertices, int) for part, each in data.image.mesh.parts.items()}
+    for part, patch in data.patches.items():
+        values[part][:] = 1 + np.arange(len(values[part])) % 3
+        values[part][patch] = 4
+    atlas = SurfaceImage(data.image.mesh, values)
+    table = fitted.regions(atlas, ["Unknown", "a", "b", "c", "planted"], permutations=4)
+    assert set(table["region"][:2]) == {"L planted", "R planted"}
+    assert (table["accuracy_percent"][:2] > 80).all() and (table["p_value_fwe"][:2] == 0.2).all()
+    whole = table[table["region"] == "all voxels"].iloc[0]
+    for name in ("voxels", "summed_inclusion", "summed_abs_weight", "selected_voxels"):
+        assert math.fsum(table[name][:-1]) == whole[name]
+    with pytest.raises(ValueError, match="is a volume, and the data are on a surface"):
+        fitted.regions(nibabel.Nifti1Image(np.ones((2, 2, 2), np.int16), np.eye(4)), {1: "a"})
+
+
+def test_views_on_surfaces(fitted):
     if importlib.util.find_spec("plotly") is None:
         with pytest.raises(ImportError, match="plotly"):
             fitted.view()

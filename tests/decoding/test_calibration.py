@@ -172,7 +172,7 @@ def test_permutations_depend_on_the_seed_alone(slab):
             r"got GAMPClassifier. For GAMPClassifier\(\) write 'gamp-bg-lr', with",
         ),
         ({"y": np.arange(80)}, "-1 or \\+1"),
-        ({"runs": np.arange(80)}, "every run holds one class"),
+        ({"runs": np.arange(80)}, "every run contains only one class"),
         ({"n": 0, "y": np.tile([1, -1], 40)}, "at least 1 permutation"),
     ],
 )

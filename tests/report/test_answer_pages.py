@@ -1,14 +1,20 @@
 """Pages of classes and crosses answer the same questions first; every page offers the tested map first."""
 
+import base64
+import json
 import re
+import shutil
 from html import unescape
 
 import pytest
 
 from mvpa_gamp.haxby import main
-from mvpa_gamp.results.files import number, read_tsv
+from mvpa_gamp.report.recommended import recommended_map
+from mvpa_gamp.report.viewer import viewer
+from mvpa_gamp.results.files import number, read_tsv, write_tsv
+from mvpa_gamp.results.reader import read_results
 
-QUESTIONS = ("How accurate", "How sure", "Which voxels", "How stable", "Where", "Which files")
+QUESTIONS = ("How accurate", "How sure", "Which voxels", "How stable", "Where", "Which file has the map")
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +42,7 @@ def test_all_classes_together_are_answered_first(designed):
         assert words in texts[0], words
     rows = read_tsv(designed / "sub-tiny" / "sub-tiny_classes.tsv")
     row = next(row for row in rows if (row["class"], row["method"]) == ("all", "gamp-bg-lr"))
-    assert f"{100 * number(row['score']):.1f} % correct chance 33 % for 3 classes" in texts[0]
+    assert f"{100 * number(row['score']):.1f} % correct chance 33.3 % for 3 classes" in texts[0]
     assert f"p = {number(row['p_value']):.2g} 10 permutations" in texts[0]
     assert [re.search(r"contrast-(\w+)MinusOthers", link)[1] for link in links[0]] == ["cat", "face", "house"]
     assert all((designed / link).is_file() for each in links for link in each)
@@ -66,16 +72,66 @@ def test_classes_and_crosses_are_among_the_items_to_report(designed):
 
 def test_the_tested_map_is_offered_first_and_weights_never_alone(designed):
     _, links = boxes(designed)
-    for each in links[2:]:  # comparisons
-        assert "desc-information_stat-corr" in each[0] and "desc-information_mask" in each[1]
+    results = read_results(designed)
+    for each, task in zip(links[2:], results.tasks, strict=True):  # comparisons
+        first = recommended_map(results, "tiny", task["contrast"], "gamp-bg-lr")
+        assert each[0].endswith(first.path.name) and first.stat in ("pip", "pattern")  # no voxel passed
+        assert "desc-information_stat-corr" in each[1] and "desc-information_mask" in each[2]
         assert not [link for link in each if "stat-weight" in link and "Selected" not in link]
     html = (designed / "index.html").read_text()
     assert '"name": "information"' in unescape(html)  # in the viewer as well
 
 
-def test_without_permutations_the_pattern_leads(phantom_results):
+def test_where_voxels_passed_the_test_their_map_is_recommended(designed, tmp_path):
+    results = read_results(shutil.copytree(designed, tmp_path / "passed"))
+    path = results.folder.subject_table("tiny", "information")
+    rows = read_tsv(path)
+    write_tsv(path, list(rows[0]), [{**row, "voxels": "2"} for row in rows])
+    task = results.tasks[0]
+    first = recommended_map(results, "tiny", task["contrast"], "gamp-bg-lr")
+    assert first.stat == "information" and first.path.is_file()
+    view = json.loads(
+        unescape(re.search(r'data-view="([^"]*)"', viewer(results, "tiny", task, "gamp-bg-lr"))[1])
+    )
+    assert view["maps"][0]["name"] == "information"
+
+
+def test_without_permutations_the_inclusion_probability_leads(phantom_results):
     (text,), (links,) = boxes(phantom_results)
-    assert "stat-pattern" in links[0] and "a fold selects" in text
+    assert links[0].endswith("_stat-pip_statmap.nii.gz") and links[0].rpartition("/")[2] in text
+
+
+def test_closed_comparisons_name_the_file_of_their_map(five, browser):
+    """What a reader sees before anything is opened: a name, not only the words of a link."""
+    page = browser.open(five / "index.html")
+    results = read_results(five)
+    seen = page.run("document.querySelector('main').innerText")
+    assert page.run("document.querySelectorAll('details[open]').length") == 0
+    for task in results.tasks:
+        first = recommended_map(results, "tiny", task["contrast"], "gamp-sbg-lr")
+        assert first.path.is_file() and first.path.name in seen
+    assert page.run("document.querySelector('table.sortable').tHead.rows[0].cells[1].innerText").startswith(
+        "GAMP sBG-LR"  # the answering method comes first
+    )
+
+
+def test_paper_shows_answers_and_one_row_of_maps_per_comparison(five, browser):
+    page = browser.open(five / "index.html")
+    browser.ask("Emulation.setEmulatedMedia", page.session, media="print")
+    page.run("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+    shown = "each => each.checkVisibility() && each.getBoundingClientRect().height > 0"
+    for what, many in (
+        ("#maps .block .said", True), ("#maps .block .map", True), ("#maps .block img", True),
+        ("#maps .answer", False), (".viewer", False), ("nav", False), (".bulk table", False),
+    ):  # fmt: skip
+        assert page.run(f"[...document.querySelectorAll('{what}')].some({shown})") == many, what
+    rows = page.run(
+        "[...document.querySelectorAll('#maps .window')].map(each => "
+        "each.clientHeight / each.querySelector('img').height)"
+    )
+    assert len(rows) == 3 and all(0.15 < row < 0.35 for row in rows)  # one of five methods
+    sheets = base64.b64decode(browser.ask("Page.printToPDF", page.session)["data"])
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", sheets)) <= 8
 
 
 @pytest.fixture(scope="module")

@@ -110,7 +110,14 @@ def test_the_first_thing_said_is_the_answer(phantom_results):
     top = re.sub(r"<[^>]+>", " ", html[html.index("<main") : html.index('id="methods-compared"')])
     said = " ".join(unescape(top).split())
     assert re.search(r"face vs house .{0,40}\d+\.\d % correct \(chance 50 %, standard error \d", said)
-    for words in ("How accurate", "How sure", "Which voxels", "How stable", "Where", "Which files"):
+    for words in (
+        "How accurate",
+        "How sure",
+        "Which voxels",
+        "How stable",
+        "Where",
+        "Which file has the map",
+    ):
         assert words in said, words
     assert re.search(r"\d+ voxels?, two folds share \d+ % of them \(chance", said)
     assert re.search(r"largest clusters? at|at −?\d+ −?\d+ −?\d+", said)

@@ -36,18 +36,19 @@ def test_the_viewer_shows_the_map_of_the_file(phantom_results):
     html = viewer(results, "phantom", results.tasks[0], "gamp-bg-lr")
     view = json.loads(unescape(re.search(r'data-view="([^"]*)"', html)[1]))
     names = [each["name"] for each in view["maps"]]
-    assert names == ["weight", "pattern", "inclusion probability", "selection frequency"]
-    path = results.folder.statmap("phantom", "faceMinusHouse", "gampBgLr", "weight")
+    assert names == ["inclusion probability", "pattern", "selection frequency", "weight"]
+    path = results.folder.statmap("phantom", "faceMinusHouse", "gampBgLr", "pip")
     image = nibabel.as_closest_canonical(nibabel.load(path))
     values = np.asarray(image.dataobj)
-    weight = (
-        (unpacked(view["maps"][0]["image"], view["shape"]).astype(float) - 128) / 127 * view["maps"][0]["top"]
-    )
-    assert abs(weight).max() == pytest.approx(abs(values).max())
+    shown = unpacked(view["maps"][0]["image"], view["shape"]) / 255
+    weight = view["maps"][3]
+    signed = (unpacked(weight["image"], view["shape"]).astype(float) - 128) / 127 * weight["top"]
+    path = results.folder.statmap("phantom", "faceMinusHouse", "gampBgLr", "weight")
+    assert abs(signed).max() == pytest.approx(abs(nibabel.load(path).get_fdata()).max())
     place = np.array(view["affine"]) @ [*view["at"], 1]  # the peak, in mm
     at = np.rint(np.linalg.inv(image.affine) @ [*place, 1])[:3].astype(int)
     assert abs(values[tuple(at)]) == abs(values).max()
-    assert weight[tuple(view["at"])] == pytest.approx(values[tuple(at)], rel=1e-3)
+    assert shown[tuple(view["at"])] == pytest.approx(values[tuple(at)], abs=1 / 255)
     assert "PHANTOM" in html
 
 

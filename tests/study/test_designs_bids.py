@@ -7,7 +7,7 @@ import pytest
 
 from mvpa_gamp.__main__ import main
 from mvpa_gamp.results.files import read_tsv
-from mvpa_gamp.study import run
+from mvpa_gamp.study import finish
 
 
 def arguments(tree, out, *more):
@@ -15,7 +15,7 @@ def arguments(tree, out, *more):
 
 
 def test_groups_classes_and_sessions_of_a_dataset(bids_tree, tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "build_report", _not_drawn)
+    monkeypatch.setattr(finish, "build_report", _not_drawn)
     asked = ("--contrasts", "c*+house:face", "--classes", "face", "house", "cat")
     more = ("--cross-session", "ses-01>>ses-02", "--methods", "onebit-cs", "--participant-label", "02")
     assert main(arguments(bids_tree, tmp_path / "out", *asked, *more, "--quiet")) == 0
@@ -42,6 +42,8 @@ def _not_drawn(root: Path) -> Path:
         (("--contrasts", "fac*:hou*+tree"), ("--contrasts", "'tree'")),
         (("--classes", "face", "tree"), ("--classes: ", "'tree'")),
         (("--cross", "face:house>cat:tree"), ("--cross: ", "'tree'")),
+        (("--cross", "face:house>face:house"), ("--cross: ", "on the same comparison", "Name two")),
+        (("--cross", "face+cat:house>>house:cat+face"), ("--cross: ", "on the same comparison")),
     ],
 )
 def test_designs_of_conditions_nobody_has_are_refused(bids_tree, tmp_path, capsys, more, words):

@@ -160,7 +160,7 @@ def test_a_rounded_p_value_is_no_lack_of_labellings(smallest, few, inferred):
     results = read_results(inferred)
     results.study["inference"]["permutations"] = 30  # 1 / 31 is rounded up in the table
     rows = [{**row, "smallest_p_value": smallest} for row in results.inference_rows()]
-    assert ("so few labellings" in "".join(_tests(results, rows))) == few
+    assert ("in so few ways" in "".join(_tests(results, rows))) == few
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from mvpa_gamp.decoding import permutation
 from mvpa_gamp.decoding.exchange import permuted_labels
 from mvpa_gamp.haxby import main
 from mvpa_gamp.methods.gamp import GampMethod
-from mvpa_gamp.study import run
+from mvpa_gamp.study import finish
 
 N_RUNS = 7  # 128 label vectors of two conditions: some of 20 permutations may be equal
 KINDS = {
@@ -48,8 +48,8 @@ def fitted(monkeypatch):
         return fit(self, X, y, train, *how, **more)
 
     monkeypatch.setattr(GampMethod, "fit_folds", spy)
-    monkeypatch.setattr(run, "build_report", lambda root: root / "index.html")
-    monkeypatch.setattr(run, "missing_files", lambda *_: [])
+    monkeypatch.setattr(finish, "build_report", lambda root: root / "index.html")
+    monkeypatch.setattr(finish, "missing_files", lambda *_: [])
     return seen
 
 

@@ -38,7 +38,7 @@ from mvpa_gamp.imaging.samples import Samples, load_samples
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.methods.class_weights import with_class_weight
 from mvpa_gamp.results.files import cell, read_tsv
-from mvpa_gamp.study import run
+from mvpa_gamp.study import finish
 
 GAMP = METHODS["gamp-bg-lr"]
 CROSS, ONE_WAY, RUNS = "face:house>cat:chair", "face:house>>cat:chair", "0-2>>3-5"
@@ -100,7 +100,7 @@ def _no_page(monkeypatch):
         (root / "index.html").write_text("not drawn")
         return root / "index.html"
 
-    monkeypatch.setattr(run, "build_report", write)
+    monkeypatch.setattr(finish, "build_report", write)
 
 
 # --- what the command tells

@@ -12,7 +12,8 @@ from mvpa_gamp import __main__ as bids_command
 from mvpa_gamp.decoding import FoldConfounds, decode_regions, fit_confounds, make_tasks
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.haxby import main
-from mvpa_gamp.imaging.atlas import OUTSIDE, open_atlas
+from mvpa_gamp.imaging.atlas import open_atlas
+from mvpa_gamp.imaging.regions import OUTSIDE
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.report.regions import region_lines, regions_section, regions_text
@@ -310,7 +311,7 @@ def refusals(tmp_path):
     return {
         ("--by-region",): "--by-region needs regions. Give --atlas FILE or NAME as well.",
         ("--atlas-labels", "x.tsv"): "--atlas-labels needs regions. Give --atlas",
-        ("--atlas", "nowhere.nii.gz"): "expected a NIfTI file, or one of harvard_oxford",
+        ("--atlas", "nowhere.nii.gz"): "or one of harvard_oxford",
         ("--atlas", "aal"): "nilearn.datasets.fetch_atlas_aal(version='3v2')",
         ("--atlas", str(damaged)): "cannot be read as an image",
         ("--atlas", "phantom"): "--atlas phantom is the phantom's own atlas",

@@ -6,7 +6,9 @@ from typing import Any
 
 import nibabel
 
-from mvpa_gamp.imaging.bids.betas import BetasSource, find_betas, runs_of
+from mvpa_gamp.imaging.atlas import Atlas
+from mvpa_gamp.imaging.bids.beta_files import Maps, find_betas, runs_of
+from mvpa_gamp.imaging.bids.betas import BetasSource
 from mvpa_gamp.imaging.bids.confounds import confound_columns
 from mvpa_gamp.imaging.bids.event_volumes import events_of
 from mvpa_gamp.imaging.bids.events import trial_types
@@ -14,17 +16,19 @@ from mvpa_gamp.imaging.bids.layout import RunFiles, participants, repetition_tim
 from mvpa_gamp.imaging.bids.participant import check_confounds, held_out_sessions
 from mvpa_gamp.imaging.bids.selection import choose, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
-from mvpa_gamp.imaging.bids.surface_runs import check_surface_runs, is_on_surface
+from mvpa_gamp.imaging.bids.surface_runs import check_surface_runs, cortex_for, cortex_of_runs, is_on_surface
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.processing import check_high_pass
+from mvpa_gamp.imaging.surface_atlas import SurfaceAtlas
 from mvpa_gamp.imaging.surface_names import is_surface_file
 from mvpa_gamp.imaging.volumes import open_mask
 
 # In the order in which they are checked. The settings decide on the last ones: where they fail for all who
 # come that far, the command is wrong. The others are matters of a participant's own files.
-_STEPS = ("files", "choice", "folds", "events", "time", "confounds", "mask")
-_DECIDED_BY_SETTINGS = ("choice", "folds", "time", "confounds", "mask")
+_STEPS = ("files", "choice", "folds", "events", "time", "confounds", "mask", "atlas")
+_DECIDED_BY_SETTINGS = ("choice", "folds", "time", "confounds", "mask", "atlas")
+AnyAtlas = Atlas | SurfaceAtlas
 _NESTED = 3  # runs or sessions: one is held out, of the others each in turn for tuning
 
 
@@ -37,7 +41,9 @@ class _Participant:
     problem: str = ""
 
 
-def check_participants(source: BidsSource, labels: Sequence[str], nested: str = "") -> None:
+def check_participants(
+    source: BidsSource, labels: Sequence[str], nested: str = "", atlas: AnyAtlas | None = None
+) -> None:
     """Refuse, with one sentence, what is wrong for all of the participants; what is wrong for one is not.
 
     ``nested`` names methods that tune by nested cross-validation. No volume is read. A lone participant whose
@@ -46,7 +52,8 @@ def check_participants(source: BidsSource, labels: Sequence[str], nested: str = 
     if not isinstance(source, BetasSource):
         _check_task_and_space(source, labels)
     mask = open_mask(source.mask)[0] if source.mask and not is_surface_file(source.mask) else None
-    checked = [_check_one(replace(source, participant_label=label), mask, nested) for label in labels]
+    each = (replace(source, participant_label=label) for label in labels)
+    checked = [_check_one(own, mask, nested, atlas) for own in each]
     if len(labels) == 1 and checked[0].failed == "choice" and _fits_others(source, labels[0]):
         checked = [replace(checked[0], failed="files")]
     found = sorted({name for participant in checked for name in participant.conditions})
@@ -62,16 +69,16 @@ def _check_steps(checked: Sequence[_Participant]) -> None:
         passed = [each for each in checked if each.failed is None or _STEPS.index(each.failed) > number]
         all_failed = len(failed) == len(checked) > 1
         if failed and not passed and (step in _DECIDED_BY_SETTINGS or all_failed):
-            count = f" This is so for all {len(failed)} participants." if all_failed else ""
+            count = f" This applies to all {len(failed)} participants." if all_failed else ""
             raise DataError(failed[0].problem + count)
     if len(checked) > 1 and all(each.failed for each in checked):
         first = {each.failed: each.problem for each in reversed(checked)}  # one of each kind
         raise DataError(
-            f"Not one of the {len(checked)} participants can be analysed. {' '.join(first.values())}"
+            f"None of the {len(checked)} participants can be analysed. {' '.join(first.values())}"
         )
 
 
-def _check_one(source: BidsSource, mask: Any, nested: str) -> _Participant:
+def _check_one(source: BidsSource, mask: Any, nested: str, atlas: AnyAtlas | None) -> _Participant:
     """Everything about a participant that can be known from names, tables and headers."""
     step, names = "files", []
     try:
@@ -79,6 +86,8 @@ def _check_one(source: BidsSource, mask: Any, nested: str) -> _Participant:
             maps = find_betas(source)
             names, step = [name for each in maps for name in each.conditions], "folds"
             _check_folds(source, [key[0] for key in runs_of(maps)], nested)
+            step = "mask"
+            _check_maps(source, maps, atlas)
             return _Participant(names)
         runs = source.runs()
         step = "folds"
@@ -91,6 +100,9 @@ def _check_one(source: BidsSource, mask: Any, nested: str) -> _Participant:
         check_confounds(runs, confound_columns(source.confounds), source.confounds_strategy)
         step = "mask"
         check_surface_runs(source, runs) if is_on_surface(runs) else _check_mask(source, mask, runs)
+        step = "atlas"
+        if atlas is not None:
+            atlas.check(cortex_of_runs(source, runs) if is_on_surface(runs) else None)
     except DataError as error:
         chosen = step == "files" and str(error).startswith("--")  # no series is left that fits an option
         return _Participant(names, "choice" if chosen else step, str(error))
@@ -120,10 +132,26 @@ def _check_folds(source: BidsSource, sessions: Sequence[str], nested: str) -> No
         )
 
 
+def _check_maps(source: BetasSource, maps: Sequence[Maps], atlas: AnyAtlas | None) -> None:
+    """Refuse a mask, meshes or an atlas that maps have no use for, as far as names and small files tell."""
+    cortex = None
+    if is_surface_file(maps[0].file.path):
+        from mvpa_gamp.imaging.surfaces import surface_mask
+
+        cortex = cortex_for(source, maps[0].file.entities.get("space", ""))
+        surface_mask(source.mask, cortex)
+    elif is_surface_file(source.mask):
+        raise DataError(f"--mask {source.mask} is on a surface, and the maps are volumes. Give a volume.")
+    if atlas is not None:
+        atlas.check(cortex)
+
+
 def _check_mask(source: BidsSource, mask: Any, runs: Sequence[RunFiles]) -> None:
     """Refuse a mask that the first run's grid has no use for, as far as headers tell."""
     if mask is None and source.mask:
-        raise DataError(f"--mask {source.mask} is on a surface, and the runs are volumes. Give a volume.")
+        raise DataError(
+            f"--mask {source.mask} is on a surface, but the runs are volumes. Give a volume as mask."
+        )
     if mask is None:
         return
     try:

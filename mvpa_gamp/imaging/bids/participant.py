@@ -25,7 +25,7 @@ from mvpa_gamp.imaging.bids.event_volumes import (
 from mvpa_gamp.imaging.bids.events import Event, label_volumes, trial_types
 from mvpa_gamp.imaging.bids.layout import MIN_RUNS, RunFiles, repetition_time_of
 from mvpa_gamp.imaging.bids.selection import NATIVE
-from mvpa_gamp.imaging.bids.surface_runs import ALL_VERTICES, is_on_surface, mask_for, open_runs
+from mvpa_gamp.imaging.bids.surface_runs import is_on_surface, mask_for, open_runs
 from mvpa_gamp.imaging.bids.trials import RunTrials, run_trials
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels, runs_of_files
@@ -34,13 +34,13 @@ from mvpa_gamp.imaging.matrix import read_series, usable_voxels
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, Processing, clean_run
 from mvpa_gamp.imaging.samples import Samples, load_samples
 from mvpa_gamp.imaging.series import Images
-from mvpa_gamp.imaging.surface_names import files_of
+from mvpa_gamp.imaging.surface_names import ALL_VERTICES, files_of
 
 if TYPE_CHECKING:
     from mvpa_gamp.imaging.bids.source import BidsSource
 
 _COMMON = "the voxels that all runs' brain masks have in common"
-_RAW = "The volumes are raw: not corrected for motion. Prefer fMRIPrep's (--derivatives)."
+_RAW = "The volumes are raw and not corrected for motion. Preprocessed ones are better (--derivatives)."
 
 
 @dataclass(frozen=True)
@@ -127,18 +127,18 @@ def _trials(read: _Read, mask: Any) -> Samples:
     source = read.source
     series = read_series(read.series, mask, source.smoothing_fwhm)
     places = np.split(np.arange(sum(read.volumes)), np.cumsum(read.volumes)[:-1])
-    kept, notes = usable_voxels(series, places)
+    usable, notes = usable_voxels(series, places)
     notes = series.notes + notes
     found = []
     for number, (run, place) in enumerate(zip(read.runs, places, strict=True), start=1):
         times = start_time(run, read.t_r) + read.t_r * np.arange(len(place))
-        values = series.values[np.ix_(place, kept)]
+        values = series.values[np.ix_(place, usable)]
         events, nuisance = read.events[number - 1], read.nuisance[number]
         found.append(run_trials(values, times, events, read.wanted, nuisance, source.model, number))
     unseen = sum(each.unseen for each in found)
     if unseen:
         notes += (f"{unseen} events lie outside the volumes of their run and were left out.",)
-    return trial_samples(found, series.mask_of(kept), series.mean_img, source.standardize, notes, source)
+    return trial_samples(found, series.mask_of(usable), series.mean_img, source.standardize, notes, source)
 
 
 def trial_samples(

@@ -1,7 +1,6 @@
 """Runs on surfaces in a BIDS dataset: their meshes and masks, and what they allow."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mvpa_gamp.imaging.bids.masks import mask_of
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from mvpa_gamp.imaging.cortex import Cortex
 
 _PACKAGED = "fsaverage5"
-ALL_VERTICES = "all vertices that vary in every run"
 
 
 def is_on_surface(runs: Sequence["RunFiles"]) -> bool:
@@ -30,43 +28,26 @@ def open_runs(source: "BidsSource", runs: Sequence["RunFiles"]) -> Images:
     """The series of runs, volumes or surfaces."""
     if not is_on_surface(runs):
         return Volumes([open_series(run.bold) for run in runs])
-    from mvpa_gamp.imaging.surface_files import read_surface
-    from mvpa_gamp.imaging.surfaces import Surfaces
+    from mvpa_gamp.imaging.surfaces import read_surfaces
 
-    cortex = cortex_for(source, runs)
-    images = [read_surface(run.bold, cortex) for run in runs]
-    return Surfaces(images, "BOLD file", tuple(str(run.bold) for run in runs))
+    return read_surfaces([run.bold for run in runs], cortex_of_runs(source, runs))
 
 
 def mask_for(source: "BidsSource", runs: Sequence["RunFiles"], series: Any) -> tuple[Any, tuple[str, ...]]:
     """The mask of runs, and notes; None where every vertex that varies is used."""
     if not is_on_surface(runs):
         return mask_of(runs, series.images, source.mask)
-    return _surface_mask(source.mask, series.cortex), ()
+    from mvpa_gamp.imaging.surfaces import surface_mask
+
+    return surface_mask(source.mask, series.cortex), ()
 
 
-def _surface_mask(mask: str, cortex: "Cortex") -> Any:
-    """A mask file, CIFTI or one of a GIFTI pair, as an image on the meshes."""
-    if not mask:
-        return None
-    from mvpa_gamp.imaging.surface_files import read_surface
-
-    if not is_surface_file(mask):
-        raise DataError(
-            f"--mask {mask}: expected a mask on the surface, a CIFTI file (.dscalar.nii, .dlabel.nii) or one "
-            "file of a GIFTI pair (hemi-L, hemi-R), because the runs are on a surface. Give one, or leave it "
-            "out to use all vertices."
-        )
-    return read_surface(mask, cortex)
-
-
-def cortex_for(source: "BidsSource", runs: Sequence["RunFiles"]) -> "Cortex":
-    """The meshes of runs: those given, or fsaverage5 as it comes with nilearn."""
+def cortex_for(source: "BidsSource", space: str) -> "Cortex":
+    """The meshes of a space: those given, or fsaverage5 as it comes with nilearn."""
     from mvpa_gamp.imaging.cortex import packaged_cortex, read_cortex
 
     if source.surface_mesh:
         return read_cortex(source.surface_mesh)
-    space = runs[0].entities.get("space", "")
     if space != _PACKAGED:
         raise DataError(
             f"--space {space or 'none'}: its meshes do not come with this package (those of {_PACKAGED} do), "
@@ -76,37 +57,30 @@ def cortex_for(source: "BidsSource", runs: Sequence["RunFiles"]) -> "Cortex":
     return packaged_cortex()
 
 
+def cortex_of_runs(source: "BidsSource", runs: Sequence["RunFiles"]) -> "Cortex":
+    """The meshes of runs."""
+    return cortex_for(source, runs[0].entities.get("space", ""))
+
+
 def check_surface_runs(source: "BidsSource", runs: Sequence["RunFiles"]) -> None:
     """Refuse what runs on a surface have no use for; of the series the first is read, to see if it fits."""
     from mvpa_gamp.imaging.surface_files import read_surface
-    from mvpa_gamp.imaging.surfaces import NO_SMOOTHING
+    from mvpa_gamp.imaging.surfaces import check_unsmoothed, surface_mask
 
-    if source.smoothing_fwhm is not None:
-        raise DataError(NO_SMOOTHING.format(source.smoothing_fwhm))
-    cortex = cortex_for(source, runs)
-    _surface_mask(source.mask, cortex)
+    check_unsmoothed(source.smoothing_fwhm)
+    cortex = cortex_of_runs(source, runs)
+    surface_mask(source.mask, cortex)
     read_surface(runs[0].bold, cortex)
 
 
 def check_surface_settings(source: "BidsSource") -> None:
     """Refuse settings that contradict the kind of the space asked for, as far as its name tells."""
-    from mvpa_gamp.imaging.surfaces import NO_SMOOTHING
+    from mvpa_gamp.imaging.surfaces import check_mesh_files, check_unsmoothed
 
     surface = is_surface_space(source.space)
-    if surface and source.smoothing_fwhm is not None:
-        raise DataError(NO_SMOOTHING.format(source.smoothing_fwhm))
-    if surface and source.samples == "betas":
-        raise DataError(
-            f"--samples betas: expected maps in a space of volumes, got --space {source.space}. Give maps as "
-            "NIfTI volumes, or decode maps on surfaces with GAMPDecoder."
-        )
-    if source.surface_mesh and len(source.surface_mesh) != 2:
-        raise DataError(
-            f"--surface-mesh: expected two files, LEFT and RIGHT, got {len(source.surface_mesh)}. Give both."
-        )
-    missing = [name for name in source.surface_mesh if not Path(name).expanduser().is_file()]
-    if missing:
-        raise DataError(f"--surface-mesh {missing[0]}: expected a file, found none there. Check the path.")
+    if surface:
+        check_unsmoothed(source.smoothing_fwhm)
+    check_mesh_files(source.surface_mesh)
     if source.surface_mesh and source.space is not None and not surface:
         raise DataError(
             f"--surface-mesh is for runs on surfaces, got --space {source.space}. Leave it out, or choose "

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 from mvpa_gamp.imaging.bids.names import BidsFile
+from mvpa_gamp.imaging.surface_names import is_surface_file
 
 SURFACE = ("func.gii", "dtseries.nii")
 _SPACES = re.compile(r"fsaverage[0-9]*|fsnative|fsLR|onavg.*")
@@ -29,5 +30,5 @@ def is_surface_series(file: BidsFile, desc: str) -> bool:
 
 def of_kind(files: Sequence[BidsFile], space: str | None) -> list[BidsFile]:
     """The volumes where no space is asked for and there are some; else all files."""
-    volumes = [file for file in files if file.extension not in SURFACE]
+    volumes = [file for file in files if not is_surface_file(file.path)]
     return volumes if space is None and volumes else list(files)

@@ -1,0 +1,65 @@
+"""What the parts of a page on inference share: cells of their tables, p-values, counts and power in words."""
+
+from collections.abc import Mapping
+
+from mvpa_gamp.report.markup import cell, table
+from mvpa_gamp.results.files import MISSING, number, read_tsv
+from mvpa_gamp.results.reader import Results
+
+ALPHA = 0.05
+_WORDS = ("Comparison", "Method", "Power", "Check", "May the curve be extrapolated?")  # columns of words
+
+
+def named_cells(results: Results, row: Mapping[str, str]) -> str:
+    """Comparison and method, the first cells of a line."""
+    return cell(row["comparison"], "name") + cell(results.labels[row["method"]], "name")
+
+
+def inference_table(head: tuple[str, ...], body: list[str], caption: str) -> str:
+    """A table whose columns of words are set to the left."""
+    top = "".join(cell(name, "name" if name in _WORDS else "", header=True) for name in head)
+    return table([top], body, caption)
+
+
+def p_text(value: str) -> str:
+    """A p-value in two digits."""
+    return f"{number(value):.2g}"
+
+
+def voxels_carry(count: str) -> str:
+    """How many voxels carry something."""
+    return f"{count} voxel carries" if count == "1" else f"{count} voxels carry"
+
+
+def power_words(results: Results, row: Mapping[str, str]) -> str:
+    """Which share of simulated effects was found, by their size in standard deviations of a voxel."""
+    shares = _powers(results, row)
+    said = ", ".join(f"{100 * share:.0f} % of effects of {size:.2g} SD" for size, share in shares)
+    return f"finds {said}" if said else "–"
+
+
+def power_range(results: Results, row: Mapping[str, str]) -> str:
+    """The same from the smallest to the largest effect, for a line that has little space."""
+    shares = [f"{100 * share:.0f}" for _, share in _powers(results, row)]
+    return f", power {' to '.join(dict.fromkeys((shares[0], shares[-1])))} %" if shares else ""
+
+
+def _powers(results: Results, row: Mapping[str, str]) -> list[tuple[float, float]]:
+    """Size and share found of the simulated effects, small ones first; none where none were tried."""
+    of = (row["subject"], row["contrast"], row["method"])
+    if "planted" not in results.inferred(*of):
+        return []
+    effects = read_tsv(results.folder.cell_table(*of, "planted"))
+    return sorted((number(e["size"]), number(e["power"])) for e in effects if number(e["size"]))
+
+
+def inference_row(results: Results, subject: str, contrast: str, method: str) -> Mapping[str, str]:
+    """The row of inference.tsv of a method on a comparison."""
+    wanted = (subject, contrast, method)
+    rows = results.inference_rows()
+    return next(row for row in rows if (row["subject"], row["contrast"], row["method"]) == wanted)
+
+
+def selected_at_rate(row: Mapping[str, str]) -> bool:
+    """Whether voxels were selected at a false-discovery rate."""
+    return row.get("fdr_voxels", MISSING) != MISSING

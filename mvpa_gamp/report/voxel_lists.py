@@ -1,0 +1,68 @@
+"""Voxels that inference names, listed with their coordinates, each list folded."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from mvpa_gamp.imaging.brainmaps import read_image
+from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.spaces import space_of
+from mvpa_gamp.report.inference_rows import ALPHA, inference_row, p_text, power_words
+from mvpa_gamp.report.markup import cell, details, file_link, headings, table
+from mvpa_gamp.report.outlines import FAMILY_WISE, at_least, has_selection
+from mvpa_gamp.results.reader import Results
+
+_LISTED = 20  # voxels listed on the page; files have all of them
+
+
+def voxel_lists(results: Results, subject: str, contrast: str) -> list[str]:
+    """Voxels of a comparison that inference names, with their coordinates, each list folded."""
+    out = []
+    for method in results.finished(subject, contrast):
+        found, folder = results.inferred(subject, contrast, method), results.folder
+        label, desc = results.labels[method], entity(method)
+        if "logpfwe" in found:
+            path = folder.statmap(subject, contrast, desc, "logpfwe")
+            n = results.inference["permutations"]
+            title = f"{label}: family-wise p ≤ {ALPHA} for the inclusion probability ({n:,} permutations)"
+            out.append(
+                _voxel_list(results, title, path, float(FAMILY_WISE), "p", lambda v: p_text(str(10**-v)))
+            )
+        if has_selection(found):
+            row = inference_row(results, subject, contrast, method)
+            check = row["fdr_verdict"].split(":")[0]
+            title = (
+                f"{label}: selected at a false-discovery rate of {results.inference['fdr']:g} "
+                f"({check[:1].lower()}{check[1:]}; {power_words(results, row)})"
+            )
+            out.append(_voxel_list(results, title, folder.fdr_mask(subject, contrast, method), 1.0))
+    if contrast in results.study.get("information", {}).get("contrasts", ()):
+        path = results.folder.information(subject, contrast, "stat-logpfwe_statmap.nii.gz")
+        title = f"Voxels that carry information, family-wise p ≤ {ALPHA}, whatever the method"
+        out.append(_voxel_list(results, title, path, float(FAMILY_WISE), "p", lambda v: p_text(str(10**-v))))
+    return out
+
+
+def _voxel_list(
+    results: Results, title: str, path: Path, level: float, head: str = "", show: Callable[[float], str] = str
+) -> str:
+    """The voxels of a map from a level on, largest value first, and a link to the map."""
+    image = read_image(path)
+    space = space_of(image)
+    values = space.values(image).astype(float)  # others are 0 and below every level
+    there = np.flatnonzero(at_least(values, level))
+    there = there[np.argsort(-values[there], kind="stable")]
+    link = file_link(path, results.folder.root, results.linked)
+    if not len(there):
+        return details(f"{title}: none", f"<p>No voxel. {link}</p>")
+    places = space.coordinates()[there[:_LISTED]]
+    body = [
+        cell(" ".join(f"{x:.1f}" for x in place)) + (cell(show(values[voxel])) if head else "")
+        for voxel, place in zip(there, places, strict=False)
+    ]
+    said = f"x y z (mm){f' and {head}' if head else ''}. "
+    said += f"The first {_LISTED} of {len(there):,}. " if len(there) > _LISTED else ""
+    count = f"{len(there):,} voxel{'s' * (len(there) != 1)}"
+    top = headings(("x y z (mm)", *([head] if head else [])), 0)
+    return details(f"{title}: {count}", table([top], body, f"{said}All of them: {link}", "voxels"))

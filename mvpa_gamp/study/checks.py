@@ -1,0 +1,50 @@
+"""What is refused before anything is fitted or written: settings that cannot be run, input that is wrong."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mvpa_gamp.decoding.cross_tasks import refuse_same
+from mvpa_gamp.imaging.atomic_files import WriteError
+from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.parallel import Workers, check_cluster, check_workers
+from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.inference import check_inference
+from mvpa_gamp.study.plan import choose_methods, weighted_methods
+from mvpa_gamp.study.preparing import check_preparation
+from mvpa_gamp.study.regions import check_regions
+from mvpa_gamp.study.settings import StudySettings
+
+
+def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
+    """Refuse what needs no data to be known wrong; returns the methods."""
+    try:
+        check_workers(workers)
+        check_cluster(workers)
+    except (ValueError, OSError) as error:
+        raise StudyError(str(error)) from error
+    if settings.seed < 0:
+        raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
+    try:
+        refuse_same(settings.cross)
+    except ValueError as error:
+        raise StudyError(f"--cross: {error}") from error
+    methods = weighted_methods(choose_methods(settings.methods), settings.class_weight)
+    check_inference(settings, methods)
+    check_preparation(settings)
+    check_regions(settings, methods)
+    return methods
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Whatever is wrong before the first fit is wrong with what was given: one sentence, exit code 2."""
+    from nibabel.filebasedimages import ImageFileError
+
+    try:
+        yield
+    except (StudyError, WriteError):
+        raise
+    except MemoryError as error:
+        raise StudyError(f"The data do not fit into memory: {error}. Use a smaller mask.") from error
+    except (ValueError, OSError, EOFError, ImageFileError) as error:
+        raise StudyError(" ".join(str(error).split())) from error

@@ -1,0 +1,99 @@
+"""The end of a run: page, manifest, last lines on the terminal, and whether every promised file is there."""
+
+from pathlib import Path
+
+from mvpa_gamp.imaging.atomic_files import WriteError
+from mvpa_gamp.imaging.surface_names import in_vertices
+from mvpa_gamp.report.cautions import cautions, leaks
+from mvpa_gamp.report.class_methods import class_lines
+from mvpa_gamp.report.closing import closing_lines
+from mvpa_gamp.report.cross import cross_lines
+from mvpa_gamp.report.inference_lines import inference_lines
+from mvpa_gamp.report.page import build_report
+from mvpa_gamp.report.printed import pair_lines, paper_table
+from mvpa_gamp.report.regions import region_lines
+from mvpa_gamp.results.manifest import missing_files, write_manifest
+from mvpa_gamp.results.reader import Results, ResultsError, read_results
+from mvpa_gamp.results.tables import AVERAGE
+from mvpa_gamp.results.verify import verify
+from mvpa_gamp.study.console import Console
+from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.lock import FolderLock, check_lock
+from mvpa_gamp.study.output import Output
+
+
+def finish(output: Output, console: Console) -> int:
+    """Page, manifest, the full table, and a last look whether everything promised is there."""
+    results = read_results(output.root)
+    write_manifest(results)
+    page = build_report(output.root)
+    _print_what_is_new(results, console)
+    said = in_vertices if results.on_surface else str
+    if results.inference:
+        console.result(said(inference_lines(results)) + "\n", always=True)
+    for lines in (region_lines(results), class_lines(results), cross_lines(results)):
+        if lines:
+            console.result(said(lines) + "\n", always=True)
+    for caution in cautions(results)[len(leaks(results)) :]:  # leaks were told before the first fit
+        console.note(f"Caution: {caution}")
+    code = _verdict(output.root, console)
+    for line in closing_lines(results, page):
+        console.note(line)
+    return code
+
+
+def _print_what_is_new(results: Results, console: Console) -> None:
+    """The averages, since rows were printed as they came; a quiet run printed none and has the table."""
+    if not console.level:
+        lead = results.leading_measure
+        console.result(paper_table(results.rows, results.labels, console.width, lead) + "\n", always=True)
+    elif len(results.tasks) > 1:
+        averages = [row for row in results.rows if row["contrast"] == AVERAGE]
+        names = [task["label"] for task in results.tasks]
+        lead = results.leading_measure
+        console.result(pair_lines(averages, results.labels, header=False, names=names, lead=lead) + "\n")
+
+
+def rebuild_report(root: Path, console: Console) -> int:
+    """--reports-only: figures and page from the folder alone."""
+    output = Output(root, resume=True)
+    try:
+        check_lock(output.folder, output.owner)
+        verify(root, console.note)
+        with FolderLock(output.folder, output.owner) as lock:
+            lock.take()
+            console.note(f"Page: {build_report(root)}")
+    except (StudyError, WriteError):
+        raise
+    except ResultsError as error:
+        raise StudyError(f"--reports-only: {error}") from error
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        raise StudyError(
+            f"--reports-only: a file of {root} is missing or damaged ({_one_line(error)}). Write the files "
+            "again from the stored fits: the same command with --resume."
+        ) from error
+    return _verdict(root, console)
+
+
+def _one_line(error: Exception) -> str:
+    """What an error says, without its line breaks."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+
+
+def _verdict(root: Path, console: Console) -> int:
+    """0 only when no cell failed and no promised file is missing."""
+    results = read_results(root)
+    missing = missing_files(results)
+    failed = [row for row in results.rows if row["status"] != "ok" and row["contrast"] != "average"]
+    for path in missing:
+        console.note(f"missing: {path}", level=0)
+    if missing:
+        console.note("Write what is missing: the same command with --resume.", level=0)
+    failed += [row for row in results.inference_rows() if row["status"] != "ok"]
+    failed += [{**row, "comparison": row["cross"]} for row in results.cross_rows() if row["status"] != "ok"]
+    for row in failed:
+        console.note(f"{row['comparison']}, {row['method']}: {row['status']}", level=0)
+    troubles = results.study.get("regions", {}).get("troubles", {})
+    for name, trouble in troubles.items():
+        console.note(f"{name}, regions: {trouble}", level=0)
+    return 1 if missing or failed or troubles else 0
