@@ -20,6 +20,7 @@ import pytest
 import mvpa_gamp
 from mvpa_gamp import __main__ as bids_command
 from mvpa_gamp import haxby as haxby_command
+from mvpa_gamp.gamp import Probit
 from mvpa_gamp.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,6 +72,38 @@ def test_python_blocks_run(page, monkeypatch, tmp_path, capsys):
         assert promised is not None and printed[0] == promised.group(1)
         assert {path.name for path in tmp_path.iterdir()} == {"inclusion.nii.gz", "report.html"}
         assert float(printed[-1]) < 0.05  # the permutation test
+    if page.name == "not_a_brain.md":
+        printed = capsys.readouterr().out.splitlines()
+        assert printed[:2] == ["0.88 8", "0.94 19"] and printed[4] == "19"
+        assert "# 0.88 8, with the network 0.94 19" in page.read_text(encoding="utf-8")
+        assert "features at an estimated false-discovery rate" in printed[5]
+
+
+def test_every_measured_table_is_linked_where_it_is_not_drawn():
+    """Outside of the site a directive shows the name of its file: the line below it is a link."""
+    shown = 0
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for file, below in re.findall(
+            r"^```\{measured\} (\S+)\n.*?^```\n\n(.*?)$", text, re.DOTALL | re.MULTILINE
+        ):
+            shown += 1
+            assert below.startswith(f"[The table as a file](../{file})") and (ROOT / file).is_file()
+    assert shown > 10
+
+
+def test_methods_and_what_to_write_for_the_classifier_give_the_same_weights():
+    text = (DOCS / "choosing.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(gamp-\S+)` \|.*\| `(GAMPClassifier\(.*\))` \|$", text, re.MULTILINE))
+    assert set(rows) == {name for name in METHODS if name.startswith("gamp-")} - {"gamp-l1-lr-cv"}
+    rng = np.random.default_rng(0)
+    X, graph = rng.standard_normal((60, 20)), np.eye(20, k=1)
+    y = np.where(X[:, 0] + rng.standard_normal(60) > 0, 1, -1)
+    names = {"GAMPClassifier": mvpa_gamp.GAMPClassifier, "Probit": Probit, "graph": graph}
+    for name, code in rows.items():
+        whole = np.ones((60, 1), dtype=bool)
+        wanted = METHODS[name].fit_folds(X, y, whole, np.arange(60) % 3, connectivity=graph)
+        np.testing.assert_allclose(eval(code, names).fit(X, y).coef_.T, wanted.coef, atol=1e-6, err_msg=name)
 
 
 # --- commands

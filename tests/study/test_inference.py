@@ -112,7 +112,7 @@ def test_the_observed_accuracy_is_that_of_the_summary(inferred):
 
 def test_the_selection_is_that_of_calibrate_and_checked(inferred, pair):
     X, y, runs, blocks = pair
-    chosen = calibrate(METHODS["gamp-bg-lr"], X, y, runs, blocks=blocks).select(0.2)
+    chosen = calibrate(METHODS["gamp-bg-lr"], X, y, runs, blocks=blocks).select(0.2, of="voxel")
     selected = values(inferred, "Fdr_mask") > 0
     np.testing.assert_array_equal(selected, chosen.selected)
     row = row_of(inferred)
