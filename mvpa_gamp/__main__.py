@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("participant", "group")
 DECODE = "decode"  # the first argument that means the command for own files
+_OF_SAMPLES = ("trial_model", "hrf_model", "drift_model", "lag_trs")  # of one kind of samples
 _GROUP = ("bids_dir", "out", "level", "participant_label", "alpha", "quiet", "verbose")
 
 _ABOUT = """\
@@ -186,6 +187,8 @@ def study_settings(given: dict[str, Any]) -> "StudySettings":
         base = read_settings(Path(given["config"]))
     elif given.get("resume"):
         base = resumed_settings(Path(given["out"]), given_again=len(own) > 1)  # more than the dataset
+    if own.get("samples", base.get("samples")) != base.get("samples"):
+        base = {name: value for name, value in base.items() if name not in _OF_SAMPLES}
     return StudySettings.of({**base, "participant_label": "", **own})
 
 

@@ -119,8 +119,8 @@ def _wins(first: ArrayLike, n_classes: int) -> NDArray:
         )
     if not ((given >= 0) & (given <= 1)).all():
         raise ValueError(
-            "Pairwise probabilities must lie between 0 and 1, got others or NaN. "
-            "Use a method with a probability model."
+            "Pairwise probabilities must lie between 0 and 1, got values outside this range or NaN. Use a "
+            "method with a probability model."
         )
     clipped = np.clip(given, _CERTAIN, 1 - _CERTAIN)
     r = np.zeros((len(given), n_classes, n_classes))

@@ -40,8 +40,9 @@ def warn_of_unequal(X: Any) -> None:
     times = float(largest.max() / np.median(largest)) if largest.size else 1.0
     if times >= _LOST:
         warnings.warn(
-            f"One feature of X is {times:.1g} times as large as the usual one. All weights share a prior, so "
-            "the others hardly count. Standardise the features (StandardScaler, MaxAbsScaler).",
+            f"One feature of X is {times:.1g} times as large as a typical one. All weights share one "
+            "prior, so the other features hardly count. Standardise the features (StandardScaler, "
+            "MaxAbsScaler).",
             stacklevel=3,
         )
 
@@ -66,8 +67,8 @@ def scale_factor(X: Any) -> float:
         )
     if top > UNEQUAL * usual:
         raise ValueError(
-            f"The features of X should be of similar scale, got one that is {top / usual:.1g} times as large "
-            "as the usual one, beside which the others are lost to rounding. Standardise the features."
+            f"The features of X should be of similar scale, got one that is {top / usual:.1g} times as "
+            "large as a typical one, so the others are lost to rounding. Standardise the features."
         )
     power = -math.frexp(top)[1]
     return 1.0 if abs(power) <= _USUAL else 2.0**power

@@ -28,7 +28,7 @@ def check_workers(workers: Workers) -> None:
     >>> from mvpa_gamp.parallel import check_workers
     >>> check_workers(0)
     Traceback (most recent call last):
-    ValueError: --n-jobs 0 has no meaning. Give 1 or more processes, or -1 for one per core.
+    ValueError: --n-jobs: expected 1 or more processes, or -1 for one per core, got 0. Change it.
     """
     if isinstance(workers, str):
         if not _LOCAL.fullmatch(workers) and not _ADDRESS.fullmatch(workers):
@@ -40,7 +40,7 @@ def check_workers(workers: Workers) -> None:
             raise ValueError("--dask needs Dask: pip install 'mvpa-gamp[cluster]'.")
         _check_answers(workers)
     elif workers == 0:
-        raise ValueError("--n-jobs 0 has no meaning. Give 1 or more processes, or -1 for one per core.")
+        raise ValueError("--n-jobs: expected 1 or more processes, or -1 for one per core, got 0. Change it.")
 
 
 def _check_answers(where: str) -> None:

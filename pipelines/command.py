@@ -17,6 +17,7 @@ class Options:
     full: bool
     seed: int
     out: Path
+    own: tuple[tuple[str, Any], ...] = ()  # the pipeline's own arguments that differ from their defaults
 
     @property
     def size(self) -> str:
@@ -59,8 +60,9 @@ def parse(
         extra(parser)
     values = vars(parser.parse_args(argv))
     values.pop("quick")
-    options = Options(**{field: values.pop(field) for field in ("full", "seed", "out")})
-    return options, argparse.Namespace(**values)
+    shared = {field: values.pop(field) for field in ("full", "seed", "out")}
+    own = tuple((name, value) for name, value in values.items() if value != parser.get_default(name))
+    return Options(**shared, own=own), argparse.Namespace(**values)
 
 
 def parse_trials(

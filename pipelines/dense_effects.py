@@ -103,11 +103,13 @@ def draw(table: Sequence[dict[str, Any]], size: Size) -> Any:
         )
         axes.errorbar(shares, errors, spread, label=METHODS[name].label, color=COLOUR_OF[name],
                       marker=MARKER_OF[name], capsize=2)  # fmt: skip
-    axes.axhline(100 * ndtr(-size.separation / 2), color="black", linewidth=0.8, linestyle="--")
+    axes.axhline(100 * ndtr(-size.separation / 2), color="black", linewidth=0.8, linestyle="--",
+                 label="Bayes error")  # fmt: skip
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("features that differ between the classes (%)")
     axes.set_ylabel("error (%)")
-    axes.legend()
+    axes.legend(fontsize=8)
     return figure
 
 

@@ -168,8 +168,10 @@ def draw(means: Sequence[dict[str, Any]], data: Expression) -> Figure:
             )
     for axes in (left, right):
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.set_xlabel("selected genes")
-    left.set(ylabel="five-fold error (%)", ylim=(0, None))
+    lowest = -0.03 * max(row["error_percent"] for row in means)  # room for the marks of errors near 0
+    left.set(ylabel="five-fold error (%)", ylim=(lowest, None))
     right.set(ylabel="consistency (%, Jaccard)", ylim=(0, 100))
     is_generated = data.word == "generated"
     figure.suptitle(

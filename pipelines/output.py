@@ -112,7 +112,7 @@ def _provenance(
 ) -> dict[str, Any]:
     return {
         "pipeline": pipeline,
-        "command": f"python -m pipelines.{pipeline} --{options.size} --seed {options.seed}",
+        "command": _command(pipeline, options),
         "size": options.size,
         "seed": options.seed,
         "arguments": {name: _portable(value) for name, value in vars(own).items()} if own else {},
@@ -125,6 +125,15 @@ def _provenance(
         "numpy": np.__version__,
         "scipy": scipy.__version__,
     }
+
+
+def _command(pipeline: str, options: Options) -> str:
+    """The command line that makes the same files, of folders and files only their names."""
+    words = ["python", "-m", f"pipelines.{pipeline}", f"--{options.size}", "--seed", str(options.seed)]
+    for name, value in options.own:
+        given = [] if value is True else value if isinstance(value, list | tuple) else [value]
+        words += [f"--{name.replace('_', '-')}", *(str(_portable(each)) for each in given)]
+    return " ".join(words)
 
 
 def _portable(value: Any) -> Any:

@@ -183,7 +183,7 @@ def _densities(ax: Any, rows: Sequence[dict[str, Any]], named: bool) -> None:
     labels = [f"{row['classifier']} ({row['tuning']})" for row in rows]
     ax.set_yticks(places, labels if named else [""] * len(rows))
     ax.set_ylim(-0.6, len(rows) - 0.4)
-    ax.set_xlabel("selected features (%); open: weights that classify")
+    ax.set_xlabel("features selected (filled) and with a weight (open), %")
 
 
 def _mark(row: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.__main__ import build_parser, main, study_settings
+from mvpa_gamp.decoding.ordering import places, share_as_good
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.manifest import write_manifest
 from mvpa_gamp.results.reader import read_results
@@ -232,7 +233,7 @@ def test_the_group_page_answers_where_how_stable_and_in_which_file(done):
     page = (done / "index.html").read_text()
     box = page[page.index('<dl class="answer">') : page.index("</dl>", page.index('<dl class="answer">'))]
     said = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", box)).split())
-    for words in ("How accurate", "How sure", "How common", "How stable", "Where", "Which files"):
+    for words in ("How accurate", "How sure", "How common", "How stable", "Where", "Which file has the map"):
         assert words in said, words
     (row,) = [row for row in read_tsv(done / "group_summary.tsv") if row["method"] == "gamp-bg-lr"]
     assert f"{number(row['accuracy_percent']):.1f} % correct chance 50 %; mean over 3 participants" in said
@@ -249,6 +250,10 @@ def test_the_group_page_answers_where_how_stable_and_in_which_file(done):
     assert f"Where {x} " in said and "not tested; space: MNI152NLin2009cAsym" in said  # three are too few
     assert box.index("mean pattern") < box.index("share of participants")
     assert "family-wise" not in box
+    name = next((done / "group").glob("*faceMinusHouse_desc-gampBgLrMean_stat-pattern_statmap.nii.gz")).name
+    assert name in said  # the name of the file, not only the words of a link
+    top = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page[: page.index('<dl class="answer">')])).split())
+    assert f"two folds share {np.mean(shared):.0f} % of the selected voxels" in top and name in top
 
 
 def test_the_group_page_in_a_browser(done, browser):
@@ -290,18 +295,28 @@ def test_an_incomplete_participant_is_not_part_of_the_group(done, bids_tree, tmp
     assert "sub-02 is not part of the group" in (out / "index.html").read_text()
 
 
-def test_permutation_nulls_are_used_where_they_are(done, bids_tree, tmp_path):
+def test_permutation_tests_are_used_where_they_are(done, bids_tree, options, tmp_path):
+    """One of two methods has them: its minimum statistic is shown, the other is tested over runs."""
     copy = shutil.copytree(done, tmp_path / "out")
-    null = "accuracy\n" + "\n".join(["0.5"] * 99) + "\n"
-    for path in copy.glob("sub-*/*_predictions.tsv"):
-        path.with_name(path.name.replace("_predictions", "_permutations")).write_text(null)
+    assert main(participant(bids_tree, copy, *options, "--permutations", "29", "--resume")) == 0
+    people = [(read_results(copy / f"sub-{label}"), label) for label in ("01", "02", "03")]
+    p_values = [number(person.inference_rows()[0]["p_value"]) for person, _ in people]
+    for person, label in people:
+        (told,) = person.inference_rows()[:1]
+        null = read_tsv(person.folder.cell_table(label, "faceMinusHouse", "gamp-bg-lr", "permutations"))
+        score, area = number(told["accuracy_percent"]) / 100, number(told["auc"])
+        given = [[number(line[name]) for line in null] for name in ("accuracy", "auc")]
+        place = places([round(score, 6), *given[0]], [area, *given[1]])
+        p = max(share_as_good(place), number(told["smallest_p_value"]))
+        assert number(told["p_value"]) == pytest.approx(p, rel=1e-5)  # the tables have all that it takes
     assert main(group(bids_tree, copy)) == 0
-    row = read_tsv(copy / "group_summary.tsv")[0]
-    assert (row["test"], row["significant"]) == ("permutation", "3")
-    share = 1 / 100  # every participant's smallest accuracy beats all 99
-    expected = (0.05 ** (1 / 3) - share) / (1 - share)
-    assert number(row["minimum_bound"]) == pytest.approx(expected, abs=1e-5)
-    assert "minimum statistic" in (copy / "index.html").read_text()
+    row, other = read_tsv(copy / "group_summary.tsv")
+    assert row["test"] == "permutation" and row["significant"] == str(sum(p <= 0.05 for p in p_values))
+    each = [number(line["p_value"]) for line in read_tsv(copy / "group_accuracy.tsv")]
+    assert each[::2] == pytest.approx(p_values, rel=1e-5)
+    assert number(row["minimum_bound"]) > 0 and other["minimum_bound"] == "n/a"
+    page = (copy / "index.html").read_text()
+    assert "minimum statistic" in page and "smaller prevalences rejected" in page and "sign test" in page
 
 
 # --- again
@@ -418,7 +433,7 @@ def test_participants_side_by_side_are_those_of_one_by_one(bids_tree, tmp_path, 
         events.write_text(text)
     assert tables(beside) == tables(alone)
     for said in (first.err, second.err):
-        assert re.search(r"^sub-03: skipped\. .*missing is trial_type", said, flags=re.MULTILINE)
+        assert re.search(r"^sub-03: skipped\. .*trial_type is missing", said, flags=re.MULTILINE)
         assert "2 of 3 participants analysed" in said and "1 not:" in said
     assert [line for line in second.out.splitlines() if line.startswith("sub-")] == [
         "sub-01",
@@ -527,13 +542,13 @@ def spoil(tree) -> dict[str, str]:
     next(tree.func("10", True).glob("*run-02*_mask.nii.gz")).unlink()
     shutil.rmtree(tree.derivatives / "sub-11")
     return {
-        "02": "missing is trial_type. Add it",
+        "02": "trial_type is missing. Add it",
         "03": r"run-03.*expected an events\.tsv",
         "04": "expected at least 2 runs of task objectviewing.*got 1",
         "05": r"--space: expected one that sub-05 has \(T1w\), got 'MNI152NLin2009cAsym'",
         "06": "corrupt, truncated",
         "07": "has no column rot_z.*such as rot_y, rot_x",
-        "08": "--contrasts: .*names 'house', which the data do not have",
+        "08": "--contrasts: .*names 'house', which the data do not contain",
         "09": "RepetitionTime in seconds.*got none.*--t-r",
         "10": "desc-brain_mask beside every run, found none for .*run-02",
         "11": "has no folder sub-11. Preprocess the participant",
@@ -614,7 +629,7 @@ def test_grids_that_differ_make_no_mean_map(bids_tree, make_bids_tree, tmp_path,
 def test_repetition_time_missing_everywhere(copy, tmp_path, capsys):
     (copy.root / "task-objectviewing_bold.json").unlink()
     out = tmp_path / "out"
-    words = ("RepetitionTime in seconds", "got none", "--t-r", "This is so for all 3 participants.")
+    words = ("RepetitionTime in seconds", "got none", "--t-r", "This applies to all 3 participants.")
     refused(participant(copy, out, *QUICK), capsys, *words)
     refused(participant(copy, out, *QUICK, "--participant-label", "02"), capsys, "RepetitionTime", "--t-r")
     assert main(participant(copy, out, *QUICK, "--t-r", "2.5", "--participant-label", "01")) == 0
@@ -643,12 +658,12 @@ def test_what_is_wrong_with_the_files_of_all_is_said_once(copy, tmp_path, capsys
     for path in copy.root.glob("sub-02/ses-*/func/*_events.tsv"):
         path.write_text(path.read_text().replace("trial_type", "stimulus"))
     out = tmp_path / "out"
-    refused(participant(copy, out, *QUICK), capsys, "missing is trial_type", "so for all 3 participants")
+    refused(participant(copy, out, *QUICK), capsys, "trial_type is missing", "applies to all 3 participants")
     assert main(participant(copy, out, *QUICK, "--participant-label", "01")) == 1  # its own matter: a skip
     assert (out / "logs" / "sub-01_skipped.json").is_file()
     shutil.rmtree(out)
     shutil.rmtree(copy.derivatives / "sub-03")
-    words = ("Not one of the 3 participants", "trial_type", "has no folder sub-03")
+    words = ("None of the 3 participants", "trial_type", "has no folder sub-03")
     refused(participant(copy, out, *QUICK), capsys, *words)
 
 
@@ -670,18 +685,18 @@ def test_a_mask_on_another_grid_than_everyone(bids_tree, tmp_path, capsys):
         (("--participant-label", "09"), ("--participant-label", "01, 02, 03", "09")),
         (("--methods", "magic"), ("--methods", "'magic'")),
         (("--samples", "betas"), ("--betas",)),
-        (("--betas", "/nowhere", "--high-pass", "0.01"), ("--high-pass has no meaning",)),
+        (("--betas", "/nowhere", "--high-pass", "0.01"), ("--high-pass does not apply",)),
         (("--derivatives", "/nowhere"), ("--derivatives /nowhere",)),
-        (("--confounds", "none,motion6"), ("none excludes",)),
-        (("--confounds", "motoin6"), ("has no column motoin6", "Did you mean motion6?", "for all 3")),
+        (("--confounds", "none,motion6"), ("none cannot be combined",)),
+        (("--confounds", "motoin6"), ("has no column motoin6", "Did you mean motion6?", "applies to all 3")),
         (("--confounds", "trans_X", "--participant-label", "01"), ("no column trans_X", "trans_x")),
         (
             ("--derivatives", "none", "--confounds", "motion6"),
-            ("found none", "--confounds none", "for all 3"),
+            ("found none", "--confounds none", "applies to all 3"),
         ),
         (("--mask", "/nowhere.nii.gz"), ("mask /nowhere.nii.gz", "nothing there")),
-        (("--high-pass", "1"), ("high_pass", "0.2 Hz", "for all 3")),
-        (("--n-jobs", "0"), ("--n-jobs 0",)),
+        (("--high-pass", "1"), ("high_pass", "0.2 Hz", "applies to all 3")),
+        (("--n-jobs", "0"), ("--n-jobs: expected 1 or more",)),
         (("--lag-trs", "-1"), ("lag_trs",)),
     ],
 )
@@ -708,12 +723,12 @@ def test_folders_that_are_not_ours_or_not_there(bids_tree, tmp_path, capsys):
     refused([str(tmp_path / "no"), str(tmp_path / "out"), "participant"], capsys, "BIDS_DIR")
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_bytes(b"x")
-    refused(participant(bids_tree, tmp_path / "photos", *QUICK), capsys, "OUT", "holds other files")
+    refused(participant(bids_tree, tmp_path / "photos", *QUICK), capsys, "OUT", "contains other files")
     refused(group(bids_tree, tmp_path / "out"), capsys, "Run the participant level first")
     refused(group(bids_tree, tmp_path / "out", "--alpha", "2"), capsys, "--alpha")
 
 
-def test_two_sessions_two_tasks_single_trials(make_bids_tree, tmp_path):
+def test_two_sessions_two_tasks_single_trials(make_bids_tree, tmp_path, capsys):
     """Trials of two tasks, one session held out at a time; predictions tell which event they are of."""
     tree = make_bids_tree(tmp_path / "ds", ("02",), shape=(6, 7, 6), n_runs=4)
     for path in sorted(tree.root.rglob("*task-objectviewing*")):
@@ -731,13 +746,19 @@ def test_two_sessions_two_tasks_single_trials(make_bids_tree, tmp_path):
     config = ("--config", str(out / "config.toml"), "--quiet")
     assert main(participant(tree, again, *config)) == 0
     assert (again / "sub-02/summary.tsv").read_bytes() == (out / "sub-02/summary.tsv").read_bytes()
+    # other samples into the same folder: what is said is about the samples, not about options not given
+    refused(participant(tree, out, "--resume", "--samples", "tr"), capsys, "samples was 'trial', now 'tr'")
+    assert main(group(tree, out)) == 0
+    page = html.unescape((out / "index.html").read_text())
+    assert "Single trials of 1 participants" not in page and "Single trials of 1 participant were" in page
+    assert ": face vs house, face vs cat. Effects of single trials were estimated run by run" in page
 
 
 def test_what_trials_cannot_have_is_refused_before_anything_is_written(bids_tree, tmp_path, capsys):
     for options, sentence in (
-        (("--samples", "trial", "--lag-trs", "2"), "--lag-trs has no meaning for --samples trial"),
+        (("--samples", "trial", "--lag-trs", "2"), "--lag-trs does not apply to --samples trial"),
         (("--trial-model", "lsa"), "--trial-model is for --samples trial, got tr. Leave it out."),
-        (("--session-label", "07"), "--session-label: expected some that sub-01 has (none), got '07'"),
+        (("--session-label", "07"), "--session-label: expected some of those of sub-01 (none), got '07'"),
         (("--confounds-strategy", "simple", "--confounds", "csf"), "both choose columns"),
     ):
         out = tmp_path / "out"

@@ -110,7 +110,7 @@ def test_left_out_volumes_are_counted_and_predict_nothing(done, tree):
     study = json.loads((done / "sub-01" / "summary.json").read_text())
     total = 8 * LENGTH
     assert study["data"]["notes"][:2] == [
-        f"{8 * UNSTEADY} of {total} volumes lie before the steady state and were left out.",
+        f"{8 * UNSTEADY} of {total} volumes precede the steady state and were left out.",
         f"{outliers} of {total} volumes have too much motion and were left out.",
     ]
     rows = read_tsv(next((done / "sub-01").glob("*_desc-svm_predictions.tsv")))
@@ -186,7 +186,7 @@ def test_methods_texts_name_space_resolution_and_versions(done):
     assert f"Analyses used mvpa_gamp {__version__}" in own
     together = text_of(done / "index.html")
     said = f"Volumes of 2 participants were preprocessed with fMRIPrep {VERSION} and decoded with mvpa_gamp"
-    assert f"{said} {__version__} (space: {SPACE}, res-2, voxels of 2 x 2 x 2 mm)." in together
+    assert f"{said} {__version__} (space: {SPACE}, res-2, voxels of 2 x 2 x 2 mm):" in together
 
 
 @pytest.mark.parametrize("place", ["sub-01", "group"])
@@ -251,7 +251,7 @@ REFUSED = {
     "nested tuning with two sessions": (
         ("--cv", "session", "--methods", "l1-lr-cv"),
         r"--methods l1-lr-cv: tuning by nested cross-validation needs at least 3 sessions, sub-01 has 2\..*"
-        r"This is so for all 2 participants",
+        r"This applies to all 2 participants",
     ),
     "one session held out": (
         ("--cv", "session", "--session-label", "pre"),
@@ -263,16 +263,16 @@ REFUSED = {
     "no such space": (("--space", "MNI305"), r"--space: expected one that .*, got 'MNI305'"),
     "no such resolution": (("--space", f"{SPACE}:res-1"), r"--space: expected one that .*, got .*res-1'"),
     "no filter file": (("--bids-filter-file", "no.json"), r"--bids-filter-file no\.json cannot be read"),
-    "a filter for nothing": (("--bids-filter-file", "FILTER"), r"--bids-filter-file: none of the .* fits"),
+    "a filter for nothing": (("--bids-filter-file", "FILTER"), r"--bids-filter-file: none of the .* matches"),
     "no such column": (("--confounds", "csv"), r"--confounds: .* has no column csv"),
-    "no column that fits": (("--confounds", "eye*"), r"--confounds: no run has a column that fits 'eye\*'"),
+    "no column that matches": (("--confounds", "eye*"), r"--confounds: no run .* matches 'eye\*'"),
     "columns and a strategy": (
         ("--confounds", "csf", "--confounds-strategy", "simple"), r"both choose columns\. Give one of them"
     ),
     "a strategy without its volumes": (
         ("--confounds-strategy", "ica_aroma"), r"expected \*_desc-smoothAROMAnonaggr_bold\.nii\.gz"
     ),
-    "a lag of modelled trials": (("--samples", "trial", "--lag-trs", "2"), r"--lag-trs has no meaning"),
+    "a lag of modelled trials": (("--samples", "trial", "--lag-trs", "2"), r"--lag-trs does not apply"),
     "a trial model of volumes": (("--trial-model", "lss"), r"--trial-model is for --samples trial, got tr"),
     "an unknown response": (("--samples", "trial", "--hrf-model", "box"), r"--hrf-model: expected one of"),
     "betas without a folder": (("--samples", "betas"), r"--samples betas and --betas FOLDER belong together"),
@@ -280,6 +280,7 @@ REFUSED = {
     "no folder of betas": (
         ("--samples", "betas", "--betas", "nowhere"), r"--betas .*nowhere: expected a folder of maps"
     ),
+    "too few trials": (("--samples", "trial"), "at least 3 trials in every run, got 2 in run 1"),
     "no such atlas": (("--atlas", "nowhere.nii.gz"), r"atlas 'nowhere.nii.gz': expected a file"),
     "labels without an atlas": (("--atlas-labels", "names.tsv"), r"--atlas-labels"),
     "regions without an atlas": (("--by-region",), r"--by-region"),

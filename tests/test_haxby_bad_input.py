@@ -67,7 +67,8 @@ def test_a_usage_error_has_no_traceback_even_with_verbose(options, capsys):
 
 
 def test_kernels_of_no_sense(options, capsys):
-    refused([*options, "--smoothing-fwhm", "1e9"], capsys, "expected a width in mm", "1e+09")
+    for width in ("1e9", "1e7", "1e-300"):
+        refused([*options, "--smoothing-fwhm", width], capsys, "expected a width in mm", f"{float(width):g}")
     refused([*options, "--smoothing-fwhm", "900"], capsys, "at most the size of the volume")
 
 
@@ -217,7 +218,7 @@ def test_stored_fits_of_other_data_are_refused(tiny, make_tiny, tmp_path, capsys
     ("more", "words"),
     [
         (["--phantom"], ["one source"]),
-        (["--n-jobs", "0"], ["--n-jobs 0"]),
+        (["--n-jobs", "0"], ["--n-jobs: expected 1 or more"]),
         (["--dask", "here"], ["--dask", "local:N", "'here'"]),
         (["--dask", "local:2", "--n-jobs", "2"], ["--n-jobs and --dask"]),
         (["--resume", "--overwrite"], ["one of the two"]),

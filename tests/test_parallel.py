@@ -34,7 +34,7 @@ def test_one_process_works_on_a_task_when_its_result_is_wanted():
 
 @pytest.mark.parametrize("workers", ["local", "local:0", "local:two", "machine:8786", "", 0])
 def test_workers_that_make_no_sense_are_refused(workers):
-    with pytest.raises(ValueError, match=r"--dask: expected local:N|--n-jobs 0 has no meaning"):
+    with pytest.raises(ValueError, match=r"--dask: expected local:N|--n-jobs: expected 1 or more"):
         check_workers(workers)
 
 

@@ -46,8 +46,9 @@ def _places(confounds: Any, counts: Sequence[int], members: dict[Any, NDArray]) 
     if len(confounds) == len(members):
         return list(members.values())
     raise DataError(
-        f"confounds: expected one table, one for each of {len(counts)} images or one for each of "
-        f"{len(members)} runs that are cleaned by themselves, got {len(confounds)}. Give a list of as many."
+        f"confounds: expected one table, one for each of {len(counts)} images, or one for each of "
+        f"{len(members)} runs that are cleaned separately, got {len(confounds)}. Give a list of one of "
+        "these lengths."
     )
 
 
@@ -76,8 +77,8 @@ def _of_run(run: Any, rows: NDArray, places: list[NDArray], tables: list[NDArray
     if len(widths) > 1:
         raise DataError(
             f"confounds: the images of run {run} are cleaned together, but their tables have different "
-            f"numbers of columns ({', '.join(map(str, sorted(widths)))}). Give groups, one per table, or "
-            "tables of the same columns."
+            f"numbers of columns ({', '.join(map(str, sorted(widths)))}). Give groups so that each table "
+            "belongs to one run, or tables with the same columns."
         )
     values = np.empty((sum(map(len, places)), widths.pop()))
     for k in about:

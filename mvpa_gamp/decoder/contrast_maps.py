@@ -48,9 +48,9 @@ class ContrastMaps(Mapping):
         if self._as_nilearn and len(self._classes) == 2:
             name, other, (a, b) = self._classes[number], self._classes[1 - number], self._pairs[0]
             warnings.warn(
-                f"The map of {name!r} has nilearn's sign: with two classes, positive values under the name "
-                f"of one favour the other, {other!r}. In the map of {contrast_key(a, b)!r} they favour "
-                f"{a!r}.",
+                f"The map of {name!r} follows nilearn's sign: with two classes, positive values in the map "
+                f"of one class favour the other one, {other!r}. In the map of {contrast_key(a, b)!r} they "
+                f"favour {a!r}.",
                 stacklevel=4,
             )
             maps = -maps

@@ -322,8 +322,9 @@ class GAMPDecoder(FittedDecoder):
         undefined = np.isnan(self.fold_scores_)
         if undefined.any():
             warnings.warn(
-                f"The score is not defined in {undefined.sum()} of {undefined.size} folds, which do not test "
-                "every class: NaN in fold_scores_, left out of means. Use accuracy, or folds of all classes.",
+                f"The score is undefined in {undefined.sum()} of {undefined.size} folds, because they do "
+                "not test every class; these are NaN in fold_scores_ and left out of means. Use accuracy, "
+                "or folds that contain all classes.",
                 stacklevel=3,
             )
         failed = ~self.status_["converged"].to_numpy(dtype=bool)

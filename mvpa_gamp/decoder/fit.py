@@ -152,7 +152,9 @@ def _asked(decoder: DecoderSettings, given: Given) -> _Asked:
     covariates = check_fold_confounds(given.fold_confounds, len(y))
     kept = ~is_ignored(y, decoder.ignore)
     if decoder.ignore is not None and kept.all():
-        warnings.warn(f"ignore={decoder.ignore!r} names no label of y: nothing was left out.", stacklevel=4)
+        warnings.warn(
+            f"ignore={decoder.ignore!r} does not occur in y, so no image was left out.", stacklevel=4
+        )
     classes = check_classes(y[kept], decoder.ignore)
     method = weighted_method(method, decoder.class_weight, classes)
     scoring = scoring_of(decoder.scoring, len(classes))

@@ -58,8 +58,8 @@ class FittedDecoder(DecoderSettings):
 
         if self.whiten and (by_region or permutations):
             raise ValueError(
-                "regions: a whitened voxel mixes several, also of other regions. Decode by region with "
-                "whiten=False."
+                "regions: with whiten=True a voxel is a mixture of voxels, including those of other "
+                "regions. Use a decoder with whiten=False."
             )
         seed = _seed(self.random_state)
         return region_table(self._data, self.mask_img_, atlas, labels, by_region, permutations, seed)
@@ -99,13 +99,13 @@ class FittedDecoder(DecoderSettings):
         check_is_fitted(self)
         if self._data.confounds is not None:
             raise ValueError(
-                "select: voxels are selected from images as measured, fold_confounds were regressed out in "
-                "fit. Select with a decoder fitted without."
+                "select: voxels can only be selected from images as measured, but fold_confounds were "
+                "regressed out in fit. Use a decoder that was fitted without fold_confounds."
             )
         if self.whiten:
             raise ValueError(
-                "select: voxels of whiten=True are mixtures of voxels, which no rate is calibrated for. "
-                "Select with a decoder with whiten=False."
+                "select: with whiten=True voxels are mixtures of voxels, for which no false-discovery "
+                "rate has been calibrated. Use a decoder with whiten=False."
             )
         seed = _seed(self.random_state)
         return find_selection(self._data, self._tasks(), fdr, exchange, check, seed, self.n_jobs)

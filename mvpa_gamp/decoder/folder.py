@@ -13,7 +13,8 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
 from mvpa_gamp.imaging.volume_masker import CLEANING
 from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.results.cell_files import Cell, Subject, write_cell
+from mvpa_gamp.results.cell import Cell, Subject
+from mvpa_gamp.results.cell_files import write_cell
 from mvpa_gamp.results.class_files import AllClasses, maps_by_class, write_class_table, write_classes
 from mvpa_gamp.results.inference_files import CellInference, write_inference
 from mvpa_gamp.results.information_files import write_information

@@ -131,9 +131,9 @@ def _fitted(masker: RowMasker, volumes: ImageSeries) -> RowMasker:
     except ValueError as error:
         if "empty" not in str(error):
             raise
-        raise DataError(f"mask: it has no voxels ({str(error).strip()}). Give another mask.") from error
+        raise DataError(f"mask: it contains no voxels ({str(error).strip()}). Give another mask.") from error
     if not np.asarray(masker.mask_img_.dataobj).any():
-        raise DataError("mask: it has no voxels, nothing is left to decode from. Give another mask.")
+        raise DataError("mask: it contains no voxels, so there is nothing to decode. Give another mask.")
     return masker
 
 
@@ -155,7 +155,7 @@ def _warn_overridden(asked: dict[str, Any], own: dict[str, Any]) -> None:
     lost = [name for name, usual in default.items() if asked[name] != usual and asked[name] != own[name]]
     if lost:
         warnings.warn(
-            f"The masker given as mask decides how images are cleaned; {', '.join(lost)} of the decoder "
-            "is not used. Set it in the masker.",
+            f"Images are cleaned by the masker given as mask, so {', '.join(lost)} of the decoder is "
+            "ignored. Set it in the masker.",
             stacklevel=4,
         )

@@ -19,10 +19,10 @@ from mvpa_gamp.methods.gamp import GAMP_METHODS, GampMethod
 from mvpa_gamp.sortable import check_sortable
 
 WITHOUT_GROUPS = (
-    "Without groups the decoder cannot know which images are of one run: neighbouring volumes of a run, "
-    "which are alike, reach training and test images, and scores are too good. Give the run of each image as "
-    "groups, or X and y run by run. Where images are independent, such as one per participant, say so with "
-    "cv=5."
+    "Without groups the decoder cannot know which images belong to the same run: neighbouring volumes, "
+    "which resemble each other, end up in both training and test sets, and scores are too high. Give the "
+    "run of each image as groups, or X and y as lists with one entry per run. If the images are "
+    "independent, such as one per participant, confirm this with cv=5."
 )
 
 
@@ -73,7 +73,8 @@ def check_images_and_labels(n_images: int, y: Any) -> NDArray:
     if missing:
         raise ValueError(
             f"y: expected a label for every image, but {len(missing)} are missing, the first for image "
-            f"{missing[0] + 1} (counted from 1). Name these images 'rest', say, and give ignore='rest'."
+            f"{missing[0] + 1} (counted from 1). Label these images 'rest', for example, and give "
+            "ignore='rest'."
         )
     if len(y) != n_images:
         raise ValueError(
@@ -134,8 +135,8 @@ def check_classes(y: NDArray, ignore: Any) -> NDArray:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(
-            f"y: expected class names whose contrasts have distinct names, but {twice!r} would mean two "
-            "things. Rename classes that contain a hyphen."
+            f"y: expected class names that give every contrast a name of its own, but {twice!r} would name "
+            "two contrasts. Rename classes that contain a hyphen."
         )
     return classes
 
@@ -168,7 +169,8 @@ def groups_to_clean(
             f"images: cleaning needs at least {MIN_VOLUMES} images, got {len(groups)}. Give more images."
         )
     note = (
-        f"Group {str(names[counts.argmin()])!r} has {counts.min()} images, too few to be cleaned by itself: "
-        "all images were cleaned as one series. Set standardize=None if they are comparable as they are."
+        f"Group {str(names[counts.argmin()])!r} has {counts.min()} images, too few to be cleaned "
+        "separately, so all images were cleaned as one series. Set standardize=None if the images are "
+        "comparable without cleaning."
     )
     return None, (note,)

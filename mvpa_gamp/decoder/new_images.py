@@ -45,8 +45,9 @@ def _as_in_training(masker: Any, scaling: Scaling | None, series: ImageSeries, c
     """Rows of images as they are, with the mean and spread of the runs of fit."""
     if confounds is not None:
         raise ValueError(
-            f"confounds: predict_scaling={TRAINING!r} scales images one by one, which leaves no series to "
-            f"regress confounds out of. Leave them out, or set predict_scaling={OWN!r}."
+            f"confounds: predict_scaling={TRAINING!r} scales each image separately, so there is no time "
+            "series from which confounds could be regressed out. Leave out confounds, or set "
+            f"predict_scaling={OWN!r}."
         )
     raw = transform(masker.uncleaned(), series).astype(np.float64)
     return raw if scaling is None else scaling.apply(raw)
@@ -63,8 +64,8 @@ def _mention_few(data: Decoded, n_images: int, runs: NDArray | None) -> None:
         word for word, done in (("detrended", masker.detrend), ("z-scored", masker.standardize)) if done
     )
     warnings.warn(
-        f"{fewest} image{'s were' if fewest > 1 else ' was'} {steps or 'filtered'} alone, which removes much "
-        "of the signal together with the mean. Predict whole runs, or set decoder.predict_scaling = "
-        "'training' to use the mean and spread of the training runs instead.",
+        f"{fewest} image{'s were' if fewest > 1 else ' was'} {steps or 'filtered'} separately, which "
+        "removes much of the signal along with the mean. Predict whole runs, or set "
+        "decoder.predict_scaling = 'training' to use the mean and spread of the training runs instead.",
         stacklevel=5,
     )

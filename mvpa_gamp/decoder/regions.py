@@ -30,8 +30,8 @@ def region_table(
     regions = atlas if isinstance(atlas, Regions) else open_atlas(atlas, labels).regions(mask_img)
     if len(regions.of_voxel) != data.X.shape[1]:
         raise ValueError(
-            f"atlas: its regions are of {len(regions.of_voxel)} voxels, the decoder's mask has "
-            f"{data.X.shape[1]}. Make them with mask_img_ of the decoder."
+            f"atlas: its regions cover {len(regions.of_voxel)} voxels, but the mask of the decoder has "
+            f"{data.X.shape[1]}. Create them with mask_img_ of the decoder."
         )
     tables = []
     for pair, (a, b) in enumerate(data.pairs):
@@ -57,8 +57,8 @@ def _decode(
     tested = np.flatnonzero(regions.sizes >= FEWEST_VOXELS).tolist()
     if not tested:
         raise ValueError(
-            f"atlas: none of its regions has {FEWEST_VOXELS} voxels or more in the mask, too few to decode "
-            "from. Give an atlas of larger regions."
+            f"atlas: expected a region with at least {FEWEST_VOXELS} voxels in the mask, got none. Give an "
+            "atlas with larger regions."
         )
     y = np.where(data.codes[mine] == first, 1, -1)
     voxels, folds = [regions.voxels(place) for place in tested], data.splits.folds

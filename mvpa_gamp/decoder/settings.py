@@ -11,10 +11,11 @@ from sklearn.utils import InputTags, Tags
 _UNUSED = {
     "estimator": "the method {method!r} is fitted; choose another one with method",
     "estimator_args": "there is no scikit-learn estimator inside",
-    "param_grid": "sparsity and weight scale are learnt from training images, nothing is searched on a grid",
+    "param_grid": "sparsity and weight scale are learnt from training images, so there is no grid search",
     "screening_percentile": "all voxels of the mask are fitted, and the prior decides which of them count",
     "screening_n_features": "all voxels of the mask are fitted, and the prior decides which of them count",
-    "clustering_percentile": "voxels are not clustered; the prior of 'gamp-sbg-lr' takes neighbours as alike",
+    "clustering_percentile": "voxels are not clustered; the prior of 'gamp-sbg-lr' assumes that "
+    "neighbours are similar",
 }
 _ALL = 100  # per cent of the voxels: what is done anyway
 

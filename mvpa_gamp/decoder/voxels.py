@@ -84,7 +84,7 @@ def find_selection(
         given, blocks = _given(data, task), _blocks(data, task, exchange)
         graph = {"connectivity": data.connectivity, "blocks": blocks, "seed": seed}
         calibration = calibrate(data.method, *given, exchange=exchange, n_jobs=n_jobs, **graph)
-        records[key] = calibration.select(fdr)
+        records[key] = calibration.select(fdr, of="voxel")
         if check and calibration.smallest <= fdr:
             n_planted = planted_count(data.X.shape[1])
             checks[key] = planted_check(

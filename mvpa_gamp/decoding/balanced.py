@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from ..coupling import classify
+from ..coupling import class_pairs, classify
 from .crossval import HeldOut
 
 # More frequent over rarer class; above, always guessing the former is right in over 60 %, and balanced
@@ -53,15 +53,51 @@ def fold_aucs(decision: NDArray, positive: NDArray, fold: NDArray) -> NDArray:
     Ties count half; ``decision`` (T,) is larger for rows that are ``positive`` (T,) bool. A fold with one
     class is left out. Chance is 0.5 whatever the frequencies.
     """
-    areas = []
-    for number in np.unique(fold):
-        mine = fold == number
-        n_positive = int(positive[mine].sum())
-        n_negative = int(mine.sum()) - n_positive
-        if n_positive and n_negative:
-            ranks = rankdata(decision[mine])[positive[mine]]
-            areas.append((ranks.sum() - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative))
-    return np.array(areas)
+    each = [roc_areas(decision[mine], positive[mine], ~positive[mine]) for mine in _rows_by_fold(fold)]
+    areas = np.array(each).reshape(-1)
+    return areas[~np.isnan(areas)]
+
+
+def mean_aucs(decision: NDArray, first: NDArray, second: NDArray, fold: NDArray) -> NDArray:
+    """Mean area (k,) over the folds and pairs with rows of both classes; NaN where a decision is, or none.
+
+    ``decision`` (T, k, P) is larger for rows of the ``first`` class of a pair than for those of its
+    ``second`` (T, k, P) bool; ``fold`` (T,) holds them out.
+    """
+    by_fold = np.array([roc_areas(decision[t], first[t], second[t]) for t in _rows_by_fold(fold)])
+    tested = np.array([first[t].any(axis=0) & second[t].any(axis=0) for t in _rows_by_fold(fold)])
+    count = tested.sum(axis=(0, 2))
+    total = np.where(tested, by_fold, 0.0).sum(axis=(0, 2))
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def pairwise_aucs(codes: NDArray, decision: NDArray, fold: NDArray, n_classes: int) -> NDArray:
+    """Mean area (k,) over folds and pairs of K classes, on held-out rows of the pair's two classes.
+
+    ``codes`` (T, k) are the classes of held-out rows by each label vector, ``decision`` (T, k, P) is positive
+    for the first class of a pair.
+    """
+    sides = zip(*class_pairs(n_classes), strict=True)
+    first, second = (codes[:, :, None] == np.array(side) for side in sides)
+    return mean_aucs(decision, first, second, fold)
+
+
+def roc_areas(decision: NDArray, first: NDArray, second: NDArray) -> NDArray:
+    """P(a row of the first class has the larger decision than one of the second), ties half, (...).
+
+    ``decision``, ``first`` and ``second`` are (t, ...); rows of neither class do not count. NaN without rows
+    of both classes.
+    """
+    ranks = rankdata(np.where(first | second, decision, np.inf), axis=0)
+    n_first, n_second = first.sum(axis=0), second.sum(axis=0)
+    above = np.where(first, ranks, 0.0).sum(axis=0) - n_first * (n_first + 1) / 2
+    pairs = n_first * n_second
+    return np.where(pairs > 0, above / np.maximum(pairs, 1), np.nan)
+
+
+def _rows_by_fold(fold: NDArray) -> list[NDArray]:
+    """The rows of every fold."""
+    return [np.flatnonzero(fold == number) for number in np.unique(fold)]
 
 
 def mean_balanced_accuracy(codes: NDArray, said: HeldOut) -> float:

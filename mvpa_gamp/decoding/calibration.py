@@ -1,8 +1,8 @@
-"""Voxels at a false-discovery rate that the user's own permuted labels calibrate.
+"""Features (voxels, genes) at a false-discovery rate that the user's own permuted labels calibrate.
 
 Inclusion probabilities alone do not keep a rate in fMRI: volumes are correlated and neighbours lend each
 other probability. Here the same fits are made to permuted labels, as columns of one solve, and a set of
-voxels is selected only if permuted labels give sets of its size and strength rarely enough.
+features is selected only if permuted labels give sets of its size and strength rarely enough.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..methods import find_method
 from ..methods.fold_fits import Method
 from .exchange import Exchange, find_exchange
 from .information import within_runs
@@ -21,16 +22,18 @@ from .tasks import check_signs
 N_PERMUTATIONS = 199  # p-values down to 0.005, and a mean number of false voxels with a small error
 # The search looks at thresholds that no map exceeds in more voxels than this: larger sets are not sparse.
 _MOST_VOXELS = 2000
+_MORE_RUNS = "Give more runs or a larger rate."
 _TIE = 1e-9  # of estimated rates, which are ratios of counts
 
 
 @dataclass(frozen=True, eq=False)
 class FdrSelection:
-    """Voxels selected at a false-discovery rate, and what permuted labels say about them.
+    """Features selected at a false-discovery rate, and what permuted labels say about them.
 
     ``estimate`` is the estimated rate of the selected set, NaN where it is empty. ``pvalue`` is the share of
     labellings, the observed one among them, whose best set looks at least as good; a set is
     selected only where it is at most ``fdr``. ``smallest`` is the smallest p-value that the labellings allow.
+    ``of`` is the word for a feature, ``advice`` what to do where there are too few labellings.
     """
 
     method: str
@@ -42,6 +45,8 @@ class FdrSelection:
     n: int  # labellings beside the observed one
     smallest: float
     seed: int
+    of: str = "feature"
+    advice: str = _MORE_RUNS
 
     @property
     def verdict(self) -> str:
@@ -49,19 +54,25 @@ class FdrSelection:
         count = int(np.count_nonzero(self.selected))
         if self.smallest > self.fdr:
             return (
-                f"No voxel can be named at a false-discovery rate of {self.fdr:.3g}: there are too few "
-                f"labellings ({self.n + 1}) for a rate below {self.smallest:.2g}. Give more runs or a larger "
-                "rate."
+                f"No {self.of} can be named at a false-discovery rate of {self.fdr:.3g}: only {self.n + 1} "
+                f"arrangement{'s' * (self.n > 0)} of the labels {'were' if self.n else 'was'} available, too "
+                f"few for a rate below {self.smallest:.2g}. {self.advice}"
             )
-        rare = f"permuted labels gave as good a set in {self.pvalue:.1%} of {self.n + 1} labellings"
+        rare = (
+            f"permuted labels gave as good a set in {self.pvalue:.1%} of {self.n + 1} arrangements of "
+            "the labels"
+        )
         if count:
             return (
-                f"{count} voxel{'s' * (count > 1)} at an estimated false-discovery rate of "
+                f"{count} {self.of}{'s' * (count > 1)} at an estimated false-discovery rate of "
                 f"{self.estimate:.1%} (nominal {self.fdr:.1%}); {rare}."
             )
         if self.pvalue > self.fdr:
-            return f"No voxel can be named at a false-discovery rate of {self.fdr:.1%}: {rare}."
-        return f"No voxel can be named: every set has an estimated false-discovery rate above {self.fdr:.1%}."
+            return f"No {self.of} can be named at a false-discovery rate of {self.fdr:.1%}: {rare}."
+        return (
+            f"No {self.of} can be named: every set has an estimated false-discovery rate above "
+            f"{self.fdr:.1%}."
+        )
 
 
 class Judged(NamedTuple):
@@ -84,20 +95,21 @@ class Calibration:
     null: NDArray
     smallest: float
     seed: int
+    advice: str = _MORE_RUNS  # where there are too few labellings
 
-    def select(self, fdr: float = 0.05) -> FdrSelection:
-        """The largest set of voxels whose estimated false-discovery rate is at most ``fdr``."""
+    def select(self, fdr: float = 0.05, of: str = "feature") -> FdrSelection:
+        """The largest set whose estimated false-discovery rate is at most ``fdr``, named by ``of``."""
         found = self.judge(self.strength, fdr)
         if self.smallest > fdr:
             found = Judged(np.zeros_like(found.selected), float("nan"), found.pvalue)
-        n = self.null.shape[1]
-        return FdrSelection(self.method, fdr, self.strength, *found, n, self.smallest, self.seed)
+        how = self.null.shape[1], self.smallest, self.seed
+        return FdrSelection(self.method, fdr, self.strength, *found, *how, of, self.advice)
 
     def judge(self, strength: NDArray, fdr: float) -> Judged:
         """Select from a map of strengths (N,) of other labels, or of the observed ones.
 
-        A set holds the k strongest voxels of a map. Its estimated rate is V / k, with V the mean number of
-        voxels at least as strong over all labellings, this one included, so that V is never 0. The best set
+        A set holds the k strongest features of a map. Its estimated rate is V / k, with V the mean number of
+        features at least as strong over all labellings, this one included, so that V is never 0. The best set
         of every labelling is found in the same way; where those of permuted labels are as good too often
         (p above ``fdr``), nothing is selected.
         """
@@ -140,7 +152,7 @@ class Calibration:
 
 
 def calibrate(
-    method: Method,
+    method: Method | str,
     X: Any,
     y: Any,
     runs: Any,
@@ -152,29 +164,32 @@ def calibrate(
     connectivity: Any = None,
     n_jobs: int = 1,
 ) -> Calibration:
-    """Fit the observed and n permuted label vectors to all rows, and keep the strengths of voxels.
+    """Fit the observed and n permuted label vectors to all rows, and keep the strengths of features.
 
-    X is (M, N), y (M,) in -1/+1, runs (M,). Labels are exchanged within runs in blocks, as in
-    ``permutation_test``; where at most n + 1 labellings exist, each is used once. Labels and their
-    opposites count as one: they give the same strengths. The strength of a voxel is its inclusion
-    probability times r^2, the share of its variance within runs that the labels explain: high for a voxel
-    that the decoder relies on and that carries information. Inclusion alone falls again when effects are so
-    strong that few voxels suffice, while it is as high as ever for chance effects of permuted labels.
+    ``method`` is one of ``METHODS`` or its name. X is (M, N), y (M,) in -1/+1, runs (M,). Labels are
+    exchanged within runs in blocks, as in ``permutation_test``, or one by one with ``exchange="sample"``,
+    where samples are independent of each other; without runs all samples are of one run, np.zeros(M). Where
+    at most n + 1 labellings exist, each is used once. Labels and their opposites count as one: they give the
+    same strengths. The strength of a feature is its inclusion probability times r^2, the share of its
+    variance within runs that the labels explain: high for a feature that the decoder uses and that carries
+    information. Inclusion alone falls again when effects are so strong that few features suffice, while it
+    is as high as ever for chance effects of permuted labels. Where very many features carry the same
+    information, all inclusions are small, and most features of a selection are not needed by the decoder.
 
-    If no voxel carries information, the chance of selecting any is at most the rate, exactly, for labellings
-    are then alike. Otherwise the rate is estimated, conservatively: permuted labels share a part of the
-    observed ones' effects. ``planted_check`` tries it out.
+    If no feature carries information, the chance of selecting any is at most the rate, exactly, for
+    labellings are then alike. Otherwise the rate is estimated, conservatively: permuted labels share a part
+    of the observed ones' effects. ``planted_check`` tries it out.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import calibrate
-    >>> from mvpa_gamp.methods import METHODS
     >>> runs, y = np.repeat(np.arange(8), 10), np.tile(np.repeat([1, -1], 5), 8)
     >>> X = np.random.default_rng(0).standard_normal((80, 30))
     >>> X[:, 4] -= y
-    >>> found = calibrate(METHODS["gamp-bg-lr"], X, y, runs).select(fdr=0.05)
+    >>> found = calibrate("gamp-bg-lr", X, y, runs).select(fdr=0.05)
     >>> np.flatnonzero(found.selected).tolist(), found.n, found.smallest
     ([4], 127, 0.0078125)
     """
+    method = find_method(method)
     if refusal := fdr_refusal(method):
         raise ValueError(refusal)
     check_signs(np.asarray(y))
@@ -184,13 +199,13 @@ def calibrate(
     strengths = voxel_strengths(method, X, labels, runs, connectivity, n_jobs)
     smallest = max(moved.smallest_pvalue, 1 / place.size)
     null = largest(strengths)[:, place[1:]]
-    return Calibration(method.name, strengths[:, place[0]].copy(), null, smallest, seed)
+    return Calibration(method.name, strengths[:, place[0]].copy(), null, smallest, seed, _advice(moved))
 
 
 def voxel_strengths(
     method: Method, X: Any, labels: NDArray, runs: Any, connectivity: Any = None, n_jobs: int = 1
 ) -> NDArray:
-    """Strengths (N, n) of voxels for labels (M, n): inclusion of a fit to all rows times r^2 within runs."""
+    """Strengths (N, n) of features for labels (M, n): inclusion in a fit to all rows times r^2 in runs."""
     X, runs = np.asarray(X), np.asarray(runs)
     train = np.ones(labels.shape, dtype=bool)
     fits = solve_columns(method, X, labels.astype(np.float64), train, runs, n_jobs, connectivity)
@@ -220,6 +235,18 @@ def fdr_refusal(method: Method) -> str:
     return (
         f"Selection at a false-discovery rate needs inclusion probabilities, which {method.name!r} does not "
         "have. Choose a Bernoulli method such as 'gamp-sbg-lr'."
+    )
+
+
+def _advice(moved: Exchange) -> str:
+    """What helps where there are too few labellings."""
+    if moved.asked == "sample":
+        return "Give more samples or a larger rate."
+    if len(moved.of_run) > 1:
+        return _MORE_RUNS
+    return (
+        "One run has few blocks to exchange: give exchange='sample' if samples are independent of each "
+        "other, else more runs, or a larger rate."
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .balanced import pairwise_aucs
 from .crossval import HeldOut
 from .multiclass import Answers, class_pairs, classify
 from .scoring import score_rows
@@ -20,6 +21,7 @@ class ClassScores(NamedTuple):
     contrast_scores: dict[str, list[float]]  # by pair, "face-house"
     class_scores: dict[Any, list[float]]  # each class against all others
     confusion: NDArray  # (K, K) counts, rows are true classes
+    auc: float  # mean over folds and pairs of the area under the ROC curve
 
 
 def score_classes(scoring: Any, said: HeldOut, codes: NDArray, classes: NDArray) -> ClassScores:
@@ -33,7 +35,8 @@ def score_classes(scoring: Any, said: HeldOut, codes: NDArray, classes: NDArray)
     np.add.at(confusion, (true, judged.predicted), 1)
     pairs = contrast_scores(scoring, said, codes, classes)
     each = class_scores(scoring, said, judged, codes, classes, overall)
-    return ClassScores(judged, overall, pairs, each, confusion)
+    auc = float(pairwise_aucs(true[:, None], said.decision[:, None], said.fold, len(classes))[0])
+    return ClassScores(judged, overall, pairs, each, confusion, auc)
 
 
 def contrast_scores(scoring: Any, said: HeldOut, codes: NDArray, classes: NDArray) -> dict[str, list[float]]:

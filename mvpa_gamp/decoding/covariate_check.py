@@ -39,8 +39,9 @@ class CovariateCheck(NamedTuple):
         return (
             f"The covariate {self.covariate} alone decodes {self.comparison} with an accuracy of "
             f"{self.accuracy:.0%} (p = {self.p_value:.3g}): labels and covariate are confounded by design. "
-            "What is left after regression may be too little, or what a straight line misses; balance the "
-            "design, or leave such samples out, if the covariate is not what you want to decode."
+            "After it is regressed out, too little signal may be left, or its non-linear effects may "
+            "remain. Unless you want to decode the covariate itself, balance the design or leave such "
+            "samples out."
         )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..methods.fold_fits import FoldFits, Method
+from ..methods.fold_input import check_rows
 from .cross_folds import prepared_answers, training_sets
 from .cross_tasks import Cross, check_crosses
 from .crossval import share_by_fold
@@ -109,7 +110,7 @@ def cross_decode(
     >>> found.accuracy > 0.9, found.runs.tolist()
     (True, [0, 1, 2, 3])
     """
-    X, runs = np.asarray(X), np.asarray(runs)
+    X, runs = check_rows(X, runs, dense=True)
     check_crosses(crosses, runs)
     if preparation is not None:
         how: dict[str, Any] = {"connectivity": connectivity, "n_jobs": n_jobs}

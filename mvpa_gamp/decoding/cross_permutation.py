@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..methods.fold_fits import Method
+from .balanced import mean_aucs
 from .cross_folds import prepared_answers, training_sets
 from .cross_tasks import Cross
 from .crossval import share_by_fold
@@ -88,10 +89,12 @@ def cross_null(
         for each in prepared_answers(method, X, [(cross, labels)], runs, preparation, **how):
             decision[each.tested] = each.decision
             n_failed += failures(each.fits, labels.shape[1])
-    right = (decision > 0) == (cross.test.y > 0)[:, None]
+    positive = np.broadcast_to((cross.test.y > 0)[:, None], decision.shape)
     _, fold = np.unique(runs[cross.test.rows], return_inverse=True)
+    right = (decision > 0) == positive
     scores = [share_by_fold(each, fold, int(fold.max()) + 1).mean() for each in right.T]
-    return NullStatistics(np.array(scores), None, n_failed)
+    said, first = decision[:, :, None], positive[:, :, None]
+    return NullStatistics(np.array(scores), mean_aucs(said, first, ~first, fold), None, n_failed)
 
 
 def _decisions(

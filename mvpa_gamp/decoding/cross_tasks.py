@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -108,6 +109,22 @@ def parse_cross(text: str, known: Sequence[str], dropped: Sequence[str] = ()) ->
     return split_arrow(text, what, lambda part: parse_pair(part, known, dropped))
 
 
+def refuse_same(crosses: Sequence[str]) -> None:
+    """Raise a ValueError where both halves of ``a:b>a:b`` name one comparison, whatever the data are."""
+    for text, arrow in product(crosses, (_ONE_WAY, _ARROW)):
+        halves = [_spelled(half) for half in text.split(arrow)]
+        if len(halves) == 2 and halves[0] == halves[1] and ":" in text:
+            raise ValueError(
+                f"{text!r} trains and tests on the same comparison, as plain decoding does. Name two "
+                "comparisons."
+            )
+
+
+def _spelled(pair: str) -> frozenset[frozenset[str]]:
+    """The names of both sides of a comparison as text, whatever their order."""
+    return frozenset(frozenset(name.strip() for name in side.split("+")) for side in pair.split(":"))
+
+
 def split_arrow(text: str, expected: str, read: Callable[[str], _Half]) -> list[tuple[_Half, _Half]]:
     """The two halves of ``a>b``, in both directions, or of ``a>>b`` in that one; ``read`` understands each.
 
@@ -201,10 +218,11 @@ def _runs_of(text: str, runs: NDArray, sessions: NDArray | None) -> tuple[str, N
     for item in items:
         mine = _rows_of(item, runs, sessions)
         if not mine.any():
-            known = [f"{_SESSION}{name}" for name in np.unique(sessions)] if sessions is not None else []
+            named = [] if sessions is None else [f"{_SESSION}{name}" for name in np.unique(sessions)]
+            known = f"the runs {', '.join(map(str, np.unique(runs)))}"
             raise ValueError(
                 f"{text!r} names {item!r}, which is no run, range of runs or session of the data. Choose "
-                f"among the runs {', '.join(map(str, np.unique(runs)))} and the sessions {listed(known)}."
+                f"among {known}{f' and the sessions {listed(named)}' if named else ''}."
             )
         chosen |= mine
     kind = "" if all(item.startswith(_SESSION) for item in items) else "run " if len(text) < 2 else "runs "

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..methods import find_method
 from ..methods.fold_fits import Method
 from .calibration import Calibration, calibrate, check_rate, voxel_strengths
 from .exchange import permuted_labels
@@ -52,7 +53,7 @@ def select_at_fdr(inclusion: Any, fdr: float = 0.05) -> NDArray:
 
 
 def planted_check(
-    method: Method,
+    method: Method | str,
     X: Any,
     y: Any,
     runs: Any,
@@ -84,6 +85,7 @@ def planted_check(
     Planted effects change X, so time is that of ``n_repeats`` fits per size. Checks without an effect share
     it: ``n_without`` different label vectors, or as many as there are, are solved together.
     """
+    method = find_method(method)
     data = _checked(X, y, n_planted, effects, min(n_repeats, n_without), fdr)
     if calibration is None:
         calibration = calibrate(method, data.X, y, runs, seed=seed, blocks=blocks, connectivity=connectivity)

@@ -90,8 +90,8 @@ class Exchange(NamedTuple):
         """Refuse labels that an exchange within runs cannot change."""
         if self.n_distinct == 1:
             raise ValueError(
-                f"Exchanging each {self.kind} within its run can give no other labels: every run holds one "
-                "class. Number the runs so that each holds several classes."
+                f"Exchanging each {self.kind} within its run changes no label, because every run contains "
+                "only one class. Number the runs so that each contains several classes."
             )
 
     @property
@@ -194,7 +194,8 @@ def _checked(y: Any, runs: Any) -> tuple[NDArray, NDArray]:
             f"y and runs must have one entry per row, got shapes {labels.shape} and {runs.shape}. "
             "A permutation test takes one comparison at a time."
         )
-    if labels.dtype.kind not in "fiu" or not (labels == np.round(labels)).all() or labels.min() < -1:
+    whole = labels.dtype.kind in "fiu" and np.isfinite(labels).all() and (labels == np.round(labels)).all()
+    if not whole or labels.min() < -1:
         raise ValueError(
             "y must be -1 or +1, or a class number from 0 on, in every row, got something else. "
             "Make it with np.where(conditions == 'face', 1, -1), for example."

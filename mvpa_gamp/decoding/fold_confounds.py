@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..feature_scale import LARGEST
+from ..gamp.design import checked_matrix
 from .preparation import PreparedFold
 
 _VOXELS_AT_ONCE = 4096  # in float64
@@ -32,8 +34,8 @@ class ConfoundRegression:
         """Rows (m, N) without what their ``covariates`` (m, C) explain."""
         if covariates is None:
             raise ValueError(
-                "These rows were fitted without what covariates explain, so new rows need theirs. Give "
-                f"the {self.center.size} covariates of every row."
+                "Covariates were regressed out before the fit, so new rows need them too. Give the "
+                f"{self.center.size} covariates of every row."
             )
         X, values = np.asarray(X), np.asarray(covariates, dtype=np.float64)
         if values.shape != (len(X), self.center.size):
@@ -63,7 +65,10 @@ def fit_confounds(X: Any, covariates: Any, train: Any = None) -> ConfoundRegress
     [[2.0, -1.0]]
     """
     X, values = _checked(X, covariates)
-    rows = np.arange(len(X)) if train is None else np.flatnonzero(train)
+    return _fit(X, values, np.arange(len(X)) if train is None else np.flatnonzero(train))
+
+
+def _fit(X: NDArray, values: NDArray, rows: NDArray) -> ConfoundRegression:
     center = values[rows].mean(axis=0)
     centred = values[rows] - center
     scale = np.linalg.norm(centred, axis=0)
@@ -88,7 +93,7 @@ class FoldConfounds:
         X, values = _checked(X, self.values)
         wanted = slice(None) if rows is None else rows
         for column in train.T:
-            fitted = fit_confounds(X, values, column)
+            fitted = _fit(X, values, np.flatnonzero(column))
             clean = fitted.apply(X[wanted], values[wanted])
             yield PreparedFold(clean, clean, fitted)
 
@@ -96,9 +101,12 @@ class FoldConfounds:
 def _checked(X: Any, covariates: Any) -> tuple[NDArray, NDArray]:
     if sparse.issparse(X):
         raise ValueError("Covariates are regressed out of a dense X, got a sparse one. Use X.toarray().")
-    X, values = np.asarray(X), np.asarray(covariates, dtype=np.float64)
-    X = X if X.dtype.kind == "f" else X.astype(np.float64)
-    if X.ndim != 2 or values.ndim != 2 or len(values) != len(X) or not values.shape[1]:
+    X = checked_matrix(X)
+    try:
+        values = np.asarray(covariates, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Covariates must be numbers ({error}). Give one column per covariate.") from error
+    if values.ndim != 2 or len(values) != len(X) or not values.shape[1]:
         raise ValueError(
             f"Confounds need X (rows x voxels) and covariates (rows x columns), got shapes {X.shape} and "
             f"{values.shape}. Give a line of covariates for every row of X."
@@ -108,5 +116,10 @@ def _checked(X: Any, covariates: Any) -> tuple[NDArray, NDArray]:
         raise ValueError(
             f"Covariates must be finite numbers, got {values[row, column]} in row {row + 1}, column "
             f"{column + 1}. Fill missing values, with the mean of the run for example."
+        )
+    if (top := np.abs(values).max(initial=0)) > LARGEST:
+        raise ValueError(
+            f"Covariates must be at most {LARGEST:g} in size, so that float32 can hold them, got {top:g}. "
+            "Divide that column by a number."
         )
     return X, values

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .group_tests import holm_of_known, mean_test
+from .group_tests import bounded, holm_of_known, mean_test
 from .prevalence import bayesian_prevalence, minimum_statistic, run_test, smallest_run_p
 
 ACCURACY_COLUMNS = (
@@ -39,12 +39,20 @@ _CORRECTED = {
     "signflip_p_value": "signflip_p_holm",
     "minimum_p_value": "minimum_p_holm",
 }
-_TIE = 1e-5  # tables have six digits, accuracies differ by a volume
+
+
+class OwnTest(NamedTuple):
+    """A participant's own permutation test."""
+
+    score: float  # 0 to 1: accuracy, or balanced accuracy where categories are unequal
+    null: NDArray  # (n,) the same of permuted labels
+    p_value: float
+    smallest: float  # the smallest p-value that it could have given
 
 
 @dataclass(frozen=True)
 class Score:
-    """One participant on one comparison by one method; ``null`` are accuracies of permuted labels, if any.
+    """One participant on one comparison by one method, and its own permutation test if there is one.
 
     ``level`` is the balanced accuracy by chance: 1/2, or 1/K of K classes. ``runs_count`` says whether runs
     above chance may be counted as a test: not where the folds are those of several classes or of a cross,
@@ -58,10 +66,10 @@ class Score:
     accuracy: float  # mean over held-out runs, 0 to 1
     chance: float  # of the more frequent category
     by_run: tuple[float, ...]  # balanced accuracy of each held-out run
-    null: NDArray | None = None
+    auc: float = math.nan  # mean area under the ROC curve, which orders equal accuracies of the group
+    own: OwnTest | None = None
     level: float = 0.5
     runs_count: bool = True
-    floor: float = 0.0  # the p-value that no number of permutations gets below
 
     @property
     def runs(self) -> int:
@@ -76,24 +84,23 @@ class Score:
     @property
     def test(self) -> str:
         """The name of the participant's own test."""
-        if self.null is not None:
+        if self.own is not None:
             return "permutation"
         return "sign test over runs" if self.runs_count else "none"
 
     @property
     def p_value(self) -> float:
         """Of the permutation test where there is one, else of the sign test over runs; NaN without a test."""
-        if self.null is None:
-            return run_test(self.by_run) if self.runs_count else math.nan
-        drawn = float(1 + np.count_nonzero(self.null >= self.accuracy - _TIE)) / (1 + self.null.size)
-        return max(drawn, self.floor)
+        if self.own is not None:
+            return self.own.p_value
+        return run_test(self.by_run) if self.runs_count else math.nan
 
     @property
     def smallest_p(self) -> float:
         """What the test could reach at best."""
-        if self.null is None:
-            return smallest_run_p(self.runs) if self.runs_count else math.inf
-        return max(1 / (1 + self.null.size), self.floor)
+        if self.own is not None:
+            return self.own.smallest
+        return smallest_run_p(self.runs) if self.runs_count else math.inf
 
     def testable(self, alpha: float) -> bool:
         """Whether the test can reach alpha at all."""
@@ -160,14 +167,14 @@ def group_row(scores: Sequence[Score], alpha: float) -> dict[str, Any]:
 def _above_chance(scores: Sequence[Score]) -> dict[str, Any]:
     """Mean balanced accuracy with its 95 % interval, and tests of it against chance."""
     level = scores[0].level
-    known = [score.balanced - level for score in scores if not math.isnan(score.balanced)]
+    known = [score for score in scores if not math.isnan(score.balanced)]
     if not known:
         return dict.fromkeys(_TESTS)
-    found = mean_test(known)
+    found = mean_test([each.balanced - level for each in known], finer=[each.auc - 0.5 for each in known])
     return {
         "balanced_percent": 100 * (level + found.mean),
-        "balanced_low_percent": 100 * (level + found.low),
-        "balanced_high_percent": 100 * (level + found.high),
+        "balanced_low_percent": 100 * bounded(level + found.low, 0, 1),
+        "balanced_high_percent": 100 * bounded(level + found.high, 0, 1),
         "t_value": found.t,
         "t_p_value": found.t_p,
         "signflip_p_value": found.flip_p,
@@ -186,9 +193,9 @@ def _prevalence(tested: Sequence[Score], significant: int, alpha: float) -> dict
             "prevalence_high": found.high,
             "majority_probability": found.majority,
         }
-    nulls = [score.null for score in tested if score.null is not None]
-    if tested and len(nulls) == len(tested):
-        smallest = minimum_statistic([score.accuracy for score in tested], nulls, alpha)
+    own = [score.own for score in tested if score.own is not None]
+    if tested and len(own) == len(tested):
+        smallest = minimum_statistic([each.score for each in own], [each.null for each in own], alpha)
         out |= {"minimum_p_value": smallest.pvalue, "minimum_bound": smallest.bound}
     return out
 

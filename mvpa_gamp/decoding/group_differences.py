@@ -6,9 +6,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .group import Score
-from .group_tests import holm_of_known, mean_test
+from .group_tests import bounded, holm_of_known, mean_test
 
 DIFFERENCE_COLUMNS = (
     "between", "within", "first", "second", "participants",
@@ -17,15 +18,22 @@ DIFFERENCE_COLUMNS = (
 )  # fmt: skip
 AVERAGE = "average"  # over comparisons
 
+Values = dict[tuple[str, str, str], NDArray]  # balanced accuracy and area of a participant, two names
+
 
 def difference_rows(scores: Sequence[Score]) -> list[dict[str, Any]]:
     """All pairs of methods on every comparison and on their average, all pairs of comparisons by a method.
 
-    Differences of balanced accuracies of the participants who have both, tested two-sided. Families of Holm's
+    Differences of balanced accuracies of the participants who have both, tested two-sided; sign patterns
+    with equal means are ordered by differences of areas under the ROC curve. Families of Holm's
     correction: pairs of methods on all comparisons; pairs of methods on the average; pairs of comparisons
     by one method.
     """
-    values = {(s.subject, s.contrast, s.method): s.balanced for s in scores if not math.isnan(s.balanced)}
+    values = {
+        (s.subject, s.contrast, s.method): np.array([s.balanced, s.auc])
+        for s in scores
+        if not math.isnan(s.balanced)
+    }
     subjects, contrasts, methods = (
         list(dict.fromkeys(getattr(s, name) for s in scores)) for name in ("subject", "contrast", "method")
     )
@@ -35,7 +43,7 @@ def difference_rows(scores: Sequence[Score]) -> list[dict[str, Any]]:
     rows += _corrected(each)
     if len(contrasts) > 1:
         means = {(s, AVERAGE, m): _mean(values, s, contrasts, m) for s in subjects for m in methods}
-        whole = {key: value for key, value in means.items() if not math.isnan(value)}
+        whole = {key: value for key, value in means.items() if not math.isnan(value[0])}
         rows += _corrected([_row(whole, subjects, "methods", AVERAGE, *pair) for pair in pairs])
     turned = {(s, m, c): value for (s, c, m), value in values.items()}
     for method in methods:
@@ -45,14 +53,15 @@ def difference_rows(scores: Sequence[Score]) -> list[dict[str, Any]]:
 
 
 def _row(
-    values: dict[tuple[str, str, str], float], subjects: Sequence[str], between: str, within: str, first: str,
+    values: Values, subjects: Sequence[str], between: str, within: str, first: str,
     second: str,
 ) -> dict[str, Any] | None:  # fmt: skip
     """One difference; None where fewer than two participants have both."""
     both = [s for s in subjects if (s, within, first) in values and (s, within, second) in values]
     if len(both) < 2:
         return None
-    found = mean_test([values[s, within, first] - values[s, within, second] for s in both], two_sided=True)
+    balanced, areas = np.transpose([values[s, within, first] - values[s, within, second] for s in both])
+    found = mean_test(balanced, two_sided=True, finer=areas)
     return {
         "between": between,
         "within": within,
@@ -60,8 +69,8 @@ def _row(
         "second": second,
         "participants": found.n,
         "difference_percent": 100 * found.mean,
-        "low_percent": 100 * found.low,
-        "high_percent": 100 * found.high,
+        "low_percent": 100 * bounded(found.low, -1, 1),
+        "high_percent": 100 * bounded(found.high, -1, 1),
         "t_value": found.t,
         "t_p_value": found.t_p,
         "signflip_p_value": found.flip_p,
@@ -69,11 +78,10 @@ def _row(
     }
 
 
-def _mean(
-    values: dict[tuple[str, str, str], float], subject: str, contrasts: Sequence[str], method: str
-) -> float:
-    """A participant's mean over all comparisons; NaN where one is missing."""
-    return float(np.mean([values.get((subject, contrast, method), math.nan) for contrast in contrasts]))
+def _mean(values: Values, subject: str, contrasts: Sequence[str], method: str) -> NDArray:
+    """A participant's means over all comparisons; NaN where one is missing."""
+    each = [values.get((subject, contrast, method), np.full(2, np.nan)) for contrast in contrasts]
+    return np.mean(each, axis=0)
 
 
 def _corrected(rows: Sequence[dict[str, Any] | None]) -> list[dict[str, Any]]:

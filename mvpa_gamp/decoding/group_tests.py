@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from .ordering import places, share_as_good
 from .permutation import holm
 
 EXACT = 16  # participants up to which every sign pattern of a single value is tried: 65,536
@@ -46,17 +47,28 @@ class FlipMap:
     smallest_p: float
 
 
+def bounded(value: float, least: float, most: float) -> float:
+    """The end of an interval where values cannot lie beyond some others; NaN stays NaN.
+
+    >>> bounded(1.2, 0, 1), bounded(0.3, 0, 1)
+    (1.0, 0.3)
+    """
+    return float(np.clip(value, least, most))
+
+
 def smallest_flip_p(n: int, two_sided: bool) -> float:
     """The smallest p-value that sign flips of n values can give, if every pattern is tried."""
     return min(1.0, (2 if two_sided else 1) * 0.5**n)
 
 
-def mean_test(values: Any, two_sided: bool = False, level: float = 0.95) -> MeanTest:
+def mean_test(values: Any, two_sided: bool = False, level: float = 0.95, finer: Any = None) -> MeanTest:
     """Test whether the mean of values (n,), such as accuracy minus chance, is above 0 (or differs from it).
 
     Under the null the sign of each participant's value is a coin: the sign-flip p-value is the share of sign
     patterns whose mean is at least as large. All 2^n of them up to 16 participants, else 9,999 random ones
-    and the observed one. The t-test takes values as normal, the interval too.
+    and the observed one. Patterns with equal means are ordered by the mean of ``finer`` values (n,), such as
+    areas under the ROC curve minus 1/2, whose signs flip with the others; without them, or with NaN, ties
+    count against the data. The t-test takes values as normal, the interval too.
 
     >>> found = mean_test([0.1, 0.2, 0.05, 0.15, 0.1, 0.3])
     >>> round(found.flip_p, 4), found.flip_p == found.smallest_p
@@ -75,19 +87,19 @@ def mean_test(values: Any, two_sided: bool = False, level: float = 0.95) -> Mean
     half = float(stats.t.ppf((1 + level) / 2, n - 1)) * error
     t = mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
     tail = float(stats.t.sf(abs(t) if two_sided else t, n - 1)) * (2 if two_sided else 1)
-    flip, smallest = _flip_p(values, two_sided)
+    known = np.full(n, np.nan) if finer is None else np.asarray(finer, dtype=float)
+    flip, smallest = _flip_p(values, known, two_sided)
     return MeanTest(n, mean, mean - half, mean + half, t, min(1.0, tail), flip, smallest)
 
 
-def _flip_p(values: NDArray, two_sided: bool) -> tuple[float, float]:
+def _flip_p(values: NDArray, finer: NDArray, two_sided: bool) -> tuple[float, float]:
     """P-value by sign flips, and the smallest one there could be."""
-    sums = sign_patterns(values.size, EXACT) @ values
-    if two_sided:
-        sums, observed = np.abs(sums), abs(float(values.sum()))
-    else:
-        observed = float(values.sum())
+    sums, ties = (sign_patterns(values.size, EXACT) @ np.column_stack([values, finer])).T
+    if two_sided:  # a pattern and its opposite are one: the finer mean counts in the direction of the other
+        ties = np.where(np.abs(sums) > _TIE, np.sign(sums) * ties, np.abs(ties))
+        sums = np.abs(sums)
     smallest = smallest_flip_p(values.size, two_sided) if values.size <= EXACT else 1 / len(sums)
-    return float(np.mean(sums >= observed - _TIE * max(1.0, abs(observed)))), smallest
+    return float(share_as_good(places(sums, ties))), smallest
 
 
 def sign_patterns(n: int, exact: int, half: bool = False) -> NDArray:

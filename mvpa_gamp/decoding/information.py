@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from ..methods.fold_input import check_rows
 from .exchange import Exchange, find_exchange
 from .tasks import check_signs
 
@@ -122,15 +122,12 @@ def within_runs(values: NDArray, runs: NDArray) -> NDArray:
 
 
 def _checked(X: Any, y: Any, runs: Any) -> tuple[NDArray, NDArray, NDArray]:
-    labels, runs = np.asarray(y), np.asarray(runs)
-    if sparse.issparse(X) or np.ndim(X) != 2 or labels.shape != np.shape(X)[:1] or runs.shape != labels.shape:
+    X, runs = check_rows(X, runs, dense=True)
+    labels = np.asarray(y)
+    if labels.shape != runs.shape:
         raise ValueError(
-            f"X must be a dense matrix (rows x voxels) with a label and a run per row, got shapes "
-            f"{np.shape(X)}, {labels.shape} and {runs.shape}. Pass the rows of one comparison."
+            f"y must have a label for each of the {len(X)} rows of X, got shape {labels.shape}. Pass the "
+            "rows of one comparison."
         )
     check_signs(labels)
-    X = np.asarray(X)
-    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-    if not np.isfinite(X).all():
-        raise ValueError("X must be finite, got NaN or infinite values. Leave out those voxels or volumes.")
     return X, labels, runs

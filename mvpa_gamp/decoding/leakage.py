@@ -139,8 +139,9 @@ def _split_over_folds(evidence: Evidence) -> list[str] | None:
     return [
         f"{split.sum()} of {total} blocks are split over folds: fold {fold}, for example, trains on some "
         f"images of a block of {evidence.conditions[first[0]]} in {evidence.word} "
-        f"{evidence.runs[first[0]]} and tests others of it. Images of a block are alike, so scores are too "
-        f"good: hold out whole {evidence.word}s (cv=None), or at least whole blocks."
+        f"{evidence.runs[first[0]]} and tests others of the same block. Images of a block resemble each "
+        f"other, so scores are too high: hold out whole {evidence.word}s (cv=None), or at least whole "
+        "blocks."
     ]
 
 
@@ -167,10 +168,10 @@ def _split_blocks(evidence: Evidence) -> list[str] | None:
     row = int(np.flatnonzero(joined == cut[0])[0])
     after, many = runs[np.flatnonzero(joined == cut[0])[-1]], len(cut) > 1
     return [
-        f"{len(cut)} block{'s' * many} of one condition {'go' if many else 'goes'} on across the border of "
-        f"two {evidence.word}s: {conditions[row]} at the end of {evidence.word} {runs[row]} and the start of "
-        f"{after}, for example. Neighbouring volumes are then trained and tested on, and scores are too "
-        f"good: correct the {evidence.word} numbers in the labels."
+        f"{len(cut)} block{'s' * many} of one condition {'go' if many else 'goes'} on across the boundary "
+        f"between two {evidence.word}s: {conditions[row]} at the end of {evidence.word} {runs[row]} and "
+        f"the start of {after}, for example. Neighbouring volumes are then in both training and test sets, "
+        f"and scores are too high: correct the {evidence.word} numbers in the labels."
     ]
 
 
@@ -189,9 +190,9 @@ def _repeats(evidence: Evidence) -> list[str]:
     rows = len(np.unique(pairs))
     return [
         f"{rows} of {len(evidence.runs)} volumes occur in more than one {evidence.word} (equal, or "
-        f"correlated by more than 0.9999): volume {places[a] + 1} in {evidence.word} {evidence.runs[a]} and "
-        f"volume {places[b] + 1} in {evidence.word} {evidence.runs[b]}, for example (counted from 1). They "
-        "are trained on and tested: check that no file was given twice."
+        f"correlated by more than 0.9999): volume {places[a] + 1} in {evidence.word} {evidence.runs[a]} "
+        f"and volume {places[b] + 1} in {evidence.word} {evidence.runs[b]}, for example (counted from 1). "
+        "They are used for both training and testing: check that no file was given twice."
     ]
 
 
@@ -216,10 +217,10 @@ def _lag(evidence: Evidence) -> list[str] | None:
         return []
     short = early >= late
     return [
-        f"{mixed} of {total} labelled volumes ({100 * mixed / total:.0f} %) hold the response to the "
-        f"{'previous' if short else 'next'} block, of another condition: with blocks this close and a TR of "
-        f"{t_r:.3g} s (of the header, or --t-r) a lag of {evidence.lag} volumes is too "
-        f"{'short' if short else 'long'}, unless the labels were shifted before. Give --lag-trs "
+        f"{mixed} of {total} labelled volumes ({100 * mixed / total:.0f} %) contain the response to the "
+        f"{'previous' if short else 'next'} block, which has another condition: with blocks this close and "
+        f"a TR of {t_r:.3g} s (from the header, or --t-r), a lag of {evidence.lag} volumes is too "
+        f"{'short' if short else 'long'}, unless the labels were already shifted. Give --lag-trs "
         f"{max(1, round(RESPONSE / t_r))}, or leave a gap between blocks."
     ]
 
@@ -254,8 +255,8 @@ def _mask(evidence: Evidence) -> list[str] | None:
     if not what:
         return []
     return [
-        f"The mask looks as if these very labels had chosen it: {what} is larger at {100 * share:.1f} % of "
-        "pairs of a voxel inside the mask and one that touches it from outside, as after a threshold. A mask "
-        "chosen on the data that are decoded makes scores too good: take one from anatomy, an atlas or other "
-        "runs (GAMP selects voxels inside each fold by itself)."
+        f"The mask looks as if it had been selected with these labels: {what} is larger inside in "
+        f"{100 * share:.1f} % of pairs of a voxel in the mask and an adjacent one outside, as after "
+        "thresholding. A mask selected on the data that are decoded makes scores too high: use one from "
+        "anatomy, an atlas or other runs (GAMP itself selects voxels within each fold)."
     ]

@@ -38,9 +38,9 @@ def order_findings(
     if not told:
         return []
     return [
-        f"The order of conditions is the same over {word}s ({_listed(told)}): whatever changes along a "
-        f"{word}, such as drift, fatigue or adaptation, tells them apart too. High-pass filter or detrend, "
-        "and compare conditions whose order varies; in a new study randomise the order."
+        f"The order of conditions hardly varies across {word}s ({_listed(told)}): anything that changes "
+        f"during a {word}, such as drift, fatigue or adaptation, also distinguishes them. High-pass filter "
+        "or detrend, and compare conditions whose order varies; in a new study, randomise the order."
     ]
 
 
@@ -59,8 +59,8 @@ def run_findings(
         if tied:
             told.setdefault(tied[-1], []).append(f"{a} and {b}")
     return [
-        f"Conditions were measured in different {what}s: {_listed(names)}. What differs between {what}s is "
-        f"decoded with them: compare conditions that share their {what}s."
+        f"Conditions were measured in different {what}s: {_listed(names)}. Any difference between {what}s "
+        f"is decoded along with them: compare conditions measured in the same {what}s."
         for what, names in ((_plural(name), names) for name, names in told.items())
     ]
 

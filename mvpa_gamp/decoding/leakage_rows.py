@@ -67,9 +67,10 @@ def continued_rows(
     if extra < _NEIGHBOURS or extra < _CERTAIN * float(others.std()) / np.sqrt(close.size):
         return []
     return [
-        f"Neighbouring images of one class in different {word}s correlate by {close.mean():.2f}, images far "
-        f"apart by {others.mean():.2f}: the {word}s cut through blocks of one scan, so that neighbours are "
-        f"trained and tested on and scores are too good. Let {word}s be runs of the scanner."
+        f"Neighbouring images of one class in different {word}s correlate by {close.mean():.2f}, images "
+        f"far apart by {others.mean():.2f}: the {word}s cut through blocks of one scan, so neighbouring "
+        "images are in both training and test sets and scores are too high. Use the runs of the scanner "
+        f"as {word}s."
     ]
 
 

@@ -21,6 +21,7 @@ from ..gamp.parameters import with_parameters
 from ..gamp.starts import named_prior
 from ..methods import GampMethod
 from ..methods.fold_fits import Method
+from ..methods.fold_input import check_rows
 from .pairwise import graph_for
 from .preparation import Preparation
 
@@ -34,8 +35,8 @@ _ITERATIONS = 500  # to the fixed point at which parameters are read; more only 
 # data scatter by 0.01 around 1, the Haxby slice has 0.3.
 _INDEPENDENT = 0.9
 _PREPARED = (
-    "No extrapolation: every subset of runs has an X of its own here, which state evolution does not know. "
-    "Read the measured curve only."
+    "No extrapolation: here X is prepared again for every subset of runs, which state evolution does not "
+    "model. Read the measured curve only."
 )
 _TRIES = 50  # draws of a subset per wanted one, before fewer have to do
 
@@ -98,8 +99,9 @@ class LearningCurve:
             raise ValueError(self.refusal)
         if not 1 <= n_train_runs <= _FARTHEST * self.n_runs:
             raise ValueError(
-                f"The curve of {self.n_runs} runs is extrapolated to 1 to {_FARTHEST * self.n_runs} training "
-                f"runs, got {n_train_runs}. Measure more runs to look farther."
+                f"A curve measured on {self.n_runs} runs can be extrapolated to between 1 and "
+                f"{_FARTHEST * self.n_runs} training runs, got {n_train_runs}. Measure more runs to go "
+                "further."
             )
         accuracy = self.model.accuracy(n_train_runs * self.rows_per_run)
         half = _ERRORS * float(np.hypot(self.standard_error[-1], _ALLOWANCE))
@@ -129,7 +131,8 @@ def learning_curve(
     ``runs`` may be those of the whole study, whose other conditions it then learns from; y is of the ``rows``
     (m,) of the comparison.
     """
-    y, study, every = np.asarray(y), np.asarray(runs), X
+    every, study = check_rows(X, runs)
+    y, X = np.asarray(y), every
     rows = np.arange(study.size) if rows is None else np.asarray(rows)
     runs = study[rows]
     X = X if rows.size == study.size else X[rows]
@@ -186,7 +189,7 @@ def _disagreement(sizes: NDArray, accuracy: NDArray, error: NDArray, predicted: 
     worst = off[np.argmax(np.nan_to_num(gap[off], nan=np.inf))]
     return (
         f"No extrapolation: with {sizes[worst]} training runs the accuracy is {accuracy[worst]:.3f} "
-        f"(standard error {error[worst]:.3f}), but state evolution, which takes features as independent, "
+        f"(standard error {error[worst]:.3f}), but state evolution, which assumes independent features, "
         f"predicts {predicted[worst]:.3f}. Read the measured curve only."
     )
 
@@ -196,8 +199,8 @@ def _broken_assumption(X: NDArray, settled: bool) -> str:
     share = independent_share(X)
     if share < _INDEPENDENT:
         return (
-            f"No extrapolation: state evolution takes features as independent, but these have {share:.0%} of "
-            "the effective dimensions that independent ones would have. Read the measured curve only."
+            f"No extrapolation: state evolution assumes independent features, but these have {share:.0%} "
+            "of the effective dimensions that independent ones would have. Read the measured curve only."
         )
     if not settled:
         return (
@@ -244,8 +247,8 @@ def _no_theory(method: Method, X: Any) -> str:
     """Why state evolution says nothing about this method, or nothing."""
     if getattr(method, "uses_connectivity", False):
         return (
-            "No extrapolation: state evolution takes features as independent, this prior takes neighbours "
-            "as alike. Read the measured curve only."
+            "No extrapolation: state evolution assumes independent features, but this prior assumes that "
+            "neighbours are similar. Read the measured curve only."
         )
     if not (method.is_batched and method.has_posterior):
         return (
@@ -275,7 +278,7 @@ def _subsets(
             break
     if not chosen:
         raise ValueError(
-            f"No {size} runs together hold both classes, so nothing can be trained. Ask for more."
+            f"No set of {size} runs contains both classes, so nothing can be trained. Use more training runs."
         )
     return np.column_stack(list(chosen.values()))
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..methods.fold_fits import FoldFits, Method
+from .balanced import pairwise_aucs
 from .crossval import HeldOut, share_by_fold
 from .folds import Folds, leave_one_run_out
 from .multiclass import Pairs, class_pairs, classify
@@ -21,6 +22,7 @@ class NullStatistics(NamedTuple):
     """What cross-validation of k label vectors gives."""
 
     score: NDArray  # (k,) by default the mean over folds of the share of held-out rows predicted rightly
+    auc: NDArray  # (k,) mean over folds and pairs of classes of the area under the ROC curve: orders ties
     max_inclusion: NDArray | None  # (k,) largest mean-over-folds inclusion probability of any voxel
     n_failed: NDArray  # (k,) fits that did not meet their stopping rule
 
@@ -84,6 +86,7 @@ def null_statistics(
     decision, proba = (each.reshape(shape)[rows, :, :, fold] for each in (fits.decision, fits.proba))
     return NullStatistics(
         score=_scores(asked, rows, fold, decision, proba),
+        auc=_areas(asked, rows, fold, decision),
         max_inclusion=_largest_mean(fits.inclusion, n_pairs, folds) if max_inclusion else None,
         n_failed=failures(fits, labels.shape[1]),
     )
@@ -159,7 +162,8 @@ class _Sums:
         if self.asked.max_inclusion:
             mean = (self.inclusion / len(self.answers)).max(axis=0)
             largest = mean.reshape(-1, len(self.asked.pairs)).max(axis=1)
-        return NullStatistics(_scores(self.asked, rows, fold, decision, proba), largest, self.n_failed)
+        scores = _scores(self.asked, rows, fold, decision, proba)
+        return NullStatistics(scores, _areas(self.asked, rows, fold, decision), largest, self.n_failed)
 
 
 def failures(fits: FoldFits, n_vectors: int) -> NDArray:
@@ -179,6 +183,12 @@ def _scores(asked: LabelVectors, rows: NDArray, fold: NDArray, decision: NDArray
     judge = asked.score or mean_accuracy
     said = (HeldOut(rows, fold, decision[:, k], proba[:, k]) for k in range(decision.shape[1]))
     return np.array([judge(each, answer) for each, answer in zip(asked.codes.T, said, strict=True)])
+
+
+def _areas(asked: LabelVectors, rows: NDArray, fold: NDArray, decision: NDArray) -> NDArray:
+    """The mean area (k,) under the ROC curves of the pairs' decisions (T, k, P)."""
+    codes = asked.codes
+    return pairwise_aucs(codes[rows], decision, fold, int(codes.max()) + 1)
 
 
 def _check_inclusion(asked: LabelVectors, fits: FoldFits) -> None:

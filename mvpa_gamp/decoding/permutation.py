@@ -18,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..methods.fold_fits import Method
+from ..methods.fold_input import check_rows
 from .exchange import find_exchange
 from .folds import Folds, leave_one_run_out
 from .null import LabelVectors, NullStatistics, Score, null_statistics, prepared_null
+from .ordering import places, share_as_good
 from .preparation import Preparation, folds_of_rows
 
 # Numbers that one array of a chunk may hold: about 120 columns at 31,398 voxels.
@@ -29,16 +31,15 @@ _ARRAYS_OF_ROWS = 8  # (M, B) float64 arrays weigh this much against the (N, B) 
 # Permutations of a chunk, which divide the numbers that people ask for: the last chunk is rarely filled up.
 # At 577 voxels a permutation in a chunk of 50 takes 5 % more processor time than in one of 100, of 20 25 %.
 _CHUNK_SIZES = (1, 2, 5, 10, 20, 50)
-# A tie counts against the data, also where rounding hides it: means of the same shares in another order, and
-# means of float32 probabilities.
-_TIE = 1e-9
-_INCLUSION_TIE = 1e-6
+_INCLUSION_TIE = 1e-6  # a tie counts against the data, also where rounding hides it: means of float32
 
 
 @dataclass(frozen=True)
 class PermutationTest:
     """Observed score beside the scores of n label permutations.
 
+    Label vectors with equal scores are ordered by ``auc``: the mean over folds and pairs of classes of the
+    area under the ROC curve of held-out decisions. Without it (NaN, None) a tie counts against the data.
     ``n_distinct`` is the number of label vectors that permutations can reach, the observed one included;
     ``floor`` is the p-value that no number of permutations gets below; ``caution`` is empty or says what
     limits the p-value.
@@ -54,15 +55,20 @@ class PermutationTest:
     n_failed: int = 0  # fits, of observed or permuted labels, that did not meet their stopping rule
     max_inclusion: NDArray | None = None  # (n,)
     floor: float = 0.0
+    auc: float = math.nan
+    null_auc: NDArray | None = None  # (n,)
 
     @property
     def pvalue(self) -> float:
-        """(1 + #{null >= score}) / (1 + n), valid for any n (Phipson & Smyth 2010), at least ``floor``.
+        """(1 + #{null at least as good}) / (1 + n), valid for any n (Phipson & Smyth 2010).
 
-        Where few labellings exist, random draws meet the observed one by luck less often than its share.
+        At least as good is a larger score, or an equal one with an area that is not smaller. Never below
+        ``floor``: where few labellings exist, random draws meet the observed one by luck less often than its
+        share.
         """
-        drawn = float(1 + np.count_nonzero(self.null >= self.score - _TIE)) / (1 + self.null.size)
-        return max(drawn, self.floor)
+        areas = np.full(self.null.size, np.nan) if self.null_auc is None else self.null_auc
+        place = places(np.append(self.score, self.null), np.append(self.auc, areas))
+        return max(float(share_as_good(place)), self.floor)
 
     @property
     def smallest(self) -> float:
@@ -110,7 +116,7 @@ class PermutationPlan:
 
     def joined(self, method: str, parts: Sequence[NullStatistics]) -> PermutationTest:
         """The test, from the statistics of all chunks in their order; label vectors ahead do not count."""
-        score = np.concatenate([part.score for part in parts])[self.place]
+        score, auc = (np.concatenate(each)[self.place] for each in zip(*(p[:2] for p in parts), strict=True))
         failed = np.concatenate([part.n_failed for part in parts])[np.unique(self.place)]
         inclusions = [part.max_inclusion for part in parts if part.max_inclusion is not None]
         return PermutationTest(
@@ -124,6 +130,8 @@ class PermutationPlan:
             n_failed=int(failed.sum()),
             max_inclusion=np.concatenate(inclusions)[self.place[1:]] if inclusions else None,
             floor=self.floor,
+            auc=float(auc[0]),
+            null_auc=auc[1:],
         )
 
 
@@ -162,7 +170,7 @@ def permutation_test(
     vectors: no label changes it. X, ``runs`` and ``folds`` may be those of the whole study, whose other
     conditions it then learns from; y and ``blocks`` are of the ``rows`` (m,) of the comparison.
     """
-    runs = np.asarray(runs)
+    X, runs = check_rows(X, runs)
     folds = leave_one_run_out(runs) if folds is None else folds
     rows = np.arange(runs.size) if rows is None else np.asarray(rows)
     plan = plan_permutations(

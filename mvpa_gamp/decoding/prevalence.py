@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 _NODES = 120  # of the quadrature over what folds share; tails are exact to 1e-9
+_TIE = 1e-5  # accuracies of tables have six digits and differ by a volume or more
 _GRID = 20_001  # points for the highest-density interval: steps of 5e-5
 
 
@@ -104,7 +105,7 @@ def minimum_statistic(
     as one of its members: the share over all combinations of first-level permutations. Prevalence g is
     rejected when ((1 - g) p^(1/n) + g)^n <= alpha, so the bound is (alpha^(1/n) - p^(1/n)) / (1 - p^(1/n)).
     """
-    smallest = min(scores) - 1e-9
+    smallest = min(scores) - _TIE
     shares = [(1 + np.count_nonzero(np.asarray(null) >= smallest)) / (1 + np.size(null)) for null in nulls]
     count = len(shares)
     root = math.exp(sum(math.log(share) for share in shares) / count)

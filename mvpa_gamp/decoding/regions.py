@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..methods.fold_fits import Method
+from ..methods.fold_input import check_rows
 from .crossval import cross_validate, fold_errors
 from .folds import Folds, leave_one_run_out
 from .null import LabelVectors, NullStatistics, null_statistics, prepared_null
+from .ordering import places, share_as_good
 from .pairwise import graph_for
 from .permutation import PermutationPlan, plan_permutations
 from .preparation import Preparation
@@ -24,7 +26,6 @@ from .tasks import Task
 # Fewer voxels than this say more about single voxels, and about where the border runs, than about a region.
 FEWEST_VOXELS = 5
 _DIGITS = 30  # binary ones below the largest value: 8 million voxels still add up exactly in float64
-_TIE = 1e-9  # a tie counts against the data, also where rounding hides it
 
 
 def exact_sums(values: Any, regions: NDArray, n_regions: int) -> NDArray:
@@ -65,6 +66,7 @@ class RegionNull(NamedTuple):
     """What R regions give for each of k label vectors of a plan."""
 
     score: NDArray  # (R, k) mean accuracy over folds
+    auc: NDArray  # (R, k) mean area under the ROC curve, which orders equal accuracies
     n_failed: NDArray  # (R, k) fits that did not meet their stopping rule
 
 
@@ -79,13 +81,12 @@ class RegionTest:
     n_distinct: int = 0
     caution: str = ""
     floor: float = 0.0  # the p-value that no number of permutations gets below
+    auc: NDArray | None = None  # (R, 1 + n) mean areas of observed and permuted labels; None: ties stay ties
 
     @property
     def pvalue(self) -> NDArray:
-        """P-value (R,) of each region by itself: (1 + #{null >= accuracy}) / (1 + n), at least ``floor``."""
-        null = self._permuted()
-        beaten = np.count_nonzero(null >= self.accuracy[:, None] - _TIE, axis=1)
-        return np.maximum((1 + beaten) / (1 + null.shape[1]), self.floor)
+        """P-value (R,) of each region by itself, as of ``PermutationTest``, at least ``floor``."""
+        return np.maximum(share_as_good(self._places()), self.floor)
 
     @property
     def family_wise(self) -> NDArray:
@@ -95,19 +96,18 @@ class RegionTest:
         permutation, and no p-value is below a more accurate region's. Regions share the permuted labels, so
         their dependence needs no model; the chance of any false claim is at most the level.
         """
-        null = self._permuted()
-        order = np.argsort(-self.accuracy, kind="stable")
-        largest = np.maximum.accumulate(null[order][::-1], axis=0)[::-1]
-        beaten = np.count_nonzero(largest >= self.accuracy[order][:, None] - _TIE, axis=1)
+        place = self._places()
+        order = np.argsort(-place[:, 0], kind="stable")
+        largest = np.maximum.accumulate(place[order][::-1], axis=0)[::-1]
         out = np.empty(order.size)
-        out[order] = np.maximum.accumulate((1 + beaten) / (1 + null.shape[1]))
+        out[order] = np.maximum.accumulate(share_as_good(largest))
         return np.maximum(out, self.floor)
 
-    def _permuted(self) -> NDArray:
-        """The accuracies of permutations, or a sentence."""
+    def _places(self) -> NDArray:
+        """The order (R, 1 + n) of observed and permuted labels over all regions, or a sentence."""
         if self.null is None:
             raise ValueError("P-values of regions need permutations. Call decode_regions with n=1000.")
-        return self.null
+        return places(np.column_stack([self.accuracy, self.null]), np.nan if self.auc is None else self.auc)
 
 
 def decode_regions(
@@ -144,7 +144,10 @@ def decode_regions(
     >>> (found.family_wise <= 0.05).tolist()
     [True, False, False]
     """
-    X, runs = np.asarray(X), np.asarray(runs)
+    X, runs = check_rows(X, runs, dense=True)
+    regions = [_voxels(each, X.shape[1]) for each in regions]
+    if not regions:
+        raise ValueError("Expected at least one region, got none. Give a list of voxel numbers for each.")
     rows = np.arange(runs.size) if rows is None else np.asarray(rows)
     how: dict[str, Any] = {"connectivity": connectivity, "folds": folds}
     how["prepared"] = None if preparation is None else PreparedRows(preparation, rows)
@@ -155,6 +158,24 @@ def decode_regions(
     plan = plan_permutations(y, runs[rows], largest, n, seed=seed, exchange=exchange, blocks=blocks)
     nulls = [region_null(method, X, plan.labels[:, chunk], runs, regions, **how) for chunk in plan.chunks]
     return join_scores([scores], plan, [nulls])
+
+
+def _voxels(region: Any, n_voxels: int) -> NDArray:
+    """The voxel numbers of a region, each once."""
+    voxels = np.asarray(region)
+    if voxels.dtype == bool and voxels.shape == (n_voxels,):
+        voxels = np.flatnonzero(voxels)
+    if voxels.ndim != 1 or voxels.dtype.kind not in "iu" or not voxels.size:
+        raise ValueError(
+            f"A region must be a list of voxel numbers, got shape {voxels.shape} of type {voxels.dtype}. "
+            "Give the columns of X that belong to it, at least one."
+        )
+    if voxels.min() < 0 or voxels.max() >= n_voxels:
+        raise ValueError(
+            f"Voxel numbers of a region must be from 0 to {n_voxels - 1}, got {voxels.min()} to "
+            f"{voxels.max()}. Number the columns of X."
+        )
+    return voxels
 
 
 def region_scores(
@@ -189,7 +210,7 @@ def region_null(
         _null(method, own, labels, runs, graph, folds, prepared)
         for own, graph in _each_region(method, X, regions, connectivity)
     ]
-    return RegionNull(np.stack([each.score for each in found]), np.stack([each.n_failed for each in found]))
+    return RegionNull(*(np.stack([getattr(each, name) for each in found]) for name in RegionNull._fields))
 
 
 def _null(
@@ -228,9 +249,10 @@ def join_scores(
     spread = by_fold.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.full(len(mean), np.nan)
     if plan is None:
         return RegionTest(mean, spread, failed)
-    score, failures = (
+    score, auc, failures = (
         np.concatenate([np.concatenate([getattr(each, name) for each in some], axis=1) for some in nulls])
         for name in RegionNull._fields
     )
     null, failed = score[:, plan.place], failures[:, np.unique(plan.place)].sum(axis=1)
-    return RegionTest(null[:, 0], spread, failed, null[:, 1:], plan.n_distinct, plan.caution, plan.floor)
+    said = plan.n_distinct, plan.caution, plan.floor
+    return RegionTest(null[:, 0], spread, failed, null[:, 1:], *said, auc[:, plan.place])

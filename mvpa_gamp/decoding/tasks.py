@@ -101,7 +101,8 @@ def parse_pairs(
     known = sorted({str(category) for category in categories})
     if len(known) < 2:
         raise ValueError(
-            f"A comparison needs at least two categories, the data have {listed(known)}. Check the labels."
+            f"A comparison needs at least two categories, but the data have {listed(known)}. Check the "
+            "labels."
         )
     if pairs is None:
         present = [pair for pair in PAPER_PAIRS if set(pair) <= set(known)]
@@ -110,7 +111,7 @@ def parse_pairs(
     if texts == ["all"]:
         return list(combinations(known, 2))
     if not texts:
-        raise ValueError("No pair was given. Name pairs like face:house, or say all.")
+        raise ValueError("No pair was given. Give pairs such as face:house, or all.")
     found = [parse_pair(text, known, dropped) for text in texts]
     meant = [frozenset(read_side(side, known).members for side in pair) for pair in found]
     for pair, sides in zip(found, meant, strict=True):
@@ -145,7 +146,7 @@ def check_known(what: str, unknown: Sequence[str], known: Sequence[str], dropped
         )
     if unknown:
         raise ValueError(
-            f"{what} names {listed(unknown)}, which the data do not have. Choose among {listed(known)}."
+            f"{what} names {listed(unknown)}, which the data do not contain. Choose among {listed(known)}."
         )
 
 
@@ -194,5 +195,6 @@ def _make_task(conditions: NDArray, positive: str, negative: str) -> Task:
 
 
 def listed(names: Iterable[Any]) -> str:
-    """Names for a message."""
-    return ", ".join(repr(str(name)) for name in names) or "none"
+    """Names for a message, long ones cut."""
+    words = [str(name) for name in names]
+    return ", ".join(repr(word if len(word) <= 60 else word[:57] + "...") for word in words) or "none"

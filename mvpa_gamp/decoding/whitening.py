@@ -161,8 +161,8 @@ def _shrunk(norms: NDArray, squares: float, n_voxels: int) -> tuple[float, float
     shrinkage = 1.0 if distance <= 0 else min(noise, distance) / distance
     if not (mu > 0 and shrinkage > _LEAST_SHRINKAGE):
         raise ValueError(
-            "The noise covariance cannot be estimated: rows of a block do not differ, or there are only two "
-            "such rows. Give more rows per block, or go without whitening."
+            "The noise covariance cannot be estimated: rows of a block do not differ, or there are only "
+            "two such rows. Give more rows per block, or do without whitening."
         )
     c = shrinkage * mu
     return float(shrinkage), float(np.sqrt(c)), float((1 - shrinkage) / (n * c))
@@ -182,8 +182,9 @@ def _check_blocks(blocks: NDArray) -> None:
         )
     if np.unique(blocks).size == blocks.size:
         raise ValueError(
-            "Whitening needs several rows per block, got one row in every block (as in beta maps and block "
-            "means): what is left of the block's mean is no noise. Give volumes, or go without whitening."
+            "Whitening needs several rows per block, got one row in every block (as in beta maps and "
+            "block means): there are no residuals around a block's mean to estimate noise from. Give "
+            "volumes, or do without whitening."
         )
 
 

@@ -43,9 +43,9 @@ class Best:
     def store(self, batch: Batch, local: NDArray, score: Array, iteration: int) -> None:
         """Overwrite some columns (``local`` numbers within the batch) with their present state."""
         state, at = batch.state, batch.columns[local]
-        for kept, now in zip((self.r, self.tau_r, self.pi), state.weights[2:], strict=True):
+        for stored, now in zip((self.r, self.tau_r, self.pi), state.weights[2:], strict=True):
             for to, column in zip(at, local, strict=True):
-                kept[:, to] = now[:, column]
+                stored[:, to] = now[:, column]
         self.intercept[at] = state.intercept[local]
         self.tau_p[:, at] = state.tau_z[:, local]
         self.p[:, at] = (state.z + state.intercept - state.s * state.tau_z)[:, local]

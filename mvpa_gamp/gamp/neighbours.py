@@ -20,16 +20,29 @@ from .settings import ResolvedSettings
 # its neighbours are zero. Measured on fMRI: 0.8 to 1 decode alike (8.4 to 8.6 % error), 0.5 is worse (8.8 %).
 SHARE = 0.9
 
+# What errors say about how to make a graph.
+FROM_EDGES = (
+    "From a list of edges, with i and j the numbers of their ends among the n columns of X: "
+    "scipy.sparse.coo_array((np.ones(len(i)), (i, j)), shape=(n, n)). From networkx: "
+    "nx.to_scipy_sparse_array(G, nodelist=list(X.columns))."
+)
+_AFTER_SELECTION = (
+    " If a step of a Pipeline selects features, give GAMPClassifier a DataFrame with the names of all "
+    "features, and call set_output(transform='pandas') on the Pipeline."
+)
+_ANY_EDGE = "Every entry that is not zero is an edge, whatever its value."
+
 
 class Neighbours:
     """The mean over the neighbours of every feature, for a graph of N features.
 
     ``connectivity`` is an (N, N) adjacency in scikit-learn's sense: an entry that is not zero joins two
-    features, in both directions, whatever its value; entries of the diagonal do not count.
+    features, in both directions, whatever its value; entries of the diagonal do not count, and negative ones
+    elsewhere are refused.
     """
 
     def __init__(self, connectivity: Any, n_features: int, dtype: Any) -> None:
-        graph = _checked_graph(connectivity, n_features)
+        graph = checked_graph(connectivity, n_features)
         degree = np.diff(graph.indptr)
         self.alone = np.flatnonzero(degree == 0)  # numbers of the features without neighbours
         weights = np.repeat(1 / np.maximum(degree, 1), degree).astype(dtype)
@@ -73,32 +86,51 @@ def check_neighbours(prior: Any, settings: ResolvedSettings) -> None:
     if settings.stop != "cavity":
         raise ValueError(
             f"connectivity needs stop='cavity', got {settings.stop!r}: the free energy that guides a run to "
-            "its fixed point knows one rate per column. Use stop='cavity' or leave connectivity out."
+            "its fixed point knows one inclusion rate per fit. Use stop='cavity' or leave connectivity out."
         )
 
 
-def _checked_graph(connectivity: Any, n_features: int) -> Any:
-    """The graph as a symmetric CSR array without a diagonal, every entry an edge."""
+def checked_graph(connectivity: Any, n_features: int) -> Any:
+    """The graph as a symmetric CSR array of ones without a diagonal, or a sentence about what is wrong."""
+    if hasattr(connectivity, "columns"):
+        raise ValueError(
+            "connectivity must be an array or a sparse matrix in the order of the columns of X, got a table, "
+            "whose names are not looked at here. GAMPClassifier matches names: after a fit, take its "
+            "connectivity_."
+        )
     try:
         graph = connectivity if sparse.issparse(connectivity) else np.asarray(connectivity)
     except ValueError:
         graph = np.array(None)  # rows of different length
     if graph.ndim != 2:
         raise ValueError(
-            f"connectivity must be a matrix, ({n_features}, {n_features}), of 0 and 1, sparse or dense, got "
-            f"{type(connectivity).__name__}. From edges: scipy.sparse.coo_array((ones, (i, j)), shape)."
+            f"connectivity must be a matrix, ({n_features}, {n_features}), sparse or dense, got "
+            f"{type(connectivity).__name__}. {FROM_EDGES}"
         )
     if graph.shape != (n_features, n_features):
         raise ValueError(
             f"connectivity must be ({n_features}, {n_features}), one row and column per feature of X, "
             f"got shape {graph.shape}. Make it for the same features, in the same order, as the columns of X."
+            f"{_AFTER_SELECTION if graph.shape[0] == graph.shape[1] > n_features else ''}"
         )
+    return _edges(graph_entries(graph))
+
+
+def graph_entries(graph: Any) -> sparse.coo_array:
+    """The entries of a matrix that are not zero, if each can be an edge."""
     if graph.dtype.kind not in "fiub":
-        raise ValueError(f"connectivity must hold real numbers, got type {graph.dtype}. Give 0 and 1.")
-    graph = sparse.coo_array(graph)
-    if not np.isfinite(graph.data).all():
-        raise ValueError("connectivity must be finite, got NaN or infinite entries. Give 0 and 1.")
-    return _edges(graph)
+        raise ValueError(f"connectivity must hold real numbers, got type {graph.dtype}. {_ANY_EDGE}")
+    entries = sparse.coo_array(graph)
+    if not np.isfinite(entries.data).all():
+        raise ValueError(f"connectivity must be finite, got NaN or infinite entries. {_ANY_EDGE}")
+    negative = np.count_nonzero((entries.data < 0) & (entries.row != entries.col))
+    if negative:
+        raise ValueError(
+            f"connectivity must not be negative, got {negative:,} entries below zero, as a graph Laplacian "
+            f"or correlations have. {_ANY_EDGE} Take abs(connectivity) if these are edges too, or leave them "
+            "out."
+        )
+    return entries
 
 
 def _edges(graph: sparse.coo_array) -> Any:
@@ -108,4 +140,5 @@ def _edges(graph: sparse.coo_array) -> Any:
     ends = np.concatenate([row, col]), np.concatenate([col, row])
     edges = sparse.csr_array((np.ones(2 * row.size), ends), shape=graph.shape)
     edges.sum_duplicates()
+    edges.data[:] = 1
     return edges

@@ -38,7 +38,7 @@ def check_parameter(
         shape = "one value per component" if ndim else "one number"
         raise ValueError(
             f"{type(model).__name__}: {name} must be {expected}, got {given!r}. "
-            f"Give {shape}, or {'(components, columns)' if ndim else 'one value per column'}."
+            f"Give {shape}, or {'(components, fits)' if ndim else 'one value per fit'}."
         )
     object.__setattr__(model, name, value if value.ndim else float(value))
 
@@ -106,8 +106,8 @@ def expand(model: Model, n_columns: int) -> Model:
         if value.ndim > ndim:
             if value.shape[-1] != n_columns:
                 raise ValueError(
-                    f"{type(model).__name__}: a parameter has {value.shape[-1]} columns, not {n_columns}. "
-                    "Give one number, or one value per column."
+                    f"{type(model).__name__}: a parameter has {value.shape[-1]} values for {n_columns} "
+                    "fits. Give one number, or one value per fit."
                 )
             return value.copy()
         return np.repeat(value[..., None], n_columns, axis=-1)
@@ -143,8 +143,8 @@ def _check_size(model: str, name: str, given: Any) -> None:
     size = np.abs(given)
     if np.any((size > largest) | ((size > 0) & (size < 1 / largest))):
         raise ValueError(
-            f"{model}: {name} must be zero or between {1 / largest:g} and {largest:g} in size, which float32 "
-            f"can compute with, got {given!r}. Give a usual value, or multiply X by a number."
+            f"{model}: {name} must be zero or between {1 / largest:g} and {largest:g} in size, which "
+            f"float32 can compute with, got {given!r}. Give a value in this range, or rescale X."
         )
 
 

@@ -43,8 +43,8 @@ def checked_counts(weights: Any, train: NDArray) -> NDArray:
     largest = counts.max()
     if largest > _LARGEST or 0 < largest < 1 / _LARGEST:
         raise ValueError(
-            f"weights must be of a usual size, at most {_LARGEST:g} and not all below {1 / _LARGEST:g}, got "
-            f"{largest:g} as the largest. A row of weight 2 counts like two rows: divide them by a number."
+            f"weights must be at most {_LARGEST:g} and not all below {1 / _LARGEST:g}, got {largest:g} as "
+            "the largest. A row of weight 2 counts as two rows: rescale the weights."
         )
     return counts
 

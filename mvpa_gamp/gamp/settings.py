@@ -30,7 +30,8 @@ class SolverSettings:
     tol : relative change of weights and of scores that counts as standing still. None: 1e-5 for sum-product,
         1e-7 for max-sum; never below what the precision of X can resolve.
     damping : step in (0, 1]; 1 is undamped. None: 0.1 for cavity (small steps, fine choice of the
-        iterate), 0.2 where the design has a connectivity, 0.5 for fixed-point.
+        iterate), 0.2 where the design has a connectivity, 0.5 for fixed-point. It is more than a matter of
+        stability: with the cavity stop smaller steps usually select more features.
     adaptive : let each column shrink its step when its objective rises, and grow it back (fixed-point only;
         a column that turns non-finite is always retried with smaller steps).
     patience : iterations without a clearly better cavity score. A damped run dips below the score of its
@@ -70,9 +71,11 @@ class SolverSettings:
         for name in ("max_iter", "patience"):
             value = getattr(self, name)
             if value is not None and not (_is_number(value) and value >= 1 and value == int(value)):
-                raise ValueError(f"{name} must be at least 1, got {value!r}. Give a whole number.")
+                raise ValueError(
+                    f"{name} must be a whole number, at least 1, got {value!r}. Give None for its default."
+                )
         if self.tol is not None and not (_is_number(self.tol) and self.tol > 0):
-            raise ValueError(f"tol must be positive, got {self.tol!r}. Give a finite number.")
+            raise ValueError(f"tol must be a positive number, got {self.tol!r}. Give None for its default.")
 
     def resolved(self, neighbours: bool = False) -> "ResolvedSettings":
         """What a solve runs with: every None replaced by its default, with neighbours or without."""

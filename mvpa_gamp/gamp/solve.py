@@ -3,6 +3,7 @@
 Columns never see each other. A column that ends leaves the batch; the others go on with less work.
 """
 
+import reprlib
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
@@ -165,8 +166,8 @@ def checked_labels(y: Any, design: Design) -> Array:
     alone = np.flatnonzero(~(seen[0] & seen[1]))
     if alone.size:
         raise ValueError(
-            f"Every column needs training rows of both classes, but columns {alone.tolist()} have one. "
-            "Drop these columns or give them more rows."
+            f"Every column needs training rows of both classes, but columns {alone.tolist()} have only "
+            "one. Drop these columns or give them more rows."
         )
     return y
 
@@ -179,8 +180,9 @@ def _numbers(y: Any) -> Array:
             raise ValueError
         return given.astype(float)
     except (TypeError, ValueError):
+        shown = reprlib.repr(given.ravel()[:3].tolist())
         raise ValueError(
-            f"Labels must be the numbers -1 or +1, got {given.ravel()[:3].tolist()} (type {given.dtype}). "
+            f"Labels must be the numbers -1 or +1, got {shown} (type {given.dtype}). "
             "Map your two classes to -1 and +1."
         ) from None
 

@@ -21,7 +21,7 @@ from .scalar_channels import (
 )
 from .settings import MODES
 
-CONVERGED = "Converged: the predicted errors stand still."
+CONVERGED = "Converged: the predicted errors no longer change."
 ITERATION_LIMIT = "Not converged: the iteration limit was reached. Raise max_iter, or lower damping."
 NOT_FINITE = (
     "Not converged: the prediction turned non-finite, or the labels' mean precision is not positive, which "

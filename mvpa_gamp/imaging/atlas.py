@@ -48,7 +48,8 @@ class Atlas:
         unnamed = [index for index in known if index not in self.names]
         if unnamed and self.names:
             notes.append(
-                f"Atlas {self.name}: its table has no name for {listed(unnamed)}, called by number here."
+                f"Atlas {self.name}: its table has no name for {listed(unnamed)}; these regions are "
+                "identified by number."
             )
         names = unique_names({index: self.names.get(index, f"region {index}") for index in known})
         return make_regions(self.name, names, found, mask_img, tuple(notes))
@@ -87,7 +88,7 @@ def open_atlas(atlas: Any, labels: Any = "") -> Atlas | SurfaceAtlas:
     _whole_numbers(image, name)
     names = names_of(labels, find_table(Path(file)))
     if names is None:
-        told = f"Atlas {name}: no table of names is beside it, so regions are called by their numbers."
+        told = f"Atlas {name}: no table of names was found next to it, so regions are identified by number."
         return Atlas(name, image, {}, (told,))
     return Atlas(name, image, names)
 
@@ -97,8 +98,8 @@ def _named(name: str, labels: Any) -> Atlas | SurfaceAtlas:
     known = (*NILEARN_ATLASES, *SURFACE_ATLASES)
     if labels is not None and len(labels):
         raise DataError(
-            f"atlas labels: {name!r} is no file, and named atlases bring their own names. Leave the labels "
-            "out, or correct the path of the atlas."
+            f"atlas labels: {name!r} is not a file, and atlases given by name have their own labels. Leave "
+            "the labels out, or correct the path of the atlas."
         )
     if name.partition(":")[0] not in known:
         raise DataError(
@@ -136,8 +137,8 @@ def _whole_numbers(image: Any, name: str) -> NDArray:
         whole = np.isfinite(values).all() and (values == np.rint(values)).all() and values.min() >= 0
     if not whole or values.max() > np.iinfo(np.int32).max:
         raise DataError(
-            f"atlas {name}: expected whole numbers from 0 on, the number of each voxel's region, got others. "
-            "Give a labelled volume, resampled with nearest neighbours if at all."
+            f"atlas {name}: expected whole numbers, 0 outside and the number of the region inside, got "
+            "other values. Give a labelled volume, resampled with nearest neighbours if at all."
         )
     if not values.any():
         raise DataError(f"atlas {name} is empty: no voxel differs from zero. Give another atlas.")
@@ -162,6 +163,6 @@ def _other_space(name: str, image: Any, mask_img: Any) -> str:
     if spaces[0] == spaces[1] or not any(standard) or "unknown" in spaces:
         return ""
     return (
-        f"Atlas {name}: its header says {spaces[0]} space, that of the data {spaces[1]} space. Regions are "
-        "right only if the data were normalised to the space of the atlas."
+        f"Atlas {name}: its header says {spaces[0]} space, but that of the data says {spaces[1]} space. "
+        "Regions are correct only if the data were normalised to the space of the atlas."
     )

@@ -88,12 +88,15 @@ def _from_columns(path: Path, lines: list[str], separator: str, header: list[str
     """The two columns of a table."""
     index, name = _column(header, _INDEX), _column(header, _NAME)
     assert index is not None and name is not None
-    rows = list(csv.reader(lines[1:], delimiter=separator))
+    try:
+        rows = list(csv.reader(lines[1:], delimiter=separator))
+    except csv.Error as error:  # such as a cell that never ends
+        raise DataError(f"atlas labels {path} cannot be read as a table ({error}). Correct it.") from error
     short = next((k for k, row in enumerate(rows) if len(row) < len(header)), None)
     if short is not None:
         raise DataError(
             f"atlas labels {path}: line {short + 2} has {len(rows[short])} of {len(header)} columns. "
-            "Repair it."
+            "Correct that line."
         )
     return _checked(path, [(row[header.index(index)], row[header.index(name)]) for row in rows])
 
@@ -115,7 +118,7 @@ def _checked(path: Path, pairs: Sequence[tuple[str, str]]) -> dict[int, str]:
             )
         index = int(float(number))
         if index in found:
-            raise DataError(f"atlas labels {path}: region {index} has two names. Leave one of them.")
+            raise DataError(f"atlas labels {path}: region {index} has two names. Keep one of them.")
         found[index] = plain(name) or f"region {index}"
     return found
 

@@ -49,13 +49,13 @@ def write_error(path: Path, error: OSError) -> WriteError:
     if error.errno in _FULL:
         reason, advice = "the disk is full", "Free some space"
     elif path.is_dir():
-        reason, advice = "a folder that holds something is in its place", "Move that folder away"
+        reason, advice = "a folder with files is in its place", "Move that folder away"
     elif blocking := next((each for each in path.parents if each.exists() and not each.is_dir()), None):
         reason, advice = f"{blocking} is a file, a folder is needed", "Move that file away"
     else:
-        reason, advice = error.strerror or str(error), "See to it that it can be"
+        reason, advice = error.strerror or str(error), "Make sure that you may write there"
     return WriteError(
-        f"{path} cannot be written: {reason}. {advice} and write it again; a command goes on with --resume."
+        f"{path} cannot be written: {reason}. {advice}, then try again (commands continue with --resume)."
     )
 
 

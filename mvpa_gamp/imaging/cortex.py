@@ -11,7 +11,7 @@ from nilearn.surface import PolyMesh, SurfaceImage
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.surface_names import HEMISPHERES
 
 PACKAGED = "fsaverage5"  # comes with nilearn: nothing is downloaded
@@ -154,9 +154,9 @@ def read_cortex(files: Sequence[str | Path]) -> Cortex:
         try:
             meshes[part] = load_surf_mesh(str(path))
         except Exception as error:  # readers of damaged files fail in many ways
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise DataError(
-                f"surface mesh {path} cannot be read ({reason}). Give a mesh such as *_midthickness.surf.gii."
+                f"surface mesh {path} cannot be read ({reason(error)}). Give a mesh such as "
+                "*_midthickness.surf.gii."
             ) from error
     return dressed(Cortex(PolyMesh(**meshes)))
 

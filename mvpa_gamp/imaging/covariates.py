@@ -1,6 +1,5 @@
 """Covariates of samples, such as reaction times: a table with a line per sample or per volume."""
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +30,8 @@ class Covariates:
             return self._checked(self.values[samples.volumes])
         volumes = f" or {n_volumes} (all volumes of the series)" if samples.kind == "volume" else ""
         raise DataError(
-            f"{_OPTION} {self.path.name}: expected a header and {n_samples} lines ({samples.plural} that are "
-            f"decoded){volumes}, got {len(self.values)}. Give a line for every one, in their order."
+            f"{_OPTION} {self.path.name}: expected a header and {n_samples} lines ({samples.plural} that "
+            f"are decoded){volumes}, got {len(self.values)}. Give one line for each, in the same order."
         )
 
     def _checked(self, values: NDArray) -> "Covariates":
@@ -56,7 +55,8 @@ def read_covariates(path: str | Path) -> Covariates:
         raise DataError(
             f"{_OPTION} {path} cannot be read as text ({reason(error)}). Save it as UTF-8."
         ) from error
-    rows = [row for row in csv.reader(text.splitlines(), delimiter="\t") if any(cell.strip() for cell in row)]
+    lines = [line for line in text.splitlines() if line.strip()]
+    rows = [[cell.strip().strip('"') for cell in line.split("\t")] for line in lines]
     if len(rows) < 2:
         raise DataError(
             f"{_OPTION} {path.name}: expected a header line and a line of numbers per sample, got "
@@ -66,7 +66,7 @@ def read_covariates(path: str | Path) -> Covariates:
     if len(set(names)) < len(names) or not all(names) or _is_number(names[0]):
         raise DataError(
             f"{_OPTION} {path.name}: expected a header with a name for each column, got "
-            f"{' '.join(rows[0])[:80]!r}. Name the columns, each by another name."
+            f"{' '.join(rows[0])[:80]!r}. Give every column a name of its own."
         )
     return Covariates(
         path, names, np.array([_numbers(path, names, *each) for each in enumerate(rows[1:], 2)])
@@ -82,7 +82,7 @@ def _numbers(path: Path, names: tuple[str, ...], line: int, row: list[str]) -> l
     for name, cell in zip(names, row, strict=True):
         if not _is_number(cell):
             raise DataError(
-                f"{_OPTION} {path.name}, line {line}: expected a number for {name}, got {cell.strip()!r}. "
+                f"{_OPTION} {path.name}, line {line}: expected a number for {name}, got {cell[:40]!r}. "
                 "Fill it, with the mean of the run for example."
             )
     return [float(cell) for cell in row]

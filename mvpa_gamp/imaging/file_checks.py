@@ -74,8 +74,8 @@ def order_notes(names: Sequence[str], volumes: Sequence[int], labels: Labels) ->
     if crossing:
         runs = ", ".join(map(str, dict.fromkeys(crossing)))
         notes.append(
-            f"Labels: run {runs} goes on across the border of two BOLD files. "
-            "Check that files and labels are in the same order."
+            f"Labels: run {runs} continues across the boundary of two BOLD files. Check that files and "
+            "labels are in the same order."
         )
     files = [Path(name).name for name in names]
     for before, after in pairwise(files):

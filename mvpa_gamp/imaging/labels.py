@@ -153,8 +153,10 @@ def _cells(path: Path, lines: list[str], separator: str) -> list[list[str]]:
         for row in reader:
             rows.append([cell.strip() for cell in row])
     except csv.Error as error:  # such as a quotation mark that is never closed
+        limit = f"a field has more than {csv.field_size_limit():,} characters"
+        told = limit if "field limit" in str(error) else error
         raise DataError(
-            f"label file {path}: line {len(rows) + 1} cannot be read ({error}). Expected a condition and a "
+            f"label file {path}: line {len(rows) + 1} cannot be read ({told}). Expected a condition and a "
             "run; correct that line."
         ) from error
     return rows
@@ -173,8 +175,8 @@ def _check_headers(path: Path, header: list[str], rows: list[list[str]]) -> None
         cells = [cell.strip().lower() for cell in row]
         if cells == header or ({*cells} & {*CONDITION_COLUMNS} and {*cells} & {*RUN_COLUMNS}):
             raise DataError(
-                f"label file {path}: line {number} is a header line once more, expected the condition and "
-                "run of a volume. Remove it."
+                f"label file {path}: line {number} is a second header line, expected the condition and run "
+                "of a volume. Remove it."
             )
 
 

@@ -43,7 +43,7 @@ def mask_on_grid(mask: Any, reference: Any) -> tuple[Any, NDArray, tuple[str, ..
 
 def _note(opened: Any, inside: NDArray, reference: Any, moved: NDArray, seen: float) -> str:
     """What was done to the mask, and what only the user can know."""
-    lost = "" if seen > _WHOLE else f" {100 * (1 - seen):.0f} % of the mask lie outside the volumes."
+    lost = "" if seen > _WHOLE else f" {100 * (1 - seen):.0f} % of the mask lies outside the volumes."
     return (
         f"The mask {name_of(opened)} is on another grid ({_grids(opened, reference)}) and was resampled to "
         f"that of the volumes (nearest neighbour): {int(inside.sum()):,} voxels became {int(moved.sum()):,}."

@@ -111,14 +111,14 @@ def volumes_to_matrix(
     if nuisance is None:
         nuisance = _nuisance_of_files(processing, volumes, members_of)
     series = read_series(volumes, mask, processing.smoothing_fwhm)
-    kept, notes = usable_voxels(series, list(members_of.values()), voxels)
-    X = np.empty((int(rows.sum()), int(kept.sum())), dtype=np.float32)
+    usable, notes = usable_voxels(series, list(members_of.values()), voxels)
+    X = np.empty((int(rows.sum()), int(usable.sum())), dtype=np.float32)
     border = brain_border(series, list(members_of.values()))
     around = None if border is None else np.empty((len(X), border.shape[1]), dtype=np.float32)
     place, sums = np.cumsum(rows) - 1, []
     for run, members in members_of.items():
         confounds, used = nuisance[run].filled() if run in nuisance else (None, None)
-        values = series.values[np.ix_(members, kept)]
+        values = series.values[np.ix_(members, usable)]
         cleaned = clean_run(values, processing, processing.t_r, confounds, run, used)
         sums.append(run_sums(values, cleaned))
         wanted = rows[members]
@@ -130,7 +130,7 @@ def volumes_to_matrix(
     if missing := sum(int(np.isnan(each.values).sum()) for each in nuisance.values()):
         notes += (f"{missing} missing values in the confounds were replaced by the mean of their run.",)
     digests = fingerprints_of(series.values[rows])
-    return Matrix(X, series.mask_of(kept), series.mean_img, notes, around, digests, pooled_scaling(sums))
+    return Matrix(X, series.mask_of(usable), series.mean_img, notes, around, digests, pooled_scaling(sums))
 
 
 def _nuisance_of_files(
@@ -213,15 +213,15 @@ def usable_voxels(
     size, words = series.values.shape[1], series.volumes.elements
     finite = np.ones(size, dtype=bool) if voxels == ALL else series.finite
     varying = _varying(series.values, runs) if voxels == VARYING else np.ones(size, dtype=bool)
-    kept = finite & varying
+    usable = finite & varying
     unknown, constant = int((~finite).sum()), int((finite & ~varying).sum())
     broken = _broken_volumes(series) if unknown else ""
-    if not kept.any() and broken:
+    if not usable.any() and broken:
         raise DataError(
             f"{broken}, so that no voxel is finite throughout. Repair the file, or leave out such volumes "
             "together with their labels."
         )
-    if not kept.any():
+    if not usable.any():
         raise DataError(
             f"mask: none of its {size} {words} can be used ({unknown} with NaN or infinity, {constant} "
             f"constant within a run). Check that mask and {series.volumes.what} belong together."
@@ -234,7 +234,7 @@ def usable_voxels(
         )
     if constant:
         notes.append(f"{constant} of {size} {words} of the mask are constant within a run and were dropped.")
-    return kept, tuple(notes)
+    return usable, tuple(notes)
 
 
 def _varying(values: NDArray, runs: Sequence[NDArray]) -> NDArray:

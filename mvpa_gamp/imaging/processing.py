@@ -81,11 +81,11 @@ class Nuisance:
     """Confounds of the T volumes of a run, NaN where missing, and which of the volumes are used."""
 
     values: NDArray  # (T, C)
-    kept: NDArray  # (T,) bool
+    used: NDArray  # (T,) bool
 
     def filled(self) -> tuple[NDArray | None, NDArray]:
         """The confounds without missing values, None where there are none, and the volumes used."""
-        return (fill_missing(self.values) if self.values.shape[1] else None), self.kept
+        return (fill_missing(self.values) if self.values.shape[1] else None), self.used
 
 
 def clean_run(
@@ -94,25 +94,25 @@ def clean_run(
     t_r: float | None,
     confounds: NDArray | None,
     run: Any,
-    kept: NDArray | None = None,
+    used: NDArray | None = None,
 ) -> NDArray:
     """One run (T, N), processed by ``nilearn.signal.clean`` in float64.
 
     Order: detrend, filter (Butterworth), confounds, z-score with the sample deviation. Volumes that are not
-    ``kept`` (T,) bool take no part in it and become NaN.
+    ``used`` (T,) bool take no part in it and become NaN.
     """
     from nilearn import signal
 
     if not processing.cleans and confounds is None:
         return values
-    kept = np.ones(len(values), dtype=bool) if kept is None else kept
-    _check_run(int(kept.sum()), processing, t_r, confounds, run)
+    used = np.ones(len(values), dtype=bool) if used is None else used
+    _check_run(int(used.sum()), processing, t_r, confounds, run)
     cleaned = np.full(values.shape, np.nan)
     try:
         with np.errstate(invalid="ignore", divide="ignore"):  # volumes of zeros have a mean of zero
-            cleaned[kept] = signal.clean(
+            cleaned[used] = signal.clean(
                 np.asarray(values, dtype=np.float64),
-                sample_mask=None if kept.all() else np.flatnonzero(kept),
+                sample_mask=None if used.all() else np.flatnonzero(used),
                 detrend=processing.detrend,
                 standardize="zscore_sample"
                 if processing.standardize is True
@@ -127,11 +127,11 @@ def clean_run(
     except ValueError as error:
         if "padlen" in str(error):  # what the filter adds at both ends is longer than the run
             raise DataError(
-                f"run {run}: its {int(kept.sum())} volumes are too few for a temporal filter. Leave the run "
+                f"run {run}: its {int(used.sum())} volumes are too few for a temporal filter. Leave the run "
                 "out, or do without the filter."
             ) from error
         raise DataError(
-            f"run {run} with {int(kept.sum())} volumes cannot be processed: {str(error).rstrip('.')}. Change "
+            f"run {run} with {int(used.sum())} volumes cannot be processed: {str(error).rstrip('.')}. Change "
             "the processing."
         ) from error
 
@@ -145,8 +145,8 @@ def _check_run(
         )
     if confounds is not None and confounds.shape[1] + MIN_VOLUMES > volumes:
         raise DataError(
-            f"run {run}: {confounds.shape[1]} confounds leave nothing of its {volumes} volumes. "
-            "Give fewer confound columns."
+            f"run {run}: {confounds.shape[1]} confounds are too many for its {volumes} volumes. Give fewer "
+            "confound columns."
         )
     check_high_pass(processing.high_pass, t_r)
 
@@ -227,7 +227,8 @@ def _check_headers(files: tuple[Path, ...], headers: list[list[str]]) -> None:
             if name != first:
                 raise DataError(
                     "confounds: expected the same columns in all files, in the same order, but column "
-                    f"{number} (counted from 1) is {first} in {files[0]} and {name} in {path}. Repair one."
+                    f"{number} (counted from 1) is {first} in {files[0]} and {name} in {path}. Correct one "
+                    "of them."
                 )
 
 

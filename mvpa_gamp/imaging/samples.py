@@ -84,8 +84,8 @@ class Samples:
             )
         if self.is_phantom != (self.subject.lower() == "phantom"):
             raise DataError(
-                f"subject: the name 'phantom' belongs to the phantom alone, got {self.subject!r} for "
-                f"{'a phantom' if self.is_phantom else 'real data'}. Choose another name."
+                f"subject: the name 'phantom' is reserved for the simulated phantom, got {self.subject!r} "
+                f"for {'a phantom' if self.is_phantom else 'real data'}. Choose another name."
             )
 
     @property
@@ -167,7 +167,7 @@ def samples_of(
     conditions = shift_labels(labels, processing.lag_trs)
     rows = ~np.isin(conditions, [*processing.drop, UNLABELLED])
     for run, each in (nuisance or {}).items():
-        rows[labels.runs == run] &= each.kept
+        rows[labels.runs == run] &= each.used
     if not rows.any():
         _check_lag(labels, processing, max(span.stop - span.start for _, span in stretches))
         raise DataError(

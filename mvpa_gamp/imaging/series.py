@@ -54,8 +54,8 @@ class Series:
     notes: tuple[str, ...] = ()  # what was done to the mask
     border: NDArray | None = None  # (M, S) float32: values of voxels that touch the mask from outside
 
-    def mask_of(self, kept: NDArray) -> Any:
+    def mask_of(self, usable: NDArray) -> Any:
         """The mask of some of the voxels (N,) bool."""
         mask = self.inside.copy()
-        mask[self.inside] = kept
+        mask[self.inside] = usable
         return self.volumes.mask_image(mask, self.mask_img)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.cortex import Cortex, CortexImage
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.surface_names import (
     HEMISPHERES,
     STRUCTURES,
@@ -120,10 +120,9 @@ def _loaded(path: Path) -> Any:
     try:
         return nibabel.load(path)
     except Exception as error:  # parsers of damaged files fail in many ways
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(
-            f"surface file {path} cannot be read ({reason}). It is damaged or of another format: copy it "
-            "again."
+            f"surface file {path} cannot be read ({reason(error)}). It is damaged or of another format: "
+            "copy it again."
         ) from error
 
 

@@ -82,8 +82,8 @@ class VolumeMasker(NiftiMasker):
         runs, steps = self.runs if runs is None else runs, self.known_steps(volumes)
         if steps is None or (steps.cleans and volumes.shape[3] < MIN_VOLUMES):
             return self._read_by_nilearn(volumes, runs, voxels, nuisance or {})
-        kept = check_memory(self.memory_).cache(volumes_to_matrix)
-        return cast(Matrix, kept(volumes, self.mask_img_, steps, runs, voxels=voxels, nuisance=nuisance))
+        cached = check_memory(self.memory_).cache(volumes_to_matrix)
+        return cast(Matrix, cached(volumes, self.mask_img_, steps, runs, voxels=voxels, nuisance=nuisance))
 
     def uncleaned(self) -> "VolumeMasker":
         """A masker of the same voxels that reads volumes as they are, smoothed where this one smooths."""
@@ -129,8 +129,8 @@ class VolumeMasker(NiftiMasker):
         shared = is_same_grid(self.mask_img_, volumes.images[0])
         everywhere = like(volumes.images[0], np.ones(volumes.shape[:3], dtype=np.uint8))
         raw = read_series(volumes, self.mask_img_ if shared else everywhere)
-        kept, notes = usable_voxels(raw, [], voxels)
-        mask, mean = raw.mask_of(kept), raw.mean_img
+        usable, notes = usable_voxels(raw, [], voxels)
+        mask, mean = raw.mask_of(usable), raw.mean_img
         if not shared:
             mask, notes = self.mask_img_, ()
             mean = resample_to_img(mean, mask, force_resample=True, copy_header=True)

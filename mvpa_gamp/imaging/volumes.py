@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.errors import DataError, reason
 
 GZIP_MAX_RATIO = 1032  # deflate cannot shrink further: 258 bytes from 2 bits
 MAX_BYTES = 256 * 2**30  # more than 7 h of 1 mm whole-brain volumes in float32 at one per second
@@ -278,11 +278,8 @@ def _unzipped_bytes(path: Path, what: str) -> int:
 
 
 def _damaged(path: Path, what: str, error: Exception) -> DataError:
-    reason = str(error).strip().rstrip(".") or type(error).__name__
-    if isinstance(error, zlib.error):
-        reason = "its compressed data are damaged"
     return DataError(
-        f"{what} {path} cannot be read as an image ({reason}). It is corrupt, truncated or of another "
+        f"{what} {path} cannot be read as an image ({reason(error)}). It is corrupt, truncated or of another "
         "format: copy or download it again."
     )
 

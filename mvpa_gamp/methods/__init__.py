@@ -23,6 +23,28 @@ _ALL: tuple[Any, ...] = (
 
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 
+
+def find_method(given: Any) -> Method:
+    """The method of a name, or a method as it is given.
+
+    >>> from mvpa_gamp.methods import find_method
+    >>> find_method("gamp-bg-lr").label
+    'GAMP BG-LR'
+    """
+    if isinstance(given, str) and given in METHODS:
+        return METHODS[given]
+    if isinstance(given, str):
+        raise ValueError(f"Unknown method {given!r}. Known methods: {', '.join(METHODS)}.")
+    if not hasattr(given, "fit_folds"):
+        raise ValueError(
+            "method must be a name in mvpa_gamp.methods.METHODS or one of its objects, got "
+            f"{type(given).__name__}. For GAMPClassifier() write 'gamp-bg-lr', with a connectivity "
+            "'gamp-sbg-lr'."
+        )
+    method: Method = given
+    return method
+
+
 __all__ = [
     "CDN",
     "METHODS",
@@ -36,4 +58,5 @@ __all__ = [
     "OneBitCS",
     "ShrinkageLDA",
     "check_fold_input",
+    "find_method",
 ]

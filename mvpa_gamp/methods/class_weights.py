@@ -64,5 +64,7 @@ def with_class_weight(method: Method, class_weight: ClassWeight) -> Method:
     if class_weight is None:
         return method
     if not weights_classes(method):
-        raise ValueError(f"{method.name!r} cannot weigh the classes. Leave it out, or the class weight.")
+        raise ValueError(
+            f"{method.name!r} does not support class weights. Leave out the method or the class weight."
+        )
     return replace(method, class_weight=class_weight)  # type: ignore[type-var]

@@ -43,6 +43,20 @@ def check_fold_input(X: Any, y: Any, train: Any, runs: Any) -> FoldInput:
     return FoldInput(matrix, Y, train, _check_runs(runs, n_rows), scale_factor(matrix))
 
 
+def check_rows(X: Any, runs: Any, dense: bool = False) -> tuple[Any, NDArray]:
+    """X (M, N) and the run (M,) of every row, or a ValueError that says what to change.
+
+    >>> from mvpa_gamp.methods.fold_input import check_rows
+    >>> X, runs = check_rows([[1.0, 2.0], [3.0, 4.0]], [1, 2])
+    >>> X.shape, runs.tolist()
+    ((2, 2), [1, 2])
+    """
+    matrix = checked_matrix(X)
+    if dense and sparse.issparse(matrix):
+        raise ValueError("X must be a dense matrix here, got a sparse one. Use X.toarray() if memory allows.")
+    return matrix, _check_runs(runs, matrix.shape[0])
+
+
 def _check_train(train: Any, n_rows: int) -> NDArray:
     array = np.asarray(train)
     if array.ndim != 2 or array.shape[0] != n_rows or array.shape[1] == 0:

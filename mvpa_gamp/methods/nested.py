@@ -65,7 +65,7 @@ def nested_plan(Y: NDArray, runs: NDArray) -> NestedPlan:
             raise ValueError(
                 "Tuning by nested leave-one-run-out needs at least two training runs, each leaving both "
                 f"classes behind, but fold {b} has {len(folds)}. Give at least three runs in all, or use a "
-                "method that tunes itself without cross-validation (a gamp one)."
+                "method that needs no nested cross-validation (a GAMP method, svm or lda)."
             )
         inner.append(tuple(folds))
     outer = np.array([number(np.ascontiguousarray(labels)) for labels in signed.T])

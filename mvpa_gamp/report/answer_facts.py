@@ -8,7 +8,7 @@ from mvpa_gamp.report.answer_box import Fact, Files, answer_box, tested_words
 from mvpa_gamp.report.answers import Answer, correct, peak_words, place
 from mvpa_gamp.report.inference_rows import power_range, selected_at_rate
 from mvpa_gamp.report.map_files import leading_files
-from mvpa_gamp.report.printed import significant
+from mvpa_gamp.report.printed import chance_text, significant
 from mvpa_gamp.report.recommended import informative_voxels
 from mvpa_gamp.results.reader import Results
 
@@ -34,7 +34,7 @@ def facts_box(results: Results, subject: str, contrast: str, found: Answer) -> s
 
 
 def _accuracy_note(found: Answer, fold_word: str) -> str:
-    return f"chance {found.chance:.0f} %; {mean_words(found.folds, fold_word, found.se)}"
+    return f"chance {chance_text(found.chance)} %; {mean_words(found.folds, fold_word, found.se)}"
 
 
 def mean_words(count: int, fold_word: str, se: float) -> str:

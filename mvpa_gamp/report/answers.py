@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mvpa_gamp.report.answer_box import p_words
-from mvpa_gamp.report.printed import significant
+from mvpa_gamp.report.printed import chance_text, significant
 from mvpa_gamp.report.volumes import peak_of, read_map
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
@@ -143,7 +143,7 @@ def correct(found: Answer) -> str:
 
 
 def _sure(found: Answer, fold_word: str) -> str:
-    chance = f"chance {found.chance:.0f} %"
+    chance = f"chance {chance_text(found.chance)} %"
     if found.permutations:
         return f"{chance}, {p_words(found.p)}, {found.permutations:,} permutations"
     if math.isnan(found.se):

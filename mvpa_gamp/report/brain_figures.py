@@ -92,6 +92,7 @@ def comparison_maps(results: Results, subject: str, contrast: str) -> Drawn:
 def map_figure(lines: Sequence[MapLine], background: Path, mask: Path, banner: str | None) -> Drawn:
     """Maps on a mean volume, a line each; slices pass through the peak of the first line.
 
+    Where that one selected no voxel, it is the peak of its pattern, as in the answer.
     Columns are the kinds of map that the first line has: the answering method's, or what all methods have.
     """
     if is_surface_map(background):
@@ -102,7 +103,8 @@ def map_figure(lines: Sequence[MapLine], background: Path, mask: Path, banner: s
     shown = [stat for stat in _DRAWN if stat in lines[0].paths]
     panels = _panels(backdrop.mean.data.shape, shown)
     loaded = [_load(line, backdrop, shown) for line in lines]
-    lead = loaded[0].maps[_lead(shown)]
+    unselective = lines[0].selected is not None and loaded[0].selected is None
+    lead = loaded[0].maps["pattern" if unselective and "pattern" in shown else _lead(shown)]
     peak = peak_of(lead)
     with look():
         places, height, inches_per_mm = _layout(backdrop.mean, panels)

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from mvpa_gamp.report.inference_plots import draw_null
-from mvpa_gamp.report.printed import significant
+from mvpa_gamp.report.printed import chance_text
 from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour_of, look, svg
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.names import ALL_CLASSES
@@ -81,7 +81,7 @@ def chance_words(results: Results) -> str:
     chance = results.classes["chance"]
     if chance is None:
         return "unknown"
-    return f"{significant(100 * chance)} %" if _times(results) > 1 else f"{chance:.2g}"
+    return f"{chance_text(100 * chance)} %" if _times(results) > 1 else f"{chance:.2g}"
 
 
 def _fold_scores(results: Results) -> NDArray:

@@ -17,6 +17,7 @@ from mvpa_gamp.report.class_plots import (
 from mvpa_gamp.report.markup import cell, details, figure, folded, headings, table, text
 from mvpa_gamp.results.reader import Results
 
+_PAIRS = 10  # comparisons of a page whose figures of all classes are open
 _DRAWN = {"scores": score_figure, "confusion": confusion_figure, "null": null_figure}
 
 
@@ -32,7 +33,8 @@ def classes_section(results: Results) -> str:
     if len(results.classes.get("names", ())) < 3:
         return ""
     parts = [_figures(results), *class_method_parts(results), _score_table(results)]
-    return folded("scores", "Scores, confusion and recall", _said(results), *parts, unfolded=True)
+    unfolded = len(results.tasks) <= _PAIRS
+    return folded("scores", "Scores, confusion and recall", _said(results), *parts, unfolded=unfolded)
 
 
 def fold_scores_section(results: Results) -> str:
@@ -47,8 +49,8 @@ def _figures(results: Results) -> str:
     name, folder = results.classes["scoring"].replace("_", " "), results.folder
     said = text(
         f"{name[:1].upper()}{name[1:]} of each fold on held-out images, all classes together; the line is "
-        "the mean, the dashed line chance for equally frequent classes. Folds share training images and are "
-        "not independent."
+        "the mean, the dashed line always saying the most frequent class. Folds share training images "
+        "and are not independent."
     )
     parts = [figure(folder.figure("classes_scores.svg"), said, "Scores by fold")]
     if "permutation" in results.classes:

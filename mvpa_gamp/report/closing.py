@@ -6,6 +6,7 @@ from pathlib import Path
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.report.answers import PREFERRED, leading_columns
 from mvpa_gamp.report.methods_compared import best_method
+from mvpa_gamp.report.printed import chance_text
 from mvpa_gamp.results.files import number
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE, selects
@@ -33,7 +34,7 @@ def _best(results: Results) -> str:
     over = f" on average over {count} comparisons" if count > 1 else f" on {results.tasks[0]['label']}"
     among = f", the highest of {len(results.labels)} methods" if len(results.labels) > 1 else ""
     name = _named(results.labels, method)
-    return f"Best: {name}, {accuracy:.1f} % {measure}{over} (chance {chance:.0f} %){among}"
+    return f"Best: {name}, {accuracy:.1f} % {measure}{over} (chance {chance_text(chance)} %){among}"
 
 
 def _named(labels: Mapping[str, str], method: str) -> str:
@@ -48,6 +49,7 @@ def group_closing(rows: Sequence[Mapping[str, str]], methods: Mapping[str, str],
     }
     name, accuracy = max(((n, sum(v) / len(v)) for n, v in means.items() if v), key=lambda each: each[1])
     count = len({row["contrast"] for row in rows})
+    chance = max(number(row["chance_percent"]) for row in rows)
     over = f" on average over {count} comparisons" if count > 1 else f" on {rows[0]['comparison']}"
     able = [row for row in rows if row["method"] not in METHODS or METHODS[row["method"]].is_batched]
     untested = any(int(row["tested"]) < int(row["participants"]) for row in able)
@@ -57,7 +59,7 @@ def group_closing(rows: Sequence[Mapping[str, str]], methods: Mapping[str, str],
         else "the page links each participant's page; check participants who differ from the others"
     )
     return [
-        f"Best: {_named(methods, name)}, {accuracy:.1f} % correct{over}",
+        f"Best: {_named(methods, name)}, {accuracy:.1f} % correct{over} (chance {chance:.0f} %)",
         f"Page: {page}",
         f"Next: {then}",
     ]

@@ -119,9 +119,9 @@ def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who:
     flat = min(read_map(results.folder.mask(subject)).data.shape) == 1
     above = "" if flat else "Views from above show the largest value along the line of sight. "
     caption = (
-        f"{kind}Maps of the fit to all data, the same slices for every method: those through the answering "
-        "method’s "
-        f"largest weight (ring). <b>Orange to red</b> favours {text(task['positive'])}, <b>blue</b> for "
+        f"{kind}Maps of the fit to all data, the same slices for every method: those through the largest "
+        f"{'weight' if faded else 'pattern'} of the answering method (ring). <b>Orange to red</b> favours "
+        f"{text(task['positive'])}, <b>blue</b> for "
         f"{text(task['negative'])}{fading}. {text(outlines)}{above}"
         "Neurological convention: the left hemisphere is on the left."
     )

@@ -136,7 +136,7 @@ def _null_figure(results: Results) -> bytes:
                 null = 100 * np.array([number(line["accuracy"]) for line in lines_of])
                 draw_null(ax, null, number(row["accuracy_percent"]), colour_of(row["method"]))
                 ax.set_title(row["cross"], loc="left", fontsize=8)
-            ax.axvline(50, color=QUIET, lw=0.8, ls=(0, (4, 3)))
+                ax.axvline(number(row["chance_percent"]), color=QUIET, lw=0.8, ls=(0, (4, 3)))
             ax.set_yticks([])
             ax.set_xlabel("accuracy (%)")
         return svg(drawn, results.banner)

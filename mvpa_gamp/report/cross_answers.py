@@ -12,6 +12,7 @@ from mvpa_gamp.report.answer_facts import place_fact, stability_fact, untested_f
 from mvpa_gamp.report.answers import PREFERRED, Answer, answer, peak_words
 from mvpa_gamp.report.map_files import leading_files
 from mvpa_gamp.report.markup import block, paragraph, section, swatch, text
+from mvpa_gamp.report.printed import chance_text
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
@@ -49,8 +50,10 @@ def _answering(results: Results, name: str) -> Row | None:
 def _block(results: Results, cross: Mapping[str, Any], row: Row, unfolded: bool) -> str:
     method = row["method"]
     by = f'<span class="by">{swatch(colour_of(method))}{text(results.labels[method])}</span>'
-    head = f'<h3>{text(cross["label"])}</h3> {by} <span class="said">{text(sentence(row))}</span>'
     facts, files = _facts(results, cross, row)
+    more = "; ".join(fact.said for fact in facts if fact.question in ("How stable", "Where"))
+    said = text(f"{sentence(row)} {f'The classifier: {more}.' if more else ''}")
+    head = f'<h3>{text(cross["label"])}</h3> {by} <span class="said">{said}</span>'
     named = Files(files, results.folder.root, results.linked)
     box, head = answer_box(facts, named), head + map_line(named)
     caution = paragraph(row["caution"], kind="note") if row["caution"] != MISSING else ""
@@ -59,7 +62,7 @@ def _block(results: Results, cross: Mapping[str, Any], row: Row, unfolded: bool)
 
 def sentence(row: Row) -> str:
     """The answer in a line."""
-    chance = f"chance {number(row['chance_percent']):.0f} %"
+    chance = f"chance {chance_text(number(row['chance_percent']))} %"
     p = ", not tested"
     if row["p_value"] != MISSING:
         p = f", {p_words(number(row['p_value']))}, {int(number(row['permutations'])):,} permutations"
@@ -71,7 +74,9 @@ def _facts(results: Results, cross: Mapping[str, Any], row: Row) -> tuple[list[F
     subject, method = results.subjects[0], row["method"]
     se = number(row["accuracy_se_percent"])
     spread = "" if math.isnan(se) else f" ± {se:.1f} (standard error)"
-    note = f"chance {number(row['chance_percent']):.0f} %; mean over {row['runs']} tested runs{spread}"
+    note = (
+        f"chance {chance_text(number(row['chance_percent']))} %; mean over {row['runs']} tested runs{spread}"
+    )
     facts = [
         Fact("How accurate", f"{number(row['accuracy_percent']):.1f} % correct", note),
         _sure(results, row),

@@ -12,6 +12,7 @@ from mvpa_gamp.report.group_results import Group
 from mvpa_gamp.report.group_words import words
 from mvpa_gamp.report.markup import block, details, paragraph, section, swatch, text
 from mvpa_gamp.report.outlines import FAMILY_WISE, at_least
+from mvpa_gamp.report.printed import significant
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.report.volumes import peak_of, read_map
 from mvpa_gamp.results.files import number
@@ -95,12 +96,22 @@ def sentence(group: Group, row: Row, places: Places) -> str:
     """The answer in one sentence, without the comparison's name."""
     said = words(row)
     where = f"; {_where(places)} {places.peak} mm" if places.peak else ""
+    p = number(row.get("signflip_p_value", "n/a"))
+    tested = "not tested across participants" if math.isnan(p) else f"p = {p:.2g}, sign flips"
     return (
         f"{said['accuracy']} correct on average over {said['participants']} participants ({said['lowest']} "
-        f"to {said['highest']}; chance {number(row['chance_percent']):.0f} %); above chance in "
+        f"to {said['highest']}; chance {said['chance']}, {tested}); above chance in "
         f"{said['significant']} (p ≤ {group.study['alpha']:g}, {row['test']}); prevalence "
-        f"{said['prevalence']} (95 % interval {said['interval']}){where}."
+        f"{said['prevalence']} (95 % interval {said['interval']}){_shared(group, row)}{where}."
     )
+
+
+def _shared(group: Group, row: Row) -> str:
+    """How stable the selections of participants are."""
+    shared, chance = group.consistency(row["contrast"], row["method"])
+    if math.isnan(shared):
+        return ""
+    return f"; two folds share {shared:.0f} % of the selected voxels (chance {significant(chance)} %)"
 
 
 def _where(places: Places) -> str:
@@ -114,7 +125,7 @@ def _facts(group: Group, row: Row, places: Places) -> list[Fact]:
     spread = number(row["accuracy_se_percent"])
     se = "" if math.isnan(spread) else f" ± {spread:.1f} (standard error)"
     note = (
-        f"chance {number(row['chance_percent']):.0f} %; mean over {row['participants']} participants{se}; "
+        f"chance {said['chance']}; mean over {row['participants']} participants{se}; "
         f"{said['lowest']} to {said['highest']}"
     )
     return [

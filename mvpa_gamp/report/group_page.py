@@ -34,7 +34,7 @@ SECTIONS: tuple[Callable[[Group], str], ...] = (
     methods_section,
     references_section,
 )
-_NOTES = 3  # shown at the top; more of them open on a click
+_NOTES = 1  # shown at the top; more of them open on a click
 _SIMULATED = "At least one participant is simulated; nothing here is a finding about brains."
 
 

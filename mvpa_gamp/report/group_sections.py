@@ -30,7 +30,7 @@ from mvpa_gamp.report.markup import (
     text,
 )
 from mvpa_gamp.report.style import colour_of
-from mvpa_gamp.results.files import number, read_tsv
+from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.names import ResultsFolder
 
 DOTS = (
@@ -58,7 +58,8 @@ _RUN_TEST = (
     "0.05. A permutation test (--permutations at the participant level) assumes less and has more power."
 )
 _PERMUTATION = (
-    "Each participant was tested by permuting labels within runs and repeating the whole cross-validation. "
+    "Participants with permutation results were tested by permuting labels within runs and repeating the "
+    "whole cross-validation. "
     "The minimum statistic (Allefeld et al., 2016) gives the largest prevalence that the data reject: in "
     "more than that share of the population decoding is above chance."
 )
@@ -156,12 +157,13 @@ def _accuracy_picture(folder: ResultsFolder, few: bool) -> str:
 
 def _prevalence_parts(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) -> list[str]:
     """What the prevalence means, and its table."""
-    permuted = study["test"] == "permutation"
+    permuted = any(row["minimum_p_value"] != MISSING for row in rows)
     columns = PREVALENCE | (BOUND if permuted else {})
+    tests = (_PERMUTATION,) * permuted + (_RUN_TEST,) * (study["test"] != "permutation")
     body = [line(study, row, list(columns), {"prevalence": row["prevalence"]}) for row in rows]
     caption = text(significance_caption(study["alpha"], study["test"]))
     return [
-        paragraph(_PERMUTATION if permuted else _RUN_TEST),
+        *(paragraph(each) for each in tests),
         paragraph(_BAYES),
         table([headings(("Comparison", "Method", *columns.values()), 2)], body, caption),
     ]

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.decoding.group_tests import DRAWS, EXACT
+from mvpa_gamp.report.data_words import trial_words
+from mvpa_gamp.report.printed import chance_text
 from mvpa_gamp.results.files import number
 
 ACCURACY = {
@@ -37,7 +39,7 @@ DESIGN_CAPTION = (
     "against 1 / number of classes, one-sided: p by flipping signs of participants, and by a t-test; in "
     "brackets after Holm's correction over the crosses of a method. Significant: participants by their own "
     "permutation tests, of those who have one. A cross whose comparisons share a condition is not tested. By "
-    "chance: 1 / number of classes; for a cross, always predicting the more frequent side."
+    "chance: always predicting the most frequent class or side."
 )
 ACCURACY_CAPTION = (
     "Accuracy: mean over participants of the mean over held-out runs ± its standard error across "
@@ -45,24 +47,24 @@ ACCURACY_CAPTION = (
 )
 TESTS_CAPTION = (
     "Balanced accuracy (the mean of the accuracies within both categories, chance 50 %) was tested across "
-    "participants, one-sided: p by flipping signs of participants, and by a t-test; in brackets after Holm's "
-    "correction over the comparisons of a method."
+    "participants, one-sided: p by flipping signs of participants (equal means ordered by the mean area "
+    "under the ROC curve), and by a t-test; in brackets after Holm's correction over the comparisons of a "
+    "method."
 )
 CHANCE_CAPTION = "By chance: always predicting the more frequent category."
 _SPOKEN = ("participants", "accuracy", "flip", "significant", "prevalence", "interval")  # in the terminal
 _UNKNOWN = "–"
+_NAMED = 6  # comparisons that a text lists
 
 
 def words(row: Mapping[str, str]) -> dict[str, str]:
     """What is said about a line of group_summary.tsv, by column."""
     low, high = number(row["prevalence_low"]), number(row["prevalence_high"])
     spread = number(row["accuracy_se_percent"])
-    percents = {
-        name: f"{number(row[f'{name}_percent']):.1f} %"
-        for name in ("accuracy", "lowest", "highest", "chance")
-    }
+    percents = {name: f"{number(row[f'{name}_percent']):.1f} %" for name in ("accuracy", "lowest", "highest")}
     return percents | {
         "participants": row["participants"],
+        "chance": f"{chance_text(number(row['chance_percent']))} %",
         "range": f"{number(row['lowest_percent']):.1f} to {percents['highest']}",
         "balanced": _interval(row),
         "flip": _p_values(row, "signflip_p_value", "signflip_p_holm"),
@@ -120,17 +122,25 @@ def difference_words(row: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _volumes(study: Mapping[str, Any]) -> str:
+def _samples(study: Mapping[str, Any]) -> str:
     """What was analysed with which program, as far as it is the same for all."""
     made = " and ".join(f"{name} {version}" for name, version in (study.get("prepared_with") or {}).items())
     place = ", ".join(str(study[name]) for name in ("space", "resolution") if study.get(name))
+    unit, steps, n = study.get("unit") or "samples", study.get("processing") or {}, len(study["subjects"])
     return (
-        f"Volumes of {len(study['subjects'])} participants"
+        f"{unit[:1].upper()}{unit[1:]} of {n} participant{'s' * (n != 1)}"
         + (f" were preprocessed with {made} and" if made else " were")
         + f" decoded with mvpa_gamp {study['version']}"
         + (f" (space: {place})" if place else "")
-        + ". "
+        + f": {_compared(study['comparisons'])}. "
+        + (f"{trial_words(steps)} " if steps.get("trial_model") else "")
     )
+
+
+def _compared(comparisons: Mapping[str, str]) -> str:
+    """The comparisons by name, or how many there are."""
+    names = list(comparisons.values())
+    return ", ".join(names) if len(names) <= _NAMED else f"{len(names)} comparisons"
 
 
 def methods_text(
@@ -142,15 +152,16 @@ def methods_text(
     many = max((int(number(row.get("comparisons_tested", "1"))) for row in rows), default=1)
     holm = f", corrected over {many} comparisons by Holm's method" if many > 1 else ""
     maps = {each["of"] for each in study["maps"] if "of" in each}
-    said = _volumes(study) + (
+    said = _samples(study) + (
         f"Each participant's classifiers were tested ({study['test']}) at a level of {alpha:g}, and "
         "the prevalence of above-chance decoding in the population was estimated from the number of "
         "significant participants (Ince et al., 2021). "
         f"Across the {n} participants balanced accuracy was compared with 50 % by a one-sided sign-flip test "
-        f"({exact}) and a one-sided t-test{holm}; intervals are 95 % intervals from the t distribution."
+        f"({exact}, equal means ordered by the mean area under the ROC curve) and a one-sided t-test{holm}; "
+        "intervals are 95 % intervals from the t distribution."
     )
     if designs:
-        kinds = {"classes": "all classes together (chance 1 / number of classes)", "cross": "cross-decoding"}
+        kinds = {"classes": "all classes together (against 1 / number of classes)", "cross": "cross-decoding"}
         told = " and ".join(words for kind, words in kinds.items() if kind in {r["design"] for r in designs})
         said += f" Balanced accuracies of {told} were tested in the same way."
     if "SignFlip" in maps:

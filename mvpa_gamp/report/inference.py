@@ -110,8 +110,8 @@ def _tests(results: Results, rows: Rows) -> list[str]:
     caption = text(
         f"Labels were exchanged {results.exchanged} within runs {n:,} times, and the whole "
         "cross-validation, including tuning, was repeated each time. p = (1 + number of permutations "
-        f"at least as accurate) / (1 + {n:,}), never below {least:.2g}{few}. Holm: corrected for "
-        "the comparisons of the same method. "
+        f"at least as good) / (1 + {n:,}), never below {least:.2g}{few}; equal accuracies are ordered by the "
+        "area under the ROC curve. Holm: corrected for the comparisons of the same method. "
         "Possible labellings: in how many ways the labels can be arranged."
         + (f" {failed} of the fits did not meet their stopping rule." if failed else "")
     )

@@ -250,7 +250,8 @@ def _inference(asked: Mapping[str, Any], exchanged: str) -> list[str]:
             f"Above-chance decoding was tested with {asked['permutations']:,} permutations: labels were "
             f"exchanged {exchanged} and the whole cross-validation, including tuning, was "
             "repeated; p = (1 + k) / (1 + n) with k permutations at least as accurate as observed (Phipson & "
-            "Smyth, 2010), Holm-corrected for the comparisons."
+            "Smyth, 2010; equal accuracies were ordered by the area under the ROC curve of held-out "
+            "decisions), Holm-corrected for the comparisons."
         )
     if asked.get("max_inclusion"):
         said.append(

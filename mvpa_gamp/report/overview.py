@@ -10,7 +10,7 @@ from mvpa_gamp.report.answer_box import map_name, p_words
 from mvpa_gamp.report.answer_facts import files_of
 from mvpa_gamp.report.answers import Answer, answer, facts, leading_columns
 from mvpa_gamp.report.markup import cell, html_cell, section, swatch, table, text
-from mvpa_gamp.report.printed import significant
+from mvpa_gamp.report.printed import chance_text, significant
 from mvpa_gamp.report.style import OVERLAP, colour_of
 from mvpa_gamp.results.reader import Results
 
@@ -75,7 +75,7 @@ def _map_names(results: Results, subject: str, answered: Mapping[str, Answer | N
 
 
 def _range(values: Sequence[float]) -> str:
-    low, high = f"{min(values):.0f}", f"{max(values):.0f}"
+    low, high = chance_text(min(values)), chance_text(max(values))
     return low if low == high else f"{low} to {high}"
 
 

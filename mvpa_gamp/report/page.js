@@ -161,10 +161,10 @@
     }
 
     explain() {  // what the colours of this map mean
-      const { positive, negative, selected } = this.view, { signed, fades, means } = this.map;
-      const signs = ` Orange to red: ${means} ${positive}; blue: ${means} ${negative}` +
-        `${fades && selected ? `; ${this.element(2)} that were not selected are faded` : ""}.`;
-      this.help.textContent = `${signed ? signs.trim() : means} ${this.how()}`;
+      const { positive, negative, selected } = this.view, { about, sign, signed, fades } = this.map;
+      const colours = `Orange to red: ${sign} ${positive}; blue: ${sign} ${negative}` +
+        `${fades && selected ? `; ${this.element(2)} that were not selected are faded` : ""}. `;
+      this.help.textContent = `${about} ${signed ? colours : ""}${this.how()}`;
     }
 
     how() {

@@ -28,6 +28,11 @@ def significant(value: float) -> str:
     return f"{value:.1f}" if value >= 1 else f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
 
 
+def chance_text(percent: float) -> str:
+    """A chance level the same way everywhere: 50, or 50.2 where it is not a whole percentage."""
+    return f"{percent:.1f}".removesuffix(".0")
+
+
 def seconds_text(value: float) -> str:
     """Seconds with a decimal where it says something."""
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"

@@ -27,19 +27,21 @@ from mvpa_gamp.results.reader import Results
 # Maps in the order of the menu (before all of them the recommended one): their names, and the threshold at
 # the start in percent of the scale.
 _MAPS = {
-    "information": ("correlation with the labels (information)", 1),
+    "information": ("information", 1),
     "pip": ("inclusion probability", 50),
     "pattern": ("pattern", 35),
     "selfreq": ("selection frequency", 1),
     "weight": ("weight", 5),
 }
-_MEANS = {  # of signed maps before the name of a category
-    "information": "signal is higher for",
-    "pattern": "signal is higher for",
-    "weight": "counts in favour of",
+_ABOUT = {
+    "information": "Correlation of a voxel's signal with the labels, where family-wise p ≤ 0.05.",
     "pip": "Probability that the classifier needs a voxel, 0 (yellow) to 1 (dark); selected above 0.5.",
+    "pattern": "How a voxel's signal changes with the decision of the classifier.",
     "selfreq": "Share of the folds in which a voxel was selected, from 0 (yellow) to 1 (dark).",
+    "weight": "Weight of a voxel in the classifier, which is not its activation.",
 }
+_SIGNS = {"weight": "counts in favour of"}  # of signed maps, before the name of a category
+_HIGHER = "signal is higher for"
 _SIGNED = ("weight", "information", "pattern")
 _FADED = ("weight", "pattern")  # where the method selected nothing
 _THUMB = 56  # pixels
@@ -152,14 +154,14 @@ def _information(
 def _map(stat: str, volume: NDArray, on_surface: bool = False) -> dict[str, Any]:
     """One map: its words, its scale, its image."""
     name, start = _MAPS[stat]
-    means = in_vertices(_MEANS[stat]) if on_surface else _MEANS[stat]
+    about = in_vertices(_ABOUT[stat]) if on_surface else _ABOUT[stat]
     signed = stat in _SIGNED
     top = (float(np.abs(volume).max()) or 1.0) if signed else 1.0
     steps = 128 + np.rint(127 * volume / top) if signed else np.rint(255 * volume)
     fades = stat in _FADED
     return {
-        "name": name, "means": means, "signed": signed, "fades": fades, "top": top, "start": start,
-        "image": mosaic(steps),
+        "name": name, "about": about, "sign": _SIGNS.get(stat, _HIGHER), "signed": signed,
+        "fades": fades, "top": top, "start": start, "image": mosaic(steps),
     }  # fmt: skip
 
 

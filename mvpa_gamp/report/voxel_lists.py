@@ -61,7 +61,8 @@ def _voxel_list(
         cell(" ".join(f"{x:.1f}" for x in place)) + (cell(show(values[voxel])) if head else "")
         for voxel, place in zip(there, places, strict=False)
     ]
-    more = f"The first {_LISTED} of {len(there):,}. " if len(there) > _LISTED else ""
+    said = f"x y z (mm){f' and {head}' if head else ''}. "
+    said += f"The first {_LISTED} of {len(there):,}. " if len(there) > _LISTED else ""
     count = f"{len(there):,} voxel{'s' * (len(there) != 1)}"
     top = headings(("x y z (mm)", *([head] if head else [])), 0)
-    return details(f"{title}: {count}", table([top], body, f"{more}All of them: {link}"))
+    return details(f"{title}: {count}", table([top], body, f"{said}All of them: {link}", "voxels"))

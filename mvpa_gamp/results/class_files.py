@@ -14,12 +14,11 @@ from mvpa_gamp.decoding.tasks import contrast_name
 from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
-from mvpa_gamp.results.cell_files import NO_THRESHOLD, Subject
+from mvpa_gamp.results.cell import NO_THRESHOLD, Subject
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.inference_files import null_rows
 from mvpa_gamp.results.names import ALL_CLASSES, ResultsFolder
 
-_CHANCE_OF_CLASSES = ("accuracy", "balanced_accuracy")
 _CHANCE_OF_RANKING = ("roc_auc", "roc_auc_ovr", "roc_auc_ovo")
 _MAPS = {"weight": ("coef", True), "pattern": ("pattern", True), "pip": ("inclusion", False)}
 _TABLE = (
@@ -46,11 +45,15 @@ class AllClasses:
     permutation: PermutationTest | None = None
     maps: Mapping[str, NDArray] = field(default_factory=dict)
     spelled: tuple[str, ...] = ()  # names for files, where they are not those of the classes
+    auc: float | None = None  # mean over folds and pairs of the area under the ROC curve
 
     @property
     def chance(self) -> float | None:
-        """The score of guessing for equally frequent classes, where it is known."""
-        if self.scoring in _CHANCE_OF_CLASSES:
+        """The score of always saying the most frequent class, where it is known."""
+        if self.scoring == "accuracy":
+            counts = self.confusion.sum(axis=1)
+            return float(counts.max() / counts.sum())
+        if self.scoring == "balanced_accuracy":
             return 1 / len(self.names)
         return 0.5 if self.scoring in _CHANCE_OF_RANKING else None
 
@@ -69,6 +72,8 @@ def maps_by_class(fits: Sequence[FoldFits], n_classes: int) -> dict[str, NDArray
         values = [getattr(each, name) for each in fits]
         if values[0] is not None:
             out[stat] = class_maps([each[:, -1] for each in values], n_classes, signed)
+    if all(each.folds.support.all() for each in fits):
+        return out  # a method that weighs every voxel selects none
     return {**out, "selfreq": class_maps([each.frequency for each in fits], n_classes, signed=False)}
 
 
@@ -84,6 +89,7 @@ def write_classes(
         "method": method.name,
         "scoring": found.scoring,
         "chance": found.chance,
+        "auc": found.auc,
         "held_out": [str(name) for name in found.held_out],
         "fold_scores": np.asarray(found.fold_scores).tolist(),
         "contrast_scores": {str(name): list(scores) for name, scores in found.contrast_scores.items()},
@@ -105,6 +111,7 @@ def write_classes(
         out["permutation"] = {
             "n": test.null.size,
             "score": test.score,
+            "auc": test.auc,
             "pvalue": test.pvalue,
             "smallest": test.smallest,
             "exchange": test.exchange,

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from mvpa_gamp.decoding.cross import CrossDecoding
 from mvpa_gamp.decoding.cross_tasks import Cross
 from mvpa_gamp.decoding.permutation import PermutationTest, holm
+from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import sidecar_path, write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.results.cell_files import NO_THRESHOLD, Subject
+from mvpa_gamp.results.cell import NO_THRESHOLD, Subject
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.inference_files import null_rows
 from mvpa_gamp.results.names import ResultsFolder
@@ -49,8 +50,13 @@ class CrossFound:
     trouble: str = ""
 
 
-def write_crosses(folder: ResultsFolder, subject: Subject, each: Sequence[CrossFound]) -> dict[str, Any]:
-    """Write cross.tsv and the files of every cross; returns the ``cross`` part of summary.json."""
+def write_crosses(
+    folder: ResultsFolder, subject: Subject, each: Sequence[CrossFound], tasks: Sequence[Task]
+) -> dict[str, Any]:
+    """Write cross.tsv and the files of every cross; returns the ``cross`` part of summary.json.
+
+    ``tasks`` are the comparisons of the study, those trained on among them.
+    """
     files: list[Path] = []
     rows = []
     for one in each:
@@ -67,24 +73,31 @@ def write_crosses(folder: ResultsFolder, subject: Subject, each: Sequence[CrossF
         rows.append(row)
     path = folder.subject_table(subject.name, "cross")
     write_tsv(path, _COLUMNS, _corrected(rows))
-    crosses = {one.cross.name: _about(one.cross) for one in each}
+    crosses = {one.cross.name: _about(one.cross, tasks) for one in each}
     places = [file.relative_to(folder.root).as_posix() for file in (path, *files)]
     return {"cross": {"crosses": list(crosses.values()), "files": places}}
 
 
-def _about(cross: Cross) -> dict[str, Any]:
+def _about(cross: Cross, tasks: Sequence[Task]) -> dict[str, Any]:
     return {
         "name": cross.name,
         "label": cross.label,
         "trained_on": cross.train_on or cross.train.label,
         "tested_on": cross.test_on or cross.test.label,
-        "contrast": cross.train.name,
+        "contrast": _named(cross.train, tasks),
         "own_maps": bool(cross.train_on),
         "members": [
             {side.text: list(side.members) for side in task.sides} for task in (cross.train, cross.test)
         ],
         "caution": cross.caution,
     }
+
+
+def _named(trained: Task, tasks: Sequence[Task]) -> str:
+    """The name of a comparison in the study, which may have it the other way round (house:face)."""
+    members = {side.members for side in trained.sides}
+    same = [task.name for task in tasks if {side.members for side in task.sides} == members]
+    return trained.name if trained.name in same else (*same, trained.name)[0]
 
 
 def _keys(one: CrossFound) -> dict[str, Any]:

@@ -14,8 +14,8 @@ class DamagedFile(ResultsError):
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
-            f"{path} is damaged ({reason}). Write it again from the stored fits: the command of its run with "
-            "--resume."
+            f"{path} is damaged ({reason}). Write it again from the stored fits: repeat the command of its "
+            "run with --resume."
         )
 
 

@@ -14,14 +14,14 @@ from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
 from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.results.cell_files import NO_THRESHOLD, Cell
+from mvpa_gamp.results.cell import NO_THRESHOLD, Cell
 from mvpa_gamp.results.clusters import placed
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.names import ResultsFolder
 
 _COLUMNS = (
     "contrast", "comparison", "method",
-    "permutations", "measure", "accuracy_percent", "null_mean_percent", "p_value", "p_value_holm",
+    "permutations", "measure", "accuracy_percent", "auc", "null_mean_percent", "p_value", "p_value_holm",
     "smallest_p_value", "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels",
     "fdr_estimate_percent", "fdr_p_value", "fdr_selection", "fdr_holds", "fdr_verdict", "curve",
     "caution", "status",
@@ -97,13 +97,13 @@ def _write_cell(
 
 def null_rows(test: PermutationTest) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
     """Columns and rows of permutations.tsv."""
-    largest = test.max_inclusion
-    columns = ("permutation", "accuracy", *(() if largest is None else ("max_inclusion",)))
+    known = {"accuracy": test.null, "auc": test.null_auc, "max_inclusion": test.max_inclusion}
+    columns = {name: values for name, values in known.items() if values is not None}
     rows = [
-        {"permutation": i + 1, "accuracy": score, "max_inclusion": None if largest is None else largest[i]}
-        for i, score in enumerate(test.null)
+        {"permutation": i + 1, **{name: values[i] for name, values in columns.items()}}
+        for i in range(test.null.size)
     ]
-    return columns, rows
+    return ("permutation", *columns), rows
 
 
 def _write_null(cell: Cell, fits: FoldFits, test: PermutationTest) -> dict[str, Any]:
@@ -117,6 +117,7 @@ def _write_null(cell: Cell, fits: FoldFits, test: PermutationTest) -> dict[str, 
         "permutations": test.null.size,
         "measure": "balanced accuracy" if unequal else "accuracy",
         "accuracy_percent": 100 * test.score,
+        "auc": test.auc,
         "null_mean_percent": 100 * float(test.null.mean()),
         "p_value": test.pvalue,
         "smallest_p_value": test.smallest,

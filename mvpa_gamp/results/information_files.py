@@ -8,7 +8,7 @@ import numpy as np
 from mvpa_gamp.decoding.information import InformationMap
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import write_map
-from mvpa_gamp.results.cell_files import NO_THRESHOLD, Subject
+from mvpa_gamp.results.cell import NO_THRESHOLD, Subject
 from mvpa_gamp.results.clusters import placed
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.names import ResultsFolder

@@ -12,7 +12,7 @@ from mvpa_gamp.decoding.regions import FEWEST_VOXELS, RegionTest
 from mvpa_gamp.imaging.brainmaps import sidecar_path, write_image
 from mvpa_gamp.imaging.regions import OUTSIDE, Regions
 from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.results.cell_files import Cell, Subject
+from mvpa_gamp.results.cell import Cell, Subject
 from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results

@@ -34,7 +34,8 @@ ACCURACY_COLUMNS = {
     "stopping rule.",
 }
 TEST_COLUMNS = {
-    "p_value": "(1 + number of permutations at least as accurate) / (1 + permutations), of the region alone.",
+    "p_value": "(1 + number of permutations at least as good) / (1 + permutations), of the region alone; "
+    "equal accuracies are ordered by the area under the ROC curve.",
     "p_value_fwe": "The same corrected for all regions by step-down maxima: in each permutation the region "
     "is compared with the most accurate one of itself and the less accurate ones, all with the same labels.",
 }

@@ -13,7 +13,8 @@ from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import write_image, write_map, write_meshes
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.results.bids_description import write_description
-from mvpa_gamp.results.cell_files import CONFUSION_COLUMNS, CellRecord, Subject
+from mvpa_gamp.results.cell import CellRecord, Subject
+from mvpa_gamp.results.cell_tables import CONFUSION_COLUMNS
 from mvpa_gamp.results.clusters import CLUSTER_COLUMNS, placed
 from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.measures import CONSISTENCY_COLUMNS

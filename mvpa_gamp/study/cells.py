@@ -76,7 +76,7 @@ def is_done(cell: PlannedCell, say: Callable[[str], None]) -> bool:
     try:
         fingerprint = load_fits(cell.path)[1]
     except DamagedFile:
-        say(f"{cell.path} is damaged: its fits are made again.")
+        say(f"{cell.path} is damaged: its fits are computed again.")
         return False
     if fingerprint != cell.fingerprint:
         raise StudyError(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from mvpa_gamp.decoding.cross_tasks import refuse_same
 from mvpa_gamp.imaging.atomic_files import WriteError
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, check_cluster, check_workers
@@ -23,6 +24,10 @@ def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
         raise StudyError(str(error)) from error
     if settings.seed < 0:
         raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
+    try:
+        refuse_same(settings.cross)
+    except ValueError as error:
+        raise StudyError(f"--cross: {error}") from error
     methods = weighted_methods(choose_methods(settings.methods), settings.class_weight)
     check_inference(settings, methods)
     check_preparation(settings)

@@ -21,7 +21,7 @@ from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.decoding.prepared import fit_prepared_pairs
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
-from mvpa_gamp.results.cell_files import Subject
+from mvpa_gamp.results.cell import Subject
 from mvpa_gamp.results.class_files import AllClasses, maps_by_class, write_class_table, write_classes
 from mvpa_gamp.results.files import write_npz
 from mvpa_gamp.results.names import ALL_CLASSES, ResultsFolder
@@ -203,6 +203,7 @@ def _found(plan: ClassPlan, samples: Samples, troubles: dict[Path, str]) -> AllC
         permutation=test,
         maps=maps_by_class([load_fits(cell.path)[0] for cell in plan.cells], len(names)),
         spelled=tuple(file_side(side) for side in sides),
+        auc=scores.auc,
     )
 
 

@@ -14,9 +14,10 @@ from mvpa_gamp.decoding.cross_permutation import cross_null, plan_cross_permutat
 from mvpa_gamp.decoding.cross_tasks import Cross
 from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.preparation import Preparation
+from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
-from mvpa_gamp.results.cell_files import Subject
+from mvpa_gamp.results.cell import Subject
 from mvpa_gamp.results.cross_files import CrossFound, write_crosses
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.stored_fits import load_arrays
@@ -156,13 +157,14 @@ def _null_jobs(
 
 
 def write_all_crosses(
-    folder: ResultsFolder, subject: Subject, plans: Sequence[CrossPlan], troubles: dict[Path, str]
-) -> dict[str, Any]:
+    folder: ResultsFolder, subject: Subject, plans: Sequence[CrossPlan], tasks: Sequence[Task],
+    troubles: dict[Path, str],
+) -> dict[str, Any]:  # fmt: skip
     """Files of all crosses; returns the ``cross`` part of summary.json."""
     if not plans:
         return {}
     found = [_found(plan, number, troubles) for number in range(len(plans[0].crosses)) for plan in plans]
-    return write_crosses(folder, subject, found)
+    return write_crosses(folder, subject, found, tasks)
 
 
 def _found(plan: CrossPlan, number: int, troubles: dict[Path, str]) -> CrossFound:

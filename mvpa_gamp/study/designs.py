@@ -8,7 +8,7 @@ from typing import Any
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.results.cell_files import Subject
+from mvpa_gamp.results.cell import Subject
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.cells import PlannedCell, data_fingerprint
 from mvpa_gamp.study.class_jobs import (
@@ -31,6 +31,7 @@ from mvpa_gamp.study.settings import StudySettings
 class Designs:
     """Plans of all methods, and the work that is open: joint solves come first, then other jobs."""
 
+    tasks: Sequence[Task]
     classes: list[ClassPlan]
     crosses: list[CrossPlan]
     joint: list[ClassPlan]  # those of ``classes`` whose solve is to be made
@@ -56,7 +57,7 @@ class Designs:
         """Write files; returns parts of summary.json."""
         return {
             **write_all_classes(folder, subject, samples, self.classes, troubles),
-            **write_all_crosses(folder, subject, self.crosses, troubles),
+            **write_all_crosses(folder, subject, self.crosses, self.tasks, troubles),
             **self.members,
         }
 
@@ -76,6 +77,7 @@ def plan_designs(
     known = {(c.method.name, c.task.name): finished for c, finished in zip(cells, done, strict=True)}
     later = [*(job for plan in by_class for job in plan.nulls), *(j for plan in by_cross for j in plan.jobs)]
     return Designs(
+        tasks=tasks,
         classes=by_class,
         crosses=by_cross,
         joint=open_classes(by_class, known, resume),

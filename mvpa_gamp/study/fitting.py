@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from mvpa_gamp.parallel import Workers, run_tasks
 from mvpa_gamp.report.printed import pair_lines
-from mvpa_gamp.results.cell_files import Cell, CellRecord, failed_cell, write_cell
+from mvpa_gamp.results.cell import Cell, CellRecord
+from mvpa_gamp.results.cell_files import failed_cell, write_cell
 from mvpa_gamp.results.inference_files import CellInference
 from mvpa_gamp.results.leading import leading_measure
 from mvpa_gamp.results.region_files import CellRegions
@@ -105,7 +106,7 @@ def _write_cells(
     for cell, done in zip(plan.cells, finished, strict=True):
         record = _record(cell, None if done else next(outcomes), plan.files(cell), console)
         row.append(record)
-        console.advance(f"{cell.task.label}, {cell.method.label}: {_ended(record, done)}")
+        console.advance(f"{cell.task.label}, {cell.method.label}{_ended(record, done)}", minor=True)
         if len(row) == len(labels):
             rows = [{**record.summary, "seconds": record.timing["seconds"]} for record in row]
             lines = pair_lines(rows, labels, header=not records, names=names, lead=lead)
@@ -127,8 +128,7 @@ def _record(planned: PlannedCell, trouble: str | None, cell: Cell, console: Cons
 
 
 def _ended(record: CellRecord, done: bool) -> str:
-    """How long a cell took, or what else became of it."""
-    seconds = record.timing["seconds"]
-    if seconds is None:
-        return str(record.summary["status"])
-    return "stored" if done else f"{seconds:.1f} s"
+    """What a progress line adds to the name of a cell that was not fitted just now."""
+    if record.timing["seconds"] is None:
+        return f": {record.summary['status']}"
+    return " (stored)" if done else ""

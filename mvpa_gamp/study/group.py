@@ -1,6 +1,7 @@
 """The group level: what the participants' folders say together; it computes no fit."""
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.group import (
     ACCURACY_COLUMNS,
     SUMMARY_COLUMNS,
+    OwnTest,
     Score,
     accuracy_row,
     group_rows,
@@ -27,7 +29,7 @@ from mvpa_gamp.report.group_words import (
     group_lines,
     significance_caption,
 )
-from mvpa_gamp.results.files import number, read_json, read_tsv, write_json, write_tsv
+from mvpa_gamp.results.files import MISSING, number, read_json, read_tsv, write_json, write_tsv
 from mvpa_gamp.results.manifest import missing_files
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results, ResultsError
@@ -35,7 +37,7 @@ from mvpa_gamp.results.tables import AVERAGE
 from mvpa_gamp.results.verify import verify
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.group_designs import balanced_by_run, permuted_accuracies, write_group_designs
+from mvpa_gamp.study.group_designs import balanced_by_run, own_test, write_group_designs
 from mvpa_gamp.study.group_maps import write_group_maps
 from mvpa_gamp.study.participants import stripped
 
@@ -131,7 +133,6 @@ def scores_of(person: Results) -> list[Score]:
 def _score(person: Results, subject: str, contrast: str, method: str) -> Score:
     row = person.row(subject, contrast, method)
     predictions = read_tsv(person.folder.cell_table(subject, contrast, method, "predictions"))
-    null = permuted_accuracies(person.folder.cell_table(subject, contrast, method, "permutations"))
     return Score(
         subject=subject,
         contrast=contrast,
@@ -140,17 +141,19 @@ def _score(person: Results, subject: str, contrast: str, method: str) -> Score:
         accuracy=1 - row["error_percent"] / 100,
         chance=1 - row["chance_error_percent"] / 100,
         by_run=balanced_by_run(predictions),
-        null=null,
-        floor=_smallest_p(person, contrast, method),
+        auc=row.get("auc", math.nan),
+        own=_own_test(person, subject, contrast, method),
     )
 
 
-def _smallest_p(person: Results, contrast: str, method: str) -> float:
-    """What the participant's permutation test could reach, 0 where its table does not say."""
+def _own_test(person: Results, subject: str, contrast: str, method: str) -> OwnTest | None:
+    """The participant's permutation test, None where there was none."""
+    path = person.folder.cell_table(subject, contrast, method, "permutations")
     for row in person.inference_rows():
-        if (row["contrast"], row["method"]) == (contrast, method):
-            return float(np.nan_to_num(number(row.get("smallest_p_value", "0"))))
-    return 0.0
+        if (row["contrast"], row["method"]) == (contrast, method) and row.get("p_value", MISSING) != MISSING:
+            score, p = number(row["accuracy_percent"]) / 100, number(row["p_value"])
+            return own_test(path, score, p, number(row.get("smallest_p_value", "0")))
+    return None
 
 
 def _skipped(folder: ResultsFolder, people: Sequence[Results]) -> list[str]:
@@ -186,9 +189,9 @@ def _powerless(scores: Sequence[Score], alpha: float, people: Sequence[Results])
             who += [f"sub-{score.subject}"] * (f"sub-{score.subject}" not in who)
     labels, word = _labels(people), people[0].fold_word
     return [
-        f"{_cannot(who, len(people))} be significant by {labels[method]}: with {runs} {word}s the "
-        f"smallest p-value is {least:.3g}. Such participants have no part in the prevalence; a permutation "
-        f"test (--permutations at the participant level; GAMP methods, svm and lda) needs fewer {word}s."
+        f"{_cannot(who, len(people))} be significant by {labels[method]}: with {runs} {word}s the smallest "
+        f"p-value is {least:.3g}. Such participants are not counted in the prevalence; a permutation test "
+        f"(--permutations at the participant level; GAMP methods, svm and lda) needs fewer {word}s."
         for (method, runs, least), who in few.items()
     ]
 
@@ -199,12 +202,14 @@ def _cannot(some: Sequence[str], count: int) -> str:
 
 
 def _in_common(people: Sequence[Results]) -> dict[str, Any]:
-    """Space, resolution and preprocessing of all participants, nothing where they differ."""
+    """Space, resolution, preprocessing and samples of all participants, nothing where they differ."""
     each = [person.study["data"] for person in people]
     found = {
         "space": [str(data.get("bids_space") or data["space"]) for data in each],
         "resolution": [data.get("resolution", "") for data in each],
         "prepared_with": [data.get("prepared_with", {}) for data in each],
+        "unit": [data.get("unit", "volumes") for data in each],
+        "processing": [person.study["processing"] for person in people],
     }
     return {name: values[0] if all(v == values[0] for v in values) else "" for name, values in found.items()}
 

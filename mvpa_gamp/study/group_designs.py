@@ -1,14 +1,21 @@
 """The group level of all classes together and of cross-decoding: scores of participants, and their tables."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.group import ACCURACY_COLUMNS, SUMMARY_COLUMNS, Score, accuracy_row, group_rows
-from mvpa_gamp.results.files import number, read_tsv, write_tsv
+from mvpa_gamp.decoding.group import (
+    ACCURACY_COLUMNS,
+    SUMMARY_COLUMNS,
+    OwnTest,
+    Score,
+    accuracy_row,
+    group_rows,
+)
+from mvpa_gamp.results.files import MISSING, number, read_tsv, write_tsv
 from mvpa_gamp.results.names import ALL_CLASSES, ResultsFolder
 from mvpa_gamp.results.reader import Results
 
@@ -52,10 +59,10 @@ def _class_scores(person: Results) -> list[Score]:
                     accuracy=float(np.nanmean(np.array(part["fold_scores"], dtype=float))),
                     chance=part["chance"],
                     by_run=balanced_by_run(read_tsv(files.cell_table(*given, "predictions")), len(names)),
-                    null=permuted_accuracies(files.cell_table(*given, "permutations")),
+                    auc=_known(part.get("auc")),
+                    own=_test_of_classes(files.cell_table(*given, "permutations"), part),
                     level=1 / len(names),
                     runs_count=False,
-                    floor=(part.get("permutation") or {}).get("smallest", 0.0),
                 )
             )
     return out
@@ -80,9 +87,9 @@ def _cross_scores(person: Results) -> list[Score]:
                     accuracy=number(row["accuracy_percent"]) / 100,
                     chance=number(row["chance_percent"]) / 100,
                     by_run=() if row["contrast"] in shared else balanced_by_run(said),
-                    null=permuted_accuracies(person.folder.cell_table(*given, "crosspermutations")),
+                    auc=number(row["auc"]),
+                    own=_test_of_cross(person.folder.cell_table(*given, "crosspermutations"), row),
                     runs_count=False,
-                    floor=float(np.nan_to_num(1 / number(row["labellings"]))),  # 0 without a test
                 )
             )
     return out
@@ -102,6 +109,24 @@ def balanced_by_run(predictions: Sequence[dict[str, str]], n_classes: int = 2) -
     return tuple(out)
 
 
-def permuted_accuracies(path: Path) -> NDArray | None:
-    """The accuracies of a participant's permutations, None where there were none."""
-    return np.array([number(row["accuracy"]) for row in read_tsv(path)]) if path.is_file() else None
+def own_test(path: Path, score: float, p_value: float, smallest: float) -> OwnTest:
+    """A participant's test: its result, with the table of permutations; ``smallest`` is by labellings."""
+    null = np.array([number(row["accuracy"]) for row in read_tsv(path)])
+    return OwnTest(score, null, p_value, max(1 / (1 + null.size), smallest))
+
+
+def _test_of_classes(path: Path, part: Mapping[str, Any]) -> OwnTest | None:
+    test = part.get("permutation")
+    return own_test(path, test["score"], test["pvalue"], test.get("smallest", 0.0)) if test else None
+
+
+def _test_of_cross(path: Path, row: Mapping[str, str]) -> OwnTest | None:
+    if row["p_value"] == MISSING:
+        return None
+    score, p = number(row["accuracy_percent"]) / 100, number(row["p_value"])
+    return own_test(path, score, p, 1 / number(row["labellings"]))
+
+
+def _known(value: float | None) -> float:
+    """A number of summary.json; NaN where there is none, as in folders of earlier versions."""
+    return math.nan if value is None else value

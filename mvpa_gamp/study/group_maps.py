@@ -24,7 +24,7 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.origin import bids_uri
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.imaging.surface_names import expanded
-from mvpa_gamp.results.cell_files import NO_THRESHOLD
+from mvpa_gamp.results.cell import NO_THRESHOLD
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results

@@ -40,15 +40,14 @@ def check_inference(settings: StudySettings, methods: Sequence[Method]) -> None:
     """Refuse what needs no data to be known wrong."""
     if settings.whiten and settings.fdr is not None:
         raise StudyError(
-            "--fdr: voxels of --whiten are mixtures of voxels, which no rate is calibrated for. Select "
-            "without --whiten, into another folder."
+            "--fdr cannot be used with --whiten: whitened voxels are mixtures of voxels, for which no "
+            "false-discovery rate has been calibrated. Run it without --whiten, with another results "
+            "folder."
         )
     if settings.permutations < 0:
         raise StudyError(f"--permutations: expected 1 or more, got {settings.permutations}. 1000 is usual.")
     if settings.max_inclusion and not settings.permutations:
-        raise StudyError(
-            "--max-inclusion is a null that permutations make. Give --permutations 1000 as well."
-        )
+        raise StudyError("--max-inclusion needs permutations. Give --permutations 1000 as well.")
     if settings.fdr is not None and not 0 < settings.fdr < 1:
         raise StudyError(f"--fdr: expected a rate between 0 and 1, got {settings.fdr:g}. 0.05 is usual.")
     of_inclusion = "GAMP methods with inclusion probabilities"

@@ -58,13 +58,13 @@ class PreparedNull(NamedTuple):
 
 def read_null(arrays: Arrays) -> NullStatistics:
     """The permutations of a chunk, from their arrays."""
-    return NullStatistics(arrays["score"], arrays.get("max_inclusion"), arrays["n_failed"])
+    score, auc, failed = (arrays[name] for name in ("score", "auc", "n_failed"))
+    return NullStatistics(score, auc, arrays.get("max_inclusion"), failed)
 
 
 def stored_null(found: NullStatistics) -> Arrays:
     """The permutations of a chunk, a row of every array each."""
-    inclusion = {} if found.max_inclusion is None else {"max_inclusion": found.max_inclusion}
-    return {"score": found.score, "n_failed": found.n_failed, **inclusion}
+    return {name: values for name, values in found._asdict().items() if values is not None}
 
 
 class Planting(NamedTuple):
@@ -91,7 +91,7 @@ class Planting(NamedTuple):
             X, runs = prepared_by_all(self.preparation, X, self.task.rows).X, runs[self.task.rows]
         given = self.method, X, self.task.y, runs
         calibration = calibrate(*given, seed=self.seed, blocks=self.blocks, connectivity=connectivity)
-        chosen = calibration.select(self.fdr)
+        chosen = calibration.select(self.fdr, of="voxel")
         arrays = {
             "strength": chosen.strength,
             "selected": chosen.selected,
@@ -113,7 +113,7 @@ class Planting(NamedTuple):
         estimate, pvalue, n, smallest = arrays["chosen"].tolist()
         maps = arrays["strength"], arrays["selected"]
         chosen = FdrSelection(
-            self.method.name, self.fdr, *maps, estimate, pvalue, int(n), smallest, self.seed
+            self.method.name, self.fdr, *maps, estimate, pvalue, int(n), smallest, self.seed, of="voxel"
         )
         if "planted" not in arrays:
             return chosen, None

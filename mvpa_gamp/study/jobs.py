@@ -33,7 +33,7 @@ def make_job(label: str, work: Any, path: Path, *facts: str) -> Job:
 
 def digest(labels: NDArray) -> str:
     """What the permutations of a job are known by: their label vectors (M, k)."""
-    return f"by permutation {hashlib.sha256(np.ascontiguousarray(labels).tobytes()).hexdigest()}"
+    return f"scored by permutation {hashlib.sha256(np.ascontiguousarray(labels).tobytes()).hexdigest()}"
 
 
 def unanswered(jobs: Sequence[Job], resume: bool) -> list[Job]:

@@ -76,7 +76,7 @@ def check_output(output: Output) -> None:
         )
     if not ours and (output.resume or output.overwrite):
         raise StudyError(
-            f"{output.option} {root} holds other files, and no results of an earlier run. Give another "
+            f"{output.option} {root} contains other files, but no results of an earlier run. Give another "
             "folder."
         )
     if not output.resume and not output.overwrite:

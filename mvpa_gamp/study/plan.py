@@ -69,8 +69,8 @@ def choose_classes(classes: Sequence[str], samples: Samples) -> Classes | None:
         missing = set(range(len(found.names))) - set(found.codes[runs != run].tolist())
         if missing:
             raise StudyError(
-                f"--classes: without run {run} nothing of {found.names[min(missing)]} is left to train on. "
-                "Each class must occur in at least two runs; leave it out, or give more runs."
+                f"--classes: without run {run} there are no samples of {found.names[min(missing)]} to "
+                "train on. Each class must occur in at least two runs; leave it out, or give more runs."
             )
     return found
 

@@ -54,15 +54,14 @@ def check_preparation(settings: StudySettings, n_participants: int = 1) -> None:
     if settings.fold_confounds and several and PARTICIPANT not in settings.fold_confounds:
         raise StudyError(
             f"--fold-confounds: expected a file for each of {n_participants} participants, got one name, "
-            f"{settings.fold_confounds}. Write {PARTICIPANT} in it where the label stands, such as "
+            f"{settings.fold_confounds}. Write {PARTICIPANT} in it where the label belongs, such as "
             f"covariates/sub-{PARTICIPANT}.tsv."
         )
 
 
 def _no_noise(plural: str) -> StudyError:
     return StudyError(
-        f"--whiten needs several volumes of every block, whose spread is the noise, got {plural}. "
-        "Leave it out."
+        f"--whiten estimates noise from several volumes of every block, got {plural}. Leave it out."
     )
 
 

@@ -61,7 +61,7 @@ class RegionPermutations(NamedTuple):
 
     def read(self, arrays: Arrays) -> RegionNull:
         """The way back."""
-        return RegionNull(arrays["score"], arrays["n_failed"])
+        return RegionNull(*(arrays[name] for name in RegionNull._fields))
 
 
 def _rows(own: NDArray, preparation: Preparation | None) -> NDArray | slice:

@@ -14,7 +14,7 @@ from mvpa_gamp.imaging.regions import Regions
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.surface_atlas import SurfaceAtlas
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.results.cell_files import Cell, CellRecord, Subject
+from mvpa_gamp.results.cell import Cell, CellRecord, Subject
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.region_files import CellRegions, write_regions
 from mvpa_gamp.results.stored_fits import load_arrays, load_fits
@@ -35,8 +35,8 @@ def check_regions(settings: StudySettings, methods: Sequence[Method]) -> None:
         raise StudyError(f"{option} needs regions. Give --atlas FILE or NAME as well.")
     if settings.by_region and settings.whiten:
         raise StudyError(
-            "--by-region cannot be used with --whiten: a whitened voxel mixes several, also of other "
-            "regions. Run it without --whiten, into another folder."
+            "--by-region cannot be used with --whiten: a whitened voxel is a mixture of voxels, including "
+            "those of other regions. Run it without --whiten, with another results folder."
         )
     if settings.by_region and not any(method.is_batched for method in methods):
         names = ", ".join(method.name for method in methods)

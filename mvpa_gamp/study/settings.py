@@ -140,7 +140,7 @@ def choose_source(values: Mapping[str, Any]) -> Source:
     for name, value in values.items():
         if value and name in every and name not in known:
             option = "--" + name.replace("_", "-")
-            raise StudyError(f"{option} has no meaning for {kind.name}. Leave it out.")
+            raise StudyError(f"{option} does not apply to {kind.name}. Leave it out.")
     return kind(**{name: value for name, value in values.items() if name in known and value is not None})
 
 
@@ -228,7 +228,7 @@ def resumed_settings(out: Path, given_again: bool) -> dict[str, Any]:
     if found is None and not given_again:
         raise StudyError(
             f"--resume: {folder.config} is damaged, or was edited since its run ended. Give the options of "
-            f"that run again with --resume, and what is stored is used; if the file is right, add --config "
+            "that run again with --resume to use what is stored; if the file is correct, add --config "
             f"{folder.config}."
         )
     return found or {}

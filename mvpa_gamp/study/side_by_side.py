@@ -73,7 +73,7 @@ def side_by_side(
         if not waiting:
             return
     for label in waiting:
-        trouble = f"its worker ended ({reason}), for want of memory perhaps. Use fewer workers and --resume."
+        trouble = f"its worker ended ({reason}), possibly for lack of memory. Use fewer workers and --resume."
         yield label, _said(label, trouble, console)
 
 

@@ -11,7 +11,7 @@ from mvpa_gamp.imaging.regions import Regions
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers
-from mvpa_gamp.results.cell_files import Cell, Subject
+from mvpa_gamp.results.cell import Cell, Subject
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.cells import PlannedCell, is_done, plan_cells
 from mvpa_gamp.study.checks import check_settings

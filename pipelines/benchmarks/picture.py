@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from matplotlib.ticker import LogLocator, NullFormatter
+
 from ..output import save_figure, style
 from . import contenders, studies
 
@@ -32,6 +34,10 @@ def _growth(axis: Any, rows: Rows, along: str, label: str) -> None:
     chosen = [row for row in rows if row["along"] == along]
     axis.loglog([row[along] for row in chosen], [row["iteration_ms"] for row in chosen], "o-", color=_OURS)
     axis.set(xlabel=label, ylabel="one iteration of all fits, ms")
+    for each in (axis.xaxis, axis.yaxis):
+        each.set_major_locator(LogLocator(subs=(1, 2, 5) if each is axis.yaxis else (1,)))
+        each.set_major_formatter("{x:,g}")
+        each.set_minor_formatter(NullFormatter())
 
 
 def _permutations(axis: Any, rows: Rows) -> None:
@@ -47,4 +53,5 @@ def _peers(axis: Any, rows: Rows) -> None:
     colors = [_OURS if row["name"] in ours else _OTHER for row in rows]
     axis.barh([row["name"] for row in rows], [row["seconds"] for row in rows], color=colors)
     axis.set(xlabel="seconds for one comparison, twelve folds", xscale="log")
+    axis.xaxis.set_major_formatter("{x:g}")
     axis.invert_yaxis()

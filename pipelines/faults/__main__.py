@@ -5,13 +5,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from . import command_input, folders, python_input
+from . import bids_input, command_input, folders, python_input
 from .outcomes import ELSE, Outcome, counts, table
 
 CAMPAIGNS: dict[str, Callable[[int, int], Iterator[Outcome]]] = {
     "folders": folders.campaign,
     "python": python_input.campaign,
     "command": command_input.campaign,
+    "bids": bids_input.campaign,
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .outcomes import ELSE, NAMED, RIGHT
+from .outcomes import ELSE, LONGEST, NAMED, RIGHT
 
 # Whose sentences a user may meet: the package's, and those of the two whose estimators ours stand for.
 _OURS = re.compile(r"/(mvpa_gamp|sklearn|nilearn)/")
@@ -29,7 +29,8 @@ def judged(call: Callable[[], Any], wrong: Callable[[Any], str]) -> tuple[str, s
         try:
             said = wrong(call())
         except (ValueError, TypeError) as error:
-            return (NAMED, str(error)) if _is_a_sentence(error) else (ELSE, _raw(error))
+            named = _is_a_sentence(error) and len(str(error)) < LONGEST
+            return (NAMED, str(error)) if named else (ELSE, _raw(error))
         except (Exception, TooLong) as error:
             return ELSE, _raw(error)
     raw = [f"{each.category.__name__}: {each.message}" for each in caught if _is_raw(each)]

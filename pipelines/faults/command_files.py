@@ -13,11 +13,11 @@ Damage = Callable[[Path, np.random.Generator], None]
 SHAPE, RUNS, BLOCK = (4, 5, 4), 4, 4
 _AFFINE = np.array([[-3.0, 0.1, 0, 6], [0, 3.2, 0, -8], [0, 0, 4, 2], [0, 0, 0, 1]])
 _FILES = {"bold": "bold.nii.gz", "mask": "mask.nii.gz", "labels": "labels.tsv", "confounds": "confounds.tsv"}
-_FILES |= {"atlas": "atlas.nii.gz"}
+_FILES |= {"atlas": "atlas.nii.gz", "atlas-labels": "atlas.tsv", "fold-confounds": "covariates.tsv"}
 
 
 def write_files(folder: Path) -> dict[str, Path]:
-    """Volumes, mask, labels, confounds and an atlas that fit together."""
+    """Volumes, mask, labels, confounds, an atlas and covariates that fit together."""
     rng = np.random.default_rng(3)
     conditions = np.tile(np.repeat(["rest", "face", "rest", "house", "rest", "cat"], BLOCK), RUNS)
     runs = np.repeat(np.arange(RUNS), 6 * BLOCK)
@@ -34,6 +34,9 @@ def write_files(folder: Path) -> dict[str, Path]:
     paths["labels"].write_text("\n".join(["labels\tchunks", *rows]) + "\n")
     moved = ["\t".join(f"{value:.4f}" for value in row) for row in rng.normal(size=(len(runs), 2))]
     paths["confounds"].write_text("\n".join(["trans_x\trot_y", *moved]) + "\n")
+    paths["atlas-labels"].write_text("index\tname\n1\tanterior\n2\tposterior\n")
+    rows = [f"{value:.3f}\t{k % 7}" for k, value in enumerate(rng.normal(700, 90, len(runs)))]
+    paths["fold-confounds"].write_text("\n".join(["reaction_time\tcontrast", *rows]) + "\n")
     return paths
 
 
@@ -65,7 +68,7 @@ def _folder(path: Path, rng: np.random.Generator) -> None:
     path.mkdir()
 
 
-_ANY: dict[str, Damage] = {
+ANY: dict[str, Damage] = {
     "a bit flipped": _flip,
     "cut": _cut,
     "emptied": _replaced(b""),
@@ -108,7 +111,7 @@ def _some(value: float) -> Callable[[NDArray, np.random.Generator], NDArray]:
     return change
 
 
-_IMAGE: dict[str, Damage] = {
+IMAGE: dict[str, Damage] = {
     "header": _header,
     "singular affine": _singular,
     "some NaN": _values(_some(np.nan)),
@@ -125,7 +128,7 @@ _IMAGE: dict[str, Damage] = {
 }
 
 
-def _lines(change: Callable[[list[str], np.random.Generator], list[str]]) -> Damage:
+def lines(change: Callable[[list[str], np.random.Generator], list[str]]) -> Damage:
     def damage(path: Path, rng: np.random.Generator) -> None:
         path.write_text("\n".join(change(path.read_text().splitlines(), rng)) + "\n")
 
@@ -154,40 +157,42 @@ def _runs(of: Callable[[int, int], object]) -> Callable[[list[str], np.random.Ge
     return change
 
 
-_TABLE: dict[str, Damage] = {
-    "a line missing": _lines(lambda x, rng: x[:3] + x[4:]),
-    "no header": _lines(lambda x, rng: x[1:]),
-    "a second header": _lines(lambda x, rng: x[:9] + x[:1] + x[10:]),
-    "columns doubled": _lines(lambda x, rng: [f"{line}\t{line}" for line in x]),
-    "one column": _lines(lambda x, rng: [line.split("\t")[0] for line in x]),
-    "spaces": _lines(lambda x, rng: [line.replace("\t", " ") for line in x]),
-    "shuffled": _lines(lambda x, rng: [x[0], *rng.permutation(x[1:]).tolist()]),
-    "a long cell": _lines(_cell("x" * 140_000)),
-    "an empty cell": _lines(_cell("")),
-    "a word": _lines(_cell("maybe")),
-    "a number": _lines(_cell("1e400")),
-    "a quotation mark": _lines(_cell('"')),
-    "markup": _lines(_cell("<script>../x</script>")),
+TABLE: dict[str, Damage] = {
+    "a line missing": lines(lambda x, rng: x[:3] + x[4:]),
+    "no header": lines(lambda x, rng: x[1:]),
+    "a second header": lines(lambda x, rng: x[:9] + x[:1] + x[10:]),
+    "columns doubled": lines(lambda x, rng: [f"{line}\t{line}" for line in x]),
+    "one column": lines(lambda x, rng: [line.split("\t")[0] for line in x]),
+    "spaces": lines(lambda x, rng: [line.replace("\t", " ") for line in x]),
+    "shuffled": lines(lambda x, rng: [x[0], *rng.permutation(x[1:]).tolist()]),
+    "a long cell": lines(_cell("x" * 140_000)),
+    "an empty cell": lines(_cell("")),
+    "a word": lines(_cell("maybe")),
+    "a number": lines(_cell("1e400")),
+    "a quotation mark": lines(_cell('"')),
+    "markup": lines(_cell("<script>../x</script>")),
     "Latin-1": lambda path, rng: path.write_bytes(path.read_bytes() + b"caf\xe9\t0\n") and None,
-    "nothing but a header": _lines(lambda x, rng: x[:1]),
+    "nothing but a header": lines(lambda x, rng: x[:1]),
 }
 _LABELS: dict[str, Damage] = {
-    "huge run numbers": _lines(_runs(lambda k, run: 2**70 + run)),
-    "named runs": _lines(_runs(lambda k, run: f"run-{run}")),
-    "one run": _lines(_runs(lambda k, run: 1)),
-    "a run per volume": _lines(_runs(lambda k, run: k)),
-    "a short run": _lines(_runs(lambda k, run: int(k > 1))),
-    "a long run": _lines(_runs(lambda k, run: int(k > 80))),
-    "one condition": _lines(lambda x, rng: [line.replace("house", "face") for line in x]),
-    "conditions alike": _lines(lambda x, rng: [line.replace("house", "f-ace") for line in x]),
-    "rest only": _lines(lambda x, rng: [x[0], *("rest\t" + line.split("\t")[1] for line in x[1:])]),
+    "huge run numbers": lines(_runs(lambda k, run: 2**70 + run)),
+    "named runs": lines(_runs(lambda k, run: f"run-{run}")),
+    "one run": lines(_runs(lambda k, run: 1)),
+    "a run per volume": lines(_runs(lambda k, run: k)),
+    "a short run": lines(_runs(lambda k, run: int(k > 1))),
+    "a long run": lines(_runs(lambda k, run: int(k > 80))),
+    "one condition": lines(lambda x, rng: [line.replace("house", "face") for line in x]),
+    "conditions alike": lines(lambda x, rng: [line.replace("house", "f-ace") for line in x]),
+    "rest only": lines(lambda x, rng: [x[0], *("rest\t" + line.split("\t")[1] for line in x[1:])]),
 }
 
 # What may be wrong with which file.
 DAMAGES: dict[str, dict[str, Damage]] = {
-    "bold": _ANY | _IMAGE,
-    "mask": _ANY | _IMAGE,
-    "atlas": _ANY | _IMAGE,
-    "labels": _ANY | _TABLE | _LABELS,
-    "confounds": _ANY | _TABLE,
+    "bold": ANY | IMAGE,
+    "mask": ANY | IMAGE,
+    "atlas": ANY | IMAGE,
+    "labels": ANY | TABLE | _LABELS,
+    "confounds": ANY | TABLE,
+    "fold-confounds": ANY | TABLE,
+    "atlas-labels": ANY | TABLE,
 }

@@ -1,29 +1,21 @@
 """Odd input to the command: options and files that do not fit, as users give them by mistake.
 
 Every run must end in one of two ways: one sentence on the terminal, exit code 2 and nothing written, or
-finished results whose tables are finite and whose files are those of their manifest.
+finished results whose tables follow from one another and whose files are those of their manifest.
 """
 
-import io
-import math
 import shutil
 import tempfile
-import warnings
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from mvpa_gamp.haxby import main as decode
-from mvpa_gamp.results.files import read_tsv
-from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.verify import manifest_digests
 
-from .calls import TooLong, limited
 from .command_files import DAMAGES, write_files
-from .outcomes import ELSE, NAMED, RAW, RIGHT, Outcome
+from .commands import Given, judged, line
+from .outcomes import Outcome
 
 _NUMBERS = ("-1", "0", "1.5", "nan", "inf", "1e9", "1e-300", "", "abc", "99999999999999999999", "0x10")
 # Options, and what somebody may write behind them.
@@ -71,12 +63,19 @@ _CONFIGS = (
 )  # fmt: skip
 
 
-class Given(NamedTuple):
-    """A command line, and in words what is odd about it."""
-
-    options: list[str]
-    kind: str
-    story: str
+# Parts of a study that go together or do not: some of them at once.
+_PARTS: tuple[dict[str, list[str]], ...] = (
+    {"--classes": ["face", "house", "cat"]}, {"--multiclass": []}, {"--cross": ["face:house>cat:house"]},
+    {"--cross": ["house:cat>>face:cat"]}, {"--cross": ["face:house>face:cat"]},
+    {"--cross-session": ["0-1>2-3"]}, {"--by-region": []}, {"--permutations": ["3"]}, {"--whiten": []},
+    {"--fdr": ["0.05"]}, {"--learning-curve": []}, {"--max-inclusion": []}, {"--fold-maps": []},
+    {"--class-weight": ["balanced"]}, {"--pairs": ["house:face", "face+cat:house"]}, {"--pairs": ["all"]},
+    {"--methods": ["gamp-sbg-lr", "lda"]}, {"--methods": ["onebit-cs", "svm"]}, {"--strict": []},
+    {"--methods": ["gamp-l1-lr", "l1-lr-cv"]}, {"--lag-trs": ["2"]}, {"--smoothing-fwhm": ["5"]},
+    {"--high-pass": ["0.01"]}, {"--no-standardize": []}, {"--seed": ["7"]},
+)  # fmt: skip
+_ALWAYS = ("--bold", "--labels", "--mask", "--participant-label", "--out")
+_FILES = ("confounds", "atlas", "fold-confounds")  # that a study may have
 
 
 def draw(folder: Path, rng: np.random.Generator) -> Given:
@@ -85,19 +84,26 @@ def draw(folder: Path, rng: np.random.Generator) -> Given:
     options = {"--bold": [files["bold"]], "--labels": [files["labels"]], "--mask": [files["mask"]]}
     options |= {"--methods": [str(rng.choice(["svm", "gamp-bg-lr"]))], "--pairs": ["face:house"]}
     options |= {"--participant-label": ["own"], "--out": [str(folder / "out")]}
-    kind = str(rng.choice(["options", "flags", "two options", "config", *DAMAGES]))
+    kind = str(rng.choice(["options", "flags", "two options", "config", "parts", *DAMAGES]))
     if kind in DAMAGES:
-        if kind in ("confounds", "atlas"):
+        if kind in _FILES:
             options[f"--{kind}"] = [files[kind]]
+        if kind == "atlas-labels":
+            options |= {"--atlas": [files["atlas"]], "--atlas-labels": [files[kind]]}
         how = str(rng.choice(list(DAMAGES[kind])))
         DAMAGES[kind][how](Path(files[kind]), rng)
-        return Given(_line(options), f"file of {kind}", how)
+        return Given(line(options), f"file of {kind}", how)
     said = []
     if kind == "config":
         text = _CONFIGS[rng.integers(len(_CONFIGS))]
         (folder / "config.toml").write_text(text)
         options["--config"] = [str(folder / "config.toml")]
         said.append(repr(text))
+    if kind == "parts":
+        for k in rng.choice(len(_PARTS), size=rng.integers(2, 5), replace=False):
+            options |= _PARTS[k]
+        options |= {f"--{name}": [files[name]] for name in _FILES if rng.random() < 0.4}
+        said.append(" ".join(line({name: values for name, values in options.items() if name not in _ALWAYS})))
     if kind == "flags":
         said += [str(each) for each in rng.choice(_FLAGS, size=rng.integers(1, 3), replace=False)]
         options |= {each: [] for each in said}
@@ -106,55 +112,7 @@ def draw(folder: Path, rng: np.random.Generator) -> Given:
         value = str(rng.choice(_OPTIONS[name]))
         options[name] = [value] if name in ("--participant-label",) or not value else value.split(" ")
         said.append(f"{name} {value!r}")
-    return Given(_line(options), kind, ", ".join(said))
-
-
-def _line(options: dict[str, list[str]]) -> list[str]:
-    return [word for name, values in options.items() for word in (name, *values)]
-
-
-def run(options: list[str]) -> tuple[int, str]:
-    """The exit code, and what the terminal showed of errors and warnings."""
-    told = io.StringIO()
-    with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(told):
-        warnings.simplefilter("always")
-        try:
-            code = decode(options)
-        except SystemExit as error:  # argparse, which writes how the command is used and a sentence
-            code = int(error.code or 0)
-    return code, told.getvalue()
-
-
-def judged(given: Given, folder: Path) -> tuple[str, str]:
-    """Run a command line and say how it ended."""
-    out = folder / "out"
-    try:
-        with limited(60):
-            code, said = run(given.options)
-    except (Exception, TooLong) as error:
-        return ELSE, f"{type(error).__name__}: {error}"
-    if raw := [word for word in (*RAW, "Warning:") if word in said]:
-        return ELSE, f"the words {raw} came through: {said[-400:]}"
-    if code == 0:
-        return (ELSE, wrong) if (wrong := _not_right(out)) else (RIGHT, "")
-    if code != 2:
-        return ELSE, f"exit code {code}: {said[-400:]}"
-    errors = [line for line in said.splitlines() if ": error: " in line]
-    if len(errors) != 1:
-        return ELSE, f"{len(errors)} sentences: {said[-400:]}"
-    return (ELSE, "something was written") if out.exists() else (NAMED, errors[0])
-
-
-def _not_right(out: Path) -> str:
-    """What is not right of finished results."""
-    folder = ResultsFolder(out)
-    if not folder.manifest.is_file():
-        return "" if not out.exists() else "no manifest"
-    if missing := [name for name in manifest_digests(folder) if not (out / name).is_file()]:
-        return f"missing: {missing}"
-    errors = [float(row["error_percent"]) for row in read_tsv(folder.summary)]
-    odd = [each for each in errors if not (math.isfinite(each) and 0 <= each <= 100)]
-    return f"error rates of {odd} %" if odd else "" if folder.page.is_file() else "no page"
+    return Given(line(options), kind, ", ".join(said))
 
 
 def campaign(n: int, seed: int) -> Iterator[Outcome]:
@@ -162,7 +120,7 @@ def campaign(n: int, seed: int) -> Iterator[Outcome]:
     for number in range(n):
         place = Path(tempfile.mkdtemp(prefix="faults-"))
         given = draw(place, np.random.default_rng([seed, number]))
-        verdict, said = judged(given, place)
+        verdict, said = judged(decode, given, place / "out")
         shutil.rmtree(place)
         said = said.replace(str(place), "")
         yield Outcome("haxby", (given.kind,), verdict, f"case {seed}, {number}: {given.story}: {said}")

@@ -70,25 +70,30 @@ def _setting(rng: np.random.Generator) -> dict[str, Any]:
     return {name: _ODD[name][rng.integers(len(_ODD[name]))]}
 
 
-def _classify(given: dict[str, Any]) -> tuple[Any, Any]:
+def _classify(given: dict[str, Any]) -> tuple[Any, Any, Any]:
     own = dict(given["own"])
     if "models" in own:
         rng = np.random.default_rng(own.pop("models"))
         own |= {"prior": models.prior(rng), "likelihood": models.likelihood(rng)}
     model = GAMPClassifier(connectivity=given["connectivity"], **own)
     model.fit(given["X"], given["y"], given["weights"])
-    return model, model.predict_proba(given["new"])
+    return model, model.predict_proba(given["new"]), given["new"]
 
 
-def _wrong(found: tuple[Any, Any], base: Any) -> str:
+def _wrong(found: tuple[Any, Any, Any], base: Any) -> str:
     """What is not as promised of a fitted classifier and its probabilities."""
-    model, proba = found
+    model, proba, new = found
     names = ("coef_", "coef_std_", "intercept_", "inclusion_prob_")
     said = not_finite({name: getattr(model, name) for name in names} | {"proba": proba})
     said = said or not_finite(model.hyperparameters_)
     said = said or not_between("inclusion_prob_", model.inclusion_prob_) or not_between("proba", proba)
     if not said and not np.allclose(proba.sum(axis=1), 1):
         said = "probabilities do not sum to one"
+    if not said and not (model.predict(new) == model.classes_[proba.argmax(axis=1)]).all():
+        said = "predicted classes are not the most probable ones"
+    if not said and len(model.classes_) == 2:
+        second = model.predict(new) == model.classes_[1]
+        said = "" if ((model.decision_function(new) > 0) == second).all() else "log-odds and class differ"
     if base is not None and not said and not np.allclose(model.predict_proba(base), proba, atol=1e-6):
         said = "another form of the same X gives other probabilities"
     return said
@@ -105,10 +110,21 @@ def draw_method(rng: np.random.Generator) -> Case:
         changes["connectivity"] = arrays.GRAPHS
     story = change(given, changes, rng)
     kind = story.split(":")[0]
-    return Case("fit_folds", kind, f"{name}, {story}", lambda: METHODS[name].fit_folds(**given), _wrong_fits)
+    return Case(
+        "fit_folds", kind, f"{name}, {story}", lambda: METHODS[name].fit_folds(**given),
+        lambda fits: _wrong_fits(fits, given["X"]),
+    )  # fmt: skip
 
 
-def _wrong_fits(fits: FoldFits) -> str:
+def _other_decision(decision: Any, X: Any, coef: Any, intercept: Any) -> str:
+    """Whether decision values are what weights and intercept give, to rounding of float32."""
+    X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=float)
+    size = np.abs(X) @ np.abs(coef) + np.abs(intercept)
+    near = np.abs(X @ coef + intercept - decision) <= 1e-4 * size + 1e-30
+    return "" if near.all() else "decision values are not those of the weights"
+
+
+def _wrong_fits(fits: FoldFits, X: Any) -> str:
     """What is not as promised of the fits of a method."""
     parts = {name: getattr(fits, name) for name in ("coef", "intercept", "decision", "coef_std")}
     said = not_finite(parts)
@@ -116,4 +132,5 @@ def _wrong_fits(fits: FoldFits) -> str:
         said = said or not_between("proba", fits.proba)
     if fits.inclusion is not None:
         said = said or not_between("inclusion", fits.inclusion)
+    said = said or _other_decision(fits.decision, X, fits.coef, fits.intercept)
     return said or ("" if all(fits.status) else "no status")

@@ -9,6 +9,9 @@ NAMED, RIGHT, ELSE = "named errors", "accepted and right", "anything else"
 RAW = ("Traceback", "BadZipFile", "Error -", "ImageFileError", "Errno", ".writing-", "--verbose shows where")
 
 
+LONGEST = 1500  # characters of a sentence: a whole cell of a table is none
+
+
 class Outcome(NamedTuple):
     """What was given the fault, its kinds, one of NAMED, RIGHT and ELSE, and what was said."""
 

@@ -8,18 +8,20 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from . import decoder_calls, engine_calls, estimator_calls
+from . import decoder_calls, engine_calls, estimator_calls, statistics_calls, surface_calls
 from .calls import judged
 from .cases import Case
 from .outcomes import Outcome
 
 # Shares of the cases; a decoder's fit takes longest.
 _TARGETS: dict[str, tuple[float, Callable[[np.random.Generator], Case]]] = {
-    "solve": (0.25, lambda rng: engine_calls.draw("solve", rng)),
-    "fit_em": (0.25, lambda rng: engine_calls.draw("fit_em", rng)),
+    "solve": (0.2, lambda rng: engine_calls.draw("solve", rng)),
+    "fit_em": (0.2, lambda rng: engine_calls.draw("fit_em", rng)),
     "fit_folds": (0.2, estimator_calls.draw_method),
-    "GAMPClassifier": (0.2, estimator_calls.draw_classifier),
-    "GAMPDecoder": (0.1, decoder_calls.draw),
+    "statistics": (0.15, statistics_calls.draw),
+    "GAMPClassifier": (0.15, estimator_calls.draw_classifier),
+    "GAMPDecoder": (0.08, decoder_calls.draw),
+    "surfaces": (0.02, surface_calls.draw),
 }
 
 

@@ -41,7 +41,9 @@ def test_with_two_classes_each_class_is_a_key():
 
 def test_with_nilearns_sign_a_class_of_two_shows_what_speaks_for_the_other():
     found = ContrastMaps(np.array([[1.0], [2.0]]), [("cat", "face")], MASK, signed=True, as_nilearn=True)
-    with pytest.warns(UserWarning, match=r"map of 'cat' has nilearn's sign.* favour the other, 'face'"):
+    with pytest.warns(
+        UserWarning, match=r"map of 'cat' follows nilearn's sign.* favour the other one, 'face'"
+    ):
         np.testing.assert_array_equal(found.vector("cat"), [-1, -2])
     with pytest.warns(UserWarning, match=r"In the map of 'cat-face' they favour 'cat'"):
         np.testing.assert_array_equal(found["face"].get_fdata()[:, 0, 0], [1, 2])

@@ -102,7 +102,7 @@ def test_a_masker_brings_its_mask_and_its_cleaning(scan, fitted):
     expected = GAMPDecoder(mask=scan.mask, detrend=True).fit(images, y, runs)
     np.testing.assert_array_equal(decoder.coef_, expected.coef_)
     assert decoder.masker_ is not masker and masker.get_params() == before
-    with pytest.warns(UserWarning, match="smoothing_fwhm of the decoder is not used"):
+    with pytest.warns(UserWarning, match="smoothing_fwhm of the decoder is ignored"):
         GAMPDecoder(mask=masker, smoothing_fwhm=5.0).fit(images, y, runs)
 
 
@@ -289,7 +289,7 @@ def test_each_run_is_cleaned_by_itself_when_groups_are_given(pair, scan):
         np.testing.assert_allclose(X[groups == run].mean(axis=0), 0, atol=1e-4)
     images, y, _ = scan.only("face", "house")
     with pytest.warns(
-        UserWarning, match=r"Without groups .* Give the run of each .* say so with cv=5"
+        UserWarning, match=r"Without groups .* Give the run of each .* confirm this with cv=5"
     ) as said:
         whole = GAMPDecoder(mask=scan.mask).fit(images, y)
     assert len(said) == 1 and whole.notes_ == (str(said[0].message),)  # the page says so too

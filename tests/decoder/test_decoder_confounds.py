@@ -148,9 +148,9 @@ def test_confounds_of_images_that_are_not_cleaned_are_regressed_out_all_the_same
     [
         (np.zeros((119, 2)), r"expected 120 rows of numbers, .* got shape \(119, 2\)"),
         (np.full((120, 1), np.inf), r"shape \(120, 1\) with infinite values"),
-        ([np.zeros((60, 1))] * 2, r"one for each of 1 images or one for each of 6 runs .*, got 2"),
+        ([np.zeros((60, 1))] * 2, r"one for each of 1 images, or one for each of 6 runs .*, got 2"),
         ([np.zeros((19, 1))] * 6, r"expected 20 rows of numbers"),
-        (np.zeros((120, 18)), r"run 1: 18 confounds leave nothing of its 20 volumes"),
+        (np.zeros((120, 18)), r"run 1: 18 confounds are too many for its 20 volumes"),
         (pd.DataFrame({"name": ["a"] * 120}), r"expected numbers .*Keep numeric columns only"),
         ("nowhere.tsv", r"nowhere.tsv cannot be read"),
     ],

@@ -49,14 +49,14 @@ def test_labels_can_be_a_mapping(fitted):
 
 def test_regions_of_another_mask_are_refused(fitted):
     other = phantom_images(Phantom(shape=(9, 11, 9), n_runs=1))[1]
-    with pytest.raises(ValueError, match="Make them with mask_img_ of the decoder"):
+    with pytest.raises(ValueError, match="Create them with mask_img_ of the decoder"):
         fitted.regions(phantom_atlas(other))
 
 
 def test_whitened_voxels_have_no_region_of_their_own(fitted):
     fitted.whiten = True
     try:
-        with pytest.raises(ValueError, match="a whitened voxel mixes several"):
+        with pytest.raises(ValueError, match="a voxel is a mixture of voxels"):
             fitted.regions(phantom_atlas(fitted.mask_img_), by_region=True)
     finally:
         fitted.whiten = False

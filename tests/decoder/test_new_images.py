@@ -9,7 +9,7 @@ from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
 
 from mvpa_gamp import GAMPDecoder
 
-ALONE = r"^\d+ images? w\w+ .*alone, which removes much of the signal .*predict_scaling = 'training'"
+ALONE = r"^\d+ images? w\w+ .*separately, which removes much of the signal .*predict_scaling = 'training'"
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_single_volumes_cleaned_alone_say_so_and_know_nothing(planted, trained):
 
 def test_images_of_one_class_lose_their_difference_from_the_other(planted, trained):
     faces = index_img(planted.bold, (planted.runs == 6) & (planted.y == "face"))
-    with pytest.warns(UserWarning, match=r"^\d images were detrended and z-scored alone"):
+    with pytest.warns(UserWarning, match=r"^\d images were detrended and z-scored separately"):
         alone = np.mean(trained.predict(faces) == "face")
     trained.predict_scaling = "training"
     try:
@@ -66,7 +66,7 @@ def test_whole_runs_and_as_many_images_as_in_training_say_nothing(planted, train
     picked = GAMPDecoder("gamp-bg-lr", mask=planted.mask).fit(*shown)
     picked.predict(shown[0], groups=shown[2])
     picked.predict(index_img(shown[0], slice(0, 6)))
-    with pytest.warns(UserWarning, match="5 images were z-scored alone"):
+    with pytest.warns(UserWarning, match="5 images were z-scored separately"):
         picked.predict(index_img(shown[0], slice(0, 5)))
     as_they_are = GAMPDecoder("gamp-bg-lr", mask=planted.mask, standardize=None).fit(*shown)
     as_they_are.predict(index_img(shown[0], 0))  # nothing is cleaned, nothing is lost
@@ -97,7 +97,7 @@ def test_where_nilearn_reads_the_images_they_are_scaled_too(planted):
 def test_what_cannot_be(planted, trained, scaled):
     one = index_img(planted.bold, 0)
     with pytest.raises(
-        ValueError, match=r"predict_scaling='training' scales images one by one.*Leave them out"
+        ValueError, match=r"predict_scaling='training' scales each image separately.*Leave out confounds"
     ):
         scaled.predict(one, confounds=[[1.0]])
     scaled.predict_scaling = "mine"

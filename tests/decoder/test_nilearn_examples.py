@@ -28,8 +28,8 @@ CATEGORIES = ("bottle", "cat", "chair", "face", "house")
 OURS = (
     "is not used: ",
     "Without groups the decoder cannot know",
-    "has nilearn's sign: with two classes",
-    " alone, which removes much of the signal",
+    "follows nilearn's sign: with two classes",
+    " separately, which removes much of the signal",
 )  # what GAMPDecoder says to users of these calls
 THEIRS = ("Casting data from", "'partition' will ignore", "Generation of a mask has been requested")
 

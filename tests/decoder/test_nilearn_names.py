@@ -45,7 +45,7 @@ def test_every_name_of_nilearns_decoders_is_known():
             {"estimator_args": {"C": 1}},
             r"estimator_args=dict is not used: there is no scikit-learn estimator",
         ),
-        ({"param_grid": {"C": [1]}}, r"param_grid=dict is not used: .* nothing is searched on a grid"),
+        ({"param_grid": {"C": [1]}}, r"param_grid=dict is not used: .* so there is no grid search"),
         ({"screening_percentile": 20}, r"screening_percentile=20 is not used: all voxels of the mask"),
         ({"screening_n_features": 500}, r"screening_n_features=500 is not used: all voxels of the mask"),
         ({"clustering_percentile": 10}, r"clustering_percentile=10 is not used: voxels are not clustered"),
@@ -143,7 +143,7 @@ def test_weights_have_nilearns_sign(planted, shown, plain):
     at = np.asarray(planted.mask.dataobj) > 0
     for decoder in (plain, nilearns):  # coef_ is the map of the first class
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="The map of 'face' has nilearn's sign")
+            warnings.filterwarnings("ignore", message="The map of 'face' follows nilearn's sign")
             first = decoder.coef_img_["face"].get_fdata()
         np.testing.assert_allclose(first[at], decoder.coef_[0], rtol=1e-6)
     rows = plain._data.X

@@ -152,7 +152,7 @@ def test_covariates_are_regressed_out_inside_folds(scan):
     fits = fit_prepared([METHODS["gamp-bg-lr"]], data.X, FoldConfounds(noise), [task], runs)
     np.testing.assert_allclose(decoder.coef_[0], -fits["gamp-bg-lr", task.name].coef[:, -1], rtol=1e-6)
     assert decoder.coef_std_img_ is not None
-    with pytest.raises(ValueError, match="new rows need theirs"):
+    with pytest.raises(ValueError, match="new rows need them too"):
         decoder.predict(data.X)
     said = decoder.predict_proba(data.X, fold_confounds=noise)[:, 0]
     np.testing.assert_allclose(said, data.fits[0].proba[:, -1], atol=1e-3)

@@ -6,6 +6,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 from scipy.stats import binom
 
+from mvpa_gamp import GAMPClassifier
 from mvpa_gamp.decoding import Calibration, calibrate, fdr_refusal, select_at_fdr
 from mvpa_gamp.decoding import calibration as module
 from mvpa_gamp.decoding.calibration import largest, voxel_strengths
@@ -118,11 +119,11 @@ def test_strong_effects_are_found_however_strong(slab, method, size):
     planted = [9, 10, 17, 18, 45]
     data = X[0].copy()
     data[:, planted] += size * y[:, None]
-    found = calibrate(method, data, y, runs, n=99, connectivity=graph).select(0.05)
+    found = calibrate(method, data, y, runs, n=99, connectivity=graph).select(0.05, of="voxel")
     assert found.selected[planted].mean() >= 0.8 and found.selected.sum() <= 7
     assert found.estimate <= 0.05 and found.pvalue <= 0.05 and found.n == 99
     words = f"{found.selected.sum()} voxels at an estimated false-discovery rate of {found.estimate:.1%}"
-    assert found.verdict.startswith(words) and "in 1.0% of 100 labellings" in found.verdict
+    assert found.verdict.startswith(words) and "in 1.0% of 100 arrangements" in found.verdict
 
 
 def test_strength_is_inclusion_times_the_share_of_variance_within_runs(slab):
@@ -141,13 +142,13 @@ def test_few_labellings_are_all_used_and_what_they_cannot_reach_is_said(slab):
     rows = runs < 4
     found = calibrate(SPATIAL, X[0][rows], y[rows], runs[rows], connectivity=graph)
     assert found.null.shape[1] == 2**4 // 2 - 1 and found.smallest == 1 / 8
-    chosen = found.select(0.05)
+    chosen = found.select(0.05, of="voxel")
     assert not chosen.selected.any()
     assert chosen.verdict == (
-        "No voxel can be named at a false-discovery rate of 0.05: there are too few labellings (8) for a "
-        "rate below 0.12. Give more runs or a larger rate."
+        "No voxel can be named at a false-discovery rate of 0.05: only 8 arrangements of the labels were "
+        "available, too few for a rate below 0.12. Give more runs or a larger rate."
     )
-    assert "labellings (8)" not in found.select(0.2).verdict
+    assert "only 8 arrangements" not in found.select(0.2).verdict
 
 
 def test_permutations_depend_on_the_seed_alone(slab):
@@ -165,8 +166,13 @@ def test_permutations_depend_on_the_seed_alone(slab):
             {"method": METHODS["cdn"]},
             r"needs inclusion probabilities, which 'cdn' does not have.*gamp-sbg-lr",
         ),
+        ({"method": "svn"}, r"Unknown method 'svn'. Known methods: gamp-bg-lr, gamp-sbg-lr"),
+        (
+            {"method": GAMPClassifier()},
+            r"got GAMPClassifier. For GAMPClassifier\(\) write 'gamp-bg-lr', with",
+        ),
         ({"y": np.arange(80)}, "-1 or \\+1"),
-        ({"runs": np.arange(80)}, "every run holds one class"),
+        ({"runs": np.arange(80)}, "every run contains only one class"),
         ({"n": 0, "y": np.tile([1, -1], 40)}, "at least 1 permutation"),
     ],
 )
@@ -175,6 +181,26 @@ def test_errors_say_what_to_do(slab, change, words):
     given = {"method": PLAIN, "X": X[0], "y": y, "runs": runs, "n": 9, **change}
     with pytest.raises(ValueError, match=words):
         calibrate(**given)
+
+
+def test_one_run_of_independent_samples_is_told_to_exchange_samples():
+    """Features of a matrix are called features, and a method has a name."""
+    y = np.repeat([1, -1], 20)
+    X = np.random.default_rng(0).standard_normal((40, 30))
+    X[:, 4] += y
+    alone = np.zeros(40)
+    in_blocks = calibrate("gamp-bg-lr", X, y, alone).select(0.05)
+    assert in_blocks.verdict.startswith(
+        "No feature can be named at a false-discovery rate of 0.05: only 1 arrangement of"
+    )
+    assert in_blocks.verdict.endswith(
+        "One run has few blocks to exchange: give exchange='sample' if samples are independent of each "
+        "other, else more runs, or a larger rate."
+    )
+    found = calibrate("gamp-bg-lr", X, y, alone, n=49, exchange="sample").select(0.05)
+    assert np.flatnonzero(found.selected).tolist() == [4] and found.verdict.startswith("1 feature at an")
+    few = calibrate("gamp-bg-lr", X[18:22], y[18:22], alone[:4], exchange="sample").select(0.05)
+    assert few.verdict.endswith("Give more samples or a larger rate.")
 
 
 @pytest.mark.parametrize("fdr", [0.0, 5])

@@ -7,16 +7,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mvpa_gamp.decoding.balanced import mean_balanced_accuracy
+from mvpa_gamp.decoding.exchange import permuted_labels
 from mvpa_gamp.decoding.group import Score, group_rows
 from mvpa_gamp.decoding.group_differences import difference_rows
 from mvpa_gamp.decoding.group_tests import (
+    bounded,
     flip_map,
     holm_of_known,
     mean_test,
-    sign_patterns,
     smallest_flip_p,
 )
+from mvpa_gamp.decoding.null import null_statistics
 from mvpa_gamp.decoding.prevalence import runs_above_by_chance
+from mvpa_gamp.methods import METHODS
 
 
 def test_the_mean_test_against_scipy_and_all_sign_patterns():
@@ -82,20 +86,46 @@ def test_p_values_are_uniform_and_a_wrong_chance_is_not():
         assert np.mean(p <= 0.05) > 0.9
 
 
-def test_ties_make_sign_flip_p_values_larger_and_are_the_only_reason():
-    """12 volumes per participant: few accuracies are possible. With ties broken at random p is uniform."""
-    rng = np.random.default_rng(8)
-    values = rng.binomial(12, 0.5, (300, 8)) / 12 - 0.5
-    reported, broken = [], []
-    for row in values:
-        sums, observed = sign_patterns(8, 16) @ row, row.sum()
-        ties = np.abs(sums - observed) < 1e-9
-        above = np.count_nonzero((sums > observed) & ~ties)
-        reported.append(mean_test(row).flip_p)
-        broken.append((above + rng.random() * ties.sum()) / len(sums))
-        assert reported[-1] == pytest.approx((above + ties.sum()) / len(sums))
-    assert stats.kstest(broken, "uniform").pvalue > 0.01
-    assert stats.kstest(reported, "uniform").pvalue < 0.01 and np.mean(reported) > np.mean(broken)
+def test_equal_means_are_ordered_by_finer_values():
+    values, finer = np.array([0.1, 0.1, -0.1, 0.0]), np.array([0.3, 0.1, -0.1, 0.05])
+    sums = np.array([np.dot(signs, values) for signs in itertools.product((-1, 1), repeat=4)])
+    areas = np.array([np.dot(signs, finer) for signs in itertools.product((-1, 1), repeat=4)])
+    ties = np.abs(sums - values.sum()) < 1e-9
+    as_good = (sums > values.sum() + 1e-9) | (ties & (areas >= finer.sum() - 1e-9))
+    fine = mean_test(values, finer=finer).flip_p
+    assert fine == pytest.approx(as_good.mean()) and fine < mean_test(values).flip_p
+    assert mean_test(values).flip_p == pytest.approx(np.mean(sums >= values.sum() - 1e-9))
+    lost = mean_test(values, finer=[0.3, math.nan, -0.1, 0.05])  # all participants have one, or none counts
+    assert lost.flip_p == mean_test(values).flip_p
+    turned = [mean_test(sign * values, two_sided=True, finer=sign * finer).flip_p for sign in (-1, 1)]
+    assert turned[0] == turned[1] < mean_test(values, two_sided=True).flip_p
+
+
+def decoded_noise(n_backgrounds, per_background, score, seed):
+    """Scores and areas of participants without information: label vectors drawn on some noise each."""
+    found = []
+    for k in range(n_backgrounds):
+        rng = np.random.default_rng([seed, k])
+        codes, runs = np.repeat(np.tile([0, 1, 0, 1], 4), 2), np.repeat(np.arange(4), 8)
+        blocks = np.repeat(np.arange(16), 2)
+        X = rng.standard_normal((32, 10)) + rng.standard_normal((16, 10))[blocks]
+        labels = permuted_labels(codes, runs, per_background, seed=k, blocks=blocks)
+        found.append(null_statistics(METHODS["gamp-bg-lr"], X, labels, runs, score=score)[:2])
+    return np.array(found)  # (backgrounds, 2, vectors)
+
+
+@pytest.mark.slow
+def test_areas_make_sign_flip_p_values_of_decoded_noise_uniform():
+    """Groups of six whose members are decoded by GAMP: ties made p-values larger, areas order them."""
+    found = decoded_noise(60, 10, mean_balanced_accuracy, 8)
+    groups = found.reshape(10, 6, 2, 10).transpose(0, 3, 2, 1).reshape(100, 2, 6)
+    rng = np.random.default_rng(9)
+    fine = [mean_test(v - 0.5, finer=a - 0.5).flip_p - rng.random() / 2**6 for v, a in groups]
+    coarse = [mean_test(v - 0.5).flip_p - rng.random() / 2**6 for v, _ in groups]
+    assert stats.kstest(fine, "uniform").pvalue > 0.01 and np.mean(np.array(fine) <= 0.05) < 0.12
+    assert np.mean(coarse) > np.mean(fine) + 0.02
+    wrong = [mean_test(v - 0.4).flip_p for v, _ in groups]  # a wrong chance is seen by the same check
+    assert stats.kstest(wrong, "uniform").pvalue < 1e-4
 
 
 @pytest.mark.parametrize("n_classes", [3, 8])
@@ -195,6 +225,19 @@ def test_rows_of_the_group_and_their_families():
     ]
     assert table[0]["difference_percent"] == pytest.approx(10, abs=4)
     assert table[0]["signflip_p_value"] == 2 / 2**7 and table[0]["signflip_p_holm"] == pytest.approx(6 / 2**7)
+
+
+def test_no_interval_leaves_what_accuracies_can_be():
+    """Two participants have wide intervals: t has one degree of freedom."""
+    rows = group_rows([score("1", "c", "m", 0.9), score("2", "c", "m", 0.99)], 0.05)
+    assert rows[0]["balanced_low_percent"] > 0 and rows[0]["balanced_high_percent"] == 100
+    rows = group_rows([score("1", "c", "m", 0.5), score("2", "c", "m", 0.99)], 0.05)
+    assert (rows[0]["balanced_low_percent"], rows[0]["balanced_high_percent"]) == (0, 100)
+    scores = [
+        score(s, "c", m, v) for s, m, v in (("1", "a", 1), ("1", "b", 0), ("2", "a", 0.5), ("2", "b", 0.4))
+    ]
+    (row,) = difference_rows(scores)
+    assert (row["low_percent"], row["high_percent"]) == (-100, 100) and math.isnan(bounded(math.nan, 0, 1))
 
 
 def test_who_lacks_a_cell_has_no_part_in_its_difference():

@@ -60,8 +60,8 @@ def test_names_of_files_are_ascii_unique_and_short():
     [
         ("face*:fac*", "has 'face_inv', 'face_up' on both sides. Each category may be on one side only"),
         ("face_up+cat:cat", "has 'cat' on both sides"),
-        ("dog*:cat", "names 'dog*', which the data do not have. Choose among 'cat'"),
-        ("face_up+dog:cat", "names 'dog', which the data do not have"),
+        ("dog*:cat", "names 'dog*', which the data do not contain. Choose among 'cat'"),
+        ("face_up+dog:cat", "names 'dog', which the data do not contain"),
         ("face_up+rest:cat", "names 'rest', whose volumes are left out as rest"),
     ],
 )
@@ -95,7 +95,7 @@ def test_classes_may_be_groups_and_must_not_share_conditions():
     for classes, message in (
         (["cat"], "at least two classes, got 'cat'"),
         (["cat", "c*"], "'cat' belongs to two of the classes"),
-        (["cat", "dog"], "The list of classes names 'dog', which the data do not have"),
+        (["cat", "dog"], "The list of classes names 'dog', which the data do not contain"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             parse_classes(classes, KNOWN)

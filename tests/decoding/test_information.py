@@ -216,7 +216,7 @@ def test_too_few_label_vectors_are_said():
         ({"X": sparse.eye_array(24, 5, format="csr")}, "dense matrix"),
         ({"X": np.full((24, 5), np.inf)}, "must be finite"),
         ({"y": np.arange(24)}, r"y must be -1 or \+1"),
-        ({"runs": np.arange(24)}, "every run holds one class"),
+        ({"runs": np.arange(24)}, "every run contains only one class"),
         ({"n": 0}, "at least 1 permutation"),
     ],
 )

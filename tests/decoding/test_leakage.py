@@ -52,7 +52,7 @@ def test_a_block_cut_by_the_border_of_two_runs():
     runs[border - 2 : border + 1] += 1  # three volumes of the last block belong to the next run
     said = checks(X, labels, runs, places)["blocks"]
     assert said.startswith(
-        f"1 block of one condition goes on across the border of two runs: {labels[border]}"
+        f"1 block of one condition goes on across the boundary between two runs: {labels[border]}"
     )
     assert "correct the run numbers" in said
 
@@ -197,7 +197,7 @@ def test_a_mask_that_the_labels_chose():
     effect = np.abs(X[labels == "face"].mean(axis=0) - X[labels == "house"].mean(axis=0))
     chosen = effect > np.sort(effect)[-60]
     said = checks(X[:, chosen], labels, runs, places, around=X[:, ~chosen])["mask"]
-    assert "the difference between face and house is larger at" in said and "other runs" in said
+    assert "the difference between face and house is larger inside" in said and "other runs" in said
     half = runs < 4
     effect = np.abs(X[half & (labels == "face")].mean(axis=0) - X[half & (labels == "house")].mean(axis=0))
     other = effect > np.sort(effect)[-60]  # a mask from other runs is sound

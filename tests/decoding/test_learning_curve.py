@@ -134,7 +134,7 @@ def test_other_methods_have_a_curve_without_prediction(name):
 
 def test_looking_too_far_is_refused(independent):
     curve, _ = independent
-    with pytest.raises(ValueError, match="1 to 24 training runs, got 100"):
+    with pytest.raises(ValueError, match="1 and 24 training runs, got 100"):
         curve.extrapolate(100)
 
 
@@ -147,7 +147,7 @@ def test_looking_too_far_is_refused(independent):
         ({"n_splits": 0}, "at least 3 runs and 1 split"),
         ({"runs": np.repeat([0, 1], 20)}, "at least 3 runs"),
         ({"y": np.zeros(40)}, r"-1 or \+1"),
-        ({"y": np.repeat([1.0, -1.0, 1.0, -1.0], 10), "n_train_runs": [1]}, "hold both classes"),
+        ({"y": np.repeat([1.0, -1.0, 1.0, -1.0], 10), "n_train_runs": [1]}, "contains both classes"),
     ],
 )
 def test_errors_say_what_to_do(change, words):

@@ -30,11 +30,9 @@ def blocks_of_noise(rng, n_runs=6, blocks_per_class=2, rows=2, n_features=20, sh
     return own + shared * common[blocks], y, runs, blocks
 
 
-def randomised(test, rng):
-    """A p-value with ties broken at random: exactly uniform when labels may be exchanged."""
-    ties = np.abs(test.null - test.score) < 1e-9
-    above = np.count_nonzero((test.null > test.score) & ~ties)
-    return (above + rng.random() * (1 + np.count_nonzero(ties))) / (1 + test.null.size)
+def spread(test, rng):
+    """The reported p-value anywhere in its step of 1 / (1 + n): uniform when labels may be exchanged."""
+    return test.pvalue - rng.random() / (1 + test.null.size)
 
 
 class MeanDifference:
@@ -49,14 +47,14 @@ class MeanDifference:
 
 
 def many_tests(method, exchange, n_sets, n=19, rows=2, shared=1.0):
-    """P-values of as many noise data sets, as they are and with ties broken at random."""
+    """P-values of as many noise data sets, as they are and spread over their steps."""
     pvalues, uniform = np.empty(n_sets), np.empty(n_sets)
     for k in range(n_sets):
         rng = np.random.default_rng([3, k])
         X, y, runs, blocks = blocks_of_noise(rng, rows=rows, shared=shared)
         given = blocks if exchange == "block" else None
         test = permutation_test(method, X, y, runs, n, seed=k, exchange=exchange, blocks=given)
-        pvalues[k], uniform[k] = test.pvalue, randomised(test, rng)
+        pvalues[k], uniform[k] = test.pvalue, spread(test, rng)
     return pvalues, uniform
 
 
@@ -163,7 +161,7 @@ def test_permutations_ahead_are_not_in_the_test():
     ahead, plain = (plan_permutations(y, runs, 20, 7, ahead=each, **how) for each in (True, False))
     assert ahead.labels.shape[1] == 11 and plain.labels.shape[1] == 8
     (chunk,) = ahead.chunks
-    given = NullStatistics(np.arange(11.0), np.arange(11.0), np.arange(11))
+    given = NullStatistics(np.arange(11.0), np.full(11, 0.5), np.arange(11.0), np.arange(11))
     test = ahead.joined("any", [given])
     np.testing.assert_array_equal(test.null, np.arange(1, 8))
     assert test.max_inclusion.size == 7 and test.n_failed == sum(range(8)) and ahead.done(chunk) == 7
@@ -234,7 +232,7 @@ def test_p_values_are_uniform_on_noise():
     pvalues, uniform = many_tests(MeanDifference(), "block", 200, rows=6, shared=3.0)
     assert kstest(uniform, "uniform").pvalue > 0.01
     assert binomtest(int((pvalues <= 0.05).sum()), 200, 0.05, "greater").pvalue > 0.01
-    assert pvalues.mean() < 0.6  # ties make it a little conservative, not more
+    assert pvalues.mean() < 0.55
 
 
 @pytest.mark.slow
@@ -294,7 +292,7 @@ GOOD = {"y": np.tile([1, 1, -1, -1], 3), "runs": np.repeat([0, 1, 2], 4)}
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"y": np.repeat([1, -1, 1], 4)}, "every run holds one class"),
+        ({"y": np.repeat([1, -1, 1], 4)}, "every run contains only one class"),
         ({"y": np.full(12, 0.5)}, r"y must be -1 or \+1"),
         ({"y": np.ones((12, 2))}, "one comparison at a time"),
         ({"exchange": "volume"}, "exchange must be 'block' or 'sample'"),

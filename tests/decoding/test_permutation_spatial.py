@@ -35,22 +35,20 @@ def circular(rng):
     return X[:, chosen], y, runs, blocks
 
 
-def randomised(test, rng):
-    """A p-value with ties broken at random: exactly uniform when labels may be exchanged."""
-    ties = np.abs(test.null - test.score) < 1e-9
-    above = np.count_nonzero((test.null > test.score) & ~ties)
-    return (above + rng.random() * (1 + np.count_nonzero(ties))) / (1 + test.null.size)
+def spread(test, rng):
+    """The reported p-value anywhere in its step of 1 / (1 + n): uniform when labels may be exchanged."""
+    return test.pvalue - rng.random() / (1 + test.null.size)
 
 
 @cache
 def many_tests(make, n_sets, n=9):
-    """P-values of as many data sets, as they are and with ties broken at random."""
+    """P-values of as many data sets, as they are and spread over their steps."""
     pvalues, uniform = np.empty(n_sets), np.empty(n_sets)
     for k in range(n_sets):
         rng = np.random.default_rng([11, k])
         X, y, runs, blocks = make(rng)
         test = permutation_test(SPATIAL, X, y, runs, n, seed=k, blocks=blocks, connectivity=GRAPH)
-        pvalues[k], uniform[k] = test.pvalue, randomised(test, rng)
+        pvalues[k], uniform[k] = test.pvalue, spread(test, rng)
     return pvalues, uniform
 
 
@@ -63,10 +61,11 @@ def on_one_background(rng, n_sets, n=9):
         for labels in drawn.T
     ]
     every = null_statistics(SPATIAL, X, np.hstack([p.labels for p in plans]), runs, connectivity=GRAPH)
-    parts = np.split(every.score, np.cumsum([p.labels.shape[1] for p in plans])[:-1])
+    at = np.cumsum([plan.labels.shape[1] for plan in plans])[:-1]
+    each = zip(*(np.split(values, at) for values in (every.score, every.auc, every.n_failed)), strict=True)
     return [
-        plan.joined(SPATIAL.name, [NullStatistics(part, None, np.zeros(part.size, dtype=int))])
-        for plan, part in zip(plans, parts, strict=True)
+        plan.joined(SPATIAL.name, [NullStatistics(score, auc, None, failed)])
+        for plan, (score, auc, failed) in zip(plans, each, strict=True)
     ]
 
 
@@ -76,7 +75,7 @@ def test_p_values_are_uniform_on_noise():
     rng = np.random.default_rng(11)
     tests = [test for _ in range(30) for test in on_one_background(rng, 10)]
     pvalues = np.array([test.pvalue for test in tests])
-    uniform = np.array([randomised(test, rng) for test in tests])
+    uniform = np.array([spread(test, rng) for test in tests])
     assert kstest(uniform, "uniform").pvalue > 0.01  # seeds are fixed: passes always or never
     assert binomtest(int((pvalues <= 0.1).sum()), 300, 0.1, "greater").pvalue > 0.01
     assert 0.45 < uniform.mean() < 0.55  # three standard errors, 3 * 0.289 / sqrt(300)
@@ -147,4 +146,4 @@ def test_without_neighbours_the_methods_own_sentence_is_said(ask):
 def test_a_learning_curve_with_neighbours_is_measured_and_not_extrapolated():
     X, y, runs, _ = effect()
     curve = learning_curve(SPATIAL, X, y, runs, connectivity=GRAPH)
-    assert curve.accuracy[-1] > 0.9 and "this prior takes neighbours as alike" in curve.refusal
+    assert curve.accuracy[-1] > 0.9 and "this prior assumes that neighbours are similar" in curve.refusal

@@ -220,7 +220,7 @@ def test_comparisons_share_a_pass_and_may_lack_a_run(data, cheap):
 
 
 def uniform_pvalues(cheap, kind, n_sets, leak=False):
-    """P-values of as many data sets of noise, ties broken at random."""
+    """P-values of as many data sets of noise, spread over their steps."""
     out = []
     for k in range(n_sets):
         rng = np.random.default_rng([5, k])
@@ -233,9 +233,7 @@ def uniform_pvalues(cheap, kind, n_sets, leak=False):
             cheap, data.X, task.y, data.runs, 19, seed=k, blocks=data.blocks[task.rows], rows=task.rows,
             preparation=preparation(kind, data),
         )  # fmt: skip
-        ties = np.abs(test.null - test.score) < 1e-9
-        above = np.count_nonzero((test.null > test.score) & ~ties)
-        out.append((above + rng.random() * (1 + np.count_nonzero(ties))) / (1 + test.null.size))
+        out.append(test.pvalue - rng.random() / (1 + test.null.size))
     return out
 
 
@@ -258,7 +256,7 @@ def test_a_learning_curve_prepares_every_subset_by_itself(data):
     )
     fits = fit_prepared([GAMP], data.X, steps, [data.task], data.runs)[GAMP.name, data.task.name]
     assert curve.accuracy[0] == pytest.approx(1 - fold_errors(fits, y).mean(), abs=1e-12)  # all but one run
-    assert "an X of its own" in curve.refusal and np.isnan(curve.predicted).all()
+    assert "X is prepared again for every subset" in curve.refusal and np.isnan(curve.predicted).all()
 
 
 def test_the_refit_is_prepared_by_all_rows(data):
@@ -281,7 +279,7 @@ def test_refusals_say_what_to_do(given, words):
 
 def test_new_rows_need_covariates(data):
     fitted = fit_confounds(data.X, data.covariates)
-    with pytest.raises(ValueError, match="new rows need theirs"):
+    with pytest.raises(ValueError, match="new rows need them too"):
         fitted.apply(data.X)
     with pytest.raises(ValueError, match="Expected 2 covariates for each of 90 rows"):
         fitted.apply(data.X, data.covariates[:, :1])

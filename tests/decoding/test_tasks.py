@@ -41,12 +41,12 @@ def test_categories_may_contain_colons():
     ("pairs", "categories", "message"),
     [
         (["face"], HAXBY, "written category:category, got 'face'. For example face:house"),
-        (["face:tree"], HAXBY, "names 'tree', which the data do not have. Choose among 'bottle', 'cat'"),
+        (["face:tree"], HAXBY, "names 'tree', which the data do not contain. Choose among 'bottle', 'cat'"),
         (["face:face"], HAXBY, "two different categories, got 'face:face'"),
         (["face:cat", "cat:face"], HAXBY, "face:cat was given more than once"),
         ([], HAXBY, "No pair was given"),
-        (None, ["face"], "at least two categories, the data have 'face'"),
-        ("all", [], "at least two categories, the data have none"),
+        (None, ["face"], "at least two categories, but the data have 'face'"),
+        ("all", [], "at least two categories, but the data have none"),
     ],
 )
 def test_bad_pairs_are_explained(pairs, categories, message):

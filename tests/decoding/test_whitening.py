@@ -248,7 +248,7 @@ def test_the_real_slice_is_decoded_better(haxby_slice):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"blocks": np.arange(8)}, "one row in every block.*go without whitening"),
+        ({"blocks": np.arange(8)}, "one row in every block.*do without whitening"),
         ({"train": np.arange(8) < 1}, "at least 2 training rows, got 1"),
         ({"train": np.arange(8) < 2}, "only two such rows"),
         ({"X": np.ones((8, 3))}, "do not differ"),

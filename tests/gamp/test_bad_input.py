@@ -191,12 +191,14 @@ def test_damping_out_of_range(damping):
 @pytest.mark.parametrize("name", ["max_iter", "patience"])
 @pytest.mark.parametrize("value", [0, -3])
 def test_counts_below_one(name, value):
-    refused(lambda: SolverSettings(**{name: value}), f"{name} must be at least 1", f"got {value}")
+    refused(
+        lambda: SolverSettings(**{name: value}), f"{name} must be a whole number, at least 1", f"got {value}"
+    )
 
 
 @pytest.mark.parametrize("tol", [0.0, -1.0, np.nan])
 def test_tolerance_that_is_not_positive(tol):
-    refused(lambda: SolverSettings(tol=tol), "tol must be positive", f"got {tol}")
+    refused(lambda: SolverSettings(tol=tol), "tol must be a positive number", f"got {tol}")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +243,9 @@ def test_weights_that_cannot_be_used():
     X, _ = problem()
     refused(lambda: Design(X, weights=["heavy"] * 20), "weights must hold numbers", "one weight per row")
     for size in (1e300, 1e-300):
-        refused(lambda size=size: Design(X, weights=np.full(20, size)), "of a usual size", f"got {size:g}")
+        refused(
+            lambda size=size: Design(X, weights=np.full(20, size)), "weights must be at most", f"got {size:g}"
+        )
     refused(lambda: Design([[1.0, 2.0], [3.0]]), "rows of different length", "samples x features")
     design = Design(X)
     refused(lambda: fit_em(design, problem()[1], Logistic(), Laplace(), learn_prior=5), "names of parameters")
@@ -306,9 +310,8 @@ def test_parameters_with_the_wrong_number_of_columns():
     refused(
         lambda: solve(Design(X, np.ones((20, 3), dtype=bool)), y, Logistic(), Laplace([1.0, 2.0])),
         "Laplace",
-        "2 columns",
-        "3",
-        "one value per column",
+        "2 values for 3 fits",
+        "one value per fit",
     )
 
 

@@ -99,7 +99,7 @@ def test_edges_count_and_nothing_else_of_the_matrix(form):
     ("graph", "message"),
     [
         (NOBODY[:-1], r"connectivity must be \(256, 256\), .*got shape \(255, 256\). Make it for the same"),
-        (np.ones(256), r"connectivity must be a matrix, \(256, 256\), .*got ndarray. From edges"),
+        (np.ones(256), r"connectivity must be a matrix, \(256, 256\), .*got ndarray. From a list of edges"),
         (sparse.eye_array(256) * np.nan, r"connectivity must be finite, got NaN"),
         (sparse.eye_array(256, dtype=complex), r"connectivity must hold real numbers, got type complex128"),
         (np.full((256, 256), "a"), r"connectivity must hold real numbers, got type <U1"),

@@ -76,5 +76,5 @@ def test_mixture_fields_are_components_by_columns():
 
 
 def test_the_wrong_number_of_columns_is_refused():
-    with pytest.raises(ValueError, match=r"Gaussian.* 2 columns, not 3.*one value per column"):
+    with pytest.raises(ValueError, match=r"Gaussian.* 2 values for 3 fits.*one value per fit"):
         expand(Gaussian(0.0, [1.0, 2.0]), 3)

@@ -66,7 +66,7 @@ def test_tables_are_read_in_three_forms(tmp_path, name, text, found):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("index\tname\n1\ta\n1\tb\n", "region 1 has two names. Leave one of them"),
+        ("index\tname\n1\ta\n1\tb\n", "region 1 has two names. Keep one of them"),
         ("index\tname\none\ta\n", "expected the number of a region, 0 or more, got 'one'"),
         ("index\tname\n1\n", "line 2 has 1 of 2 columns"),
         ("x\ty\n1\t2\t3\n", "expected the columns index and name, or a number and a name"),
@@ -113,7 +113,7 @@ def test_regions_of_a_file(saved, mask):
 
 def test_an_atlas_without_a_table_is_numbered(saved, mask):
     found = open_atlas(str(saved)).regions(mask)
-    assert found.names[0] == "region 1" and "called by their numbers" in found.notes[0]
+    assert found.names[0] == "region 1" and "regions are identified by number" in found.notes[0]
     other = write(saved.with_name("names.txt"), "a\nb\nc\nd\ne\n")
     assert open_atlas(str(saved), str(other)).regions(mask).names == ("a", "b", "c", "d")
 
@@ -141,9 +141,9 @@ def test_region_at_coordinates_is_the_region_of_the_voxel(saved, mask):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        (np.full((3, 3, 3), 0.5, dtype=np.float32), "expected whole numbers from 0 on"),
-        (np.full((3, 3, 3), -1, dtype=np.float32), "expected whole numbers from 0 on"),
-        (np.full((3, 3, 3), np.nan, dtype=np.float32), "expected whole numbers from 0 on"),
+        (np.full((3, 3, 3), 0.5, dtype=np.float32), "expected whole numbers, 0 outside"),
+        (np.full((3, 3, 3), -1, dtype=np.float32), "expected whole numbers, 0 outside"),
+        (np.full((3, 3, 3), np.nan, dtype=np.float32), "expected whole numbers, 0 outside"),
         (np.ones((3, 3, 3, 2), dtype=np.float32), "probabilistic atlases have one per region"),
         (np.zeros((3, 3, 3), dtype=np.float32), "is empty"),
     ],
@@ -164,7 +164,9 @@ def test_another_space_is_said(saved, mask):
     atlas = nibabel.load(saved)
     atlas.header["sform_code"], mask.header["sform_code"] = 4, 1
     notes = open_atlas(atlas, {1: "a"}).regions(mask).notes
-    assert any("its header says MNI152 space, that of the data scanner space" in note for note in notes)
+    assert any(
+        "its header says MNI152 space, but that of the data says scanner space" in note for note in notes
+    )
 
 
 # --- names that nilearn knows
@@ -229,7 +231,7 @@ def test_unknown_names_and_choices_are_refused(saved):
         open_atlas("no-such-atlas")
     with pytest.raises(DataError, match=r"expected schaefer_2018, or schaefer_2018:CHOICE .* got '77'"):
         open_atlas("schaefer_2018:77")
-    with pytest.raises(DataError, match="named atlases bring their own names"):
+    with pytest.raises(DataError, match="atlases given by name have their own labels"):
         open_atlas("aal", str(saved))
 
 

@@ -17,4 +17,4 @@ def test_files_out_of_order_and_runs_across_files_are_mentioned():
     (order,) = notes(["/x/run-10.nii", "/x/run-2.nii"], [2, 2], [2, 2, 10, 10])
     assert "run-10.nii comes before run-2.nii" in order
     (border,) = notes(["a.nii", "b.nii"], [2, 2], [1, 1, 1, 2])
-    assert "run 1 goes on across the border" in border
+    assert "run 1 continues across the boundary" in border

@@ -66,7 +66,7 @@ def test_a_shift_by_whole_voxels_moves_the_mask_exactly(bold, inside):
 def test_what_lies_outside_is_told(bold):
     _, voxels, (note,) = mask_on_grid(image(np.ones(SHAPE), moved(offset=-15.0)), bold)
     assert 0 < voxels.sum() < voxels.size
-    assert "50 % of the mask lie outside the volumes." in note
+    assert "50 % of the mask lies outside the volumes." in note
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_a_damaged_cache_is_rebuilt(small, damage):
 def test_a_folder_that_cannot_be_written_is_no_obstacle(small, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.warns(UserWarning, match="The phantom is not kept for the next run"):
+    with pytest.warns(UserWarning, match="The phantom cannot be stored for the next run"):
         samples = phantom_samples(SMALL)
     np.testing.assert_array_equal(samples.X, small.X)
 

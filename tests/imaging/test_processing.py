@@ -50,7 +50,7 @@ def test_a_constant_confound_does_no_harm(run):
     ("settings", "volumes", "confounds", "t_r", "words"),
     [
         ({}, 2, None, None, "run 7: expected at least 3 volumes, got 2"),
-        ({}, 10, 8, None, "run 7: 8 confounds leave nothing of its 10 volumes"),
+        ({}, 10, 8, None, "run 7: 8 confounds are too many for its 10 volumes"),
         ({"high_pass": 0.01}, 60, None, None, "Give t_r"),
         ({"high_pass": 0.3}, 60, None, 2.0, r"half the sampling rate, 0\.25 Hz at t_r = 2 s, got 0\.3 Hz"),
         ({"high_pass": 0.01}, 8, None, 2.0, "run 7: its 8 volumes are too few for a temporal filter"),

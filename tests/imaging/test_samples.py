@@ -248,9 +248,9 @@ def test_the_name_of_a_subject_is_safe_and_never_phantom(study):
     assert named.subject == "aB"
     with pytest.raises(DataError, match="at least one letter or digit"):
         load_samples(study.bold, study.labels, study.mask, subject="../")
-    with pytest.raises(DataError, match="belongs to the phantom alone"):
+    with pytest.raises(DataError, match="is reserved for the simulated phantom"):
         load_samples(study.bold, study.labels, study.mask, subject="Phantom")
-    with pytest.raises(DataError, match="belongs to the phantom alone"):
+    with pytest.raises(DataError, match="is reserved for the simulated phantom"):
         Samples(
             named.X, named.conditions, named.runs, named.mask_img, named.background_img, "1", is_phantom=True
         )

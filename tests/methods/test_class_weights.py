@@ -94,7 +94,7 @@ class _NoWeights:
 
 def test_who_cannot_weigh_says_so():
     assert all(weights_classes(method) for method in METHODS.values())
-    with pytest.raises(ValueError, match=r"'stranger' cannot weigh the classes\. Leave it out"):
+    with pytest.raises(ValueError, match=r"'stranger' does not support class weights\. Leave out"):
         with_class_weight(_NoWeights(), "balanced")
     assert with_class_weight(_NoWeights(), None) == _NoWeights()
     for wrong in ("heavy", {1: 1.0}, {1: 1.0, -1: 0.0}, {1: 1.0, -1: np.inf}, 3):

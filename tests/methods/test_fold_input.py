@@ -55,7 +55,7 @@ def test_x_keeps_float_precision_and_integers_become_float64(dtype):
         ({"y": np.full(6, np.nan)}, "got nan in row 0 (fold 0)"),
         ({"runs": np.zeros((6, 1))}, "runs must name the run of each of the 6 rows of X, got shape (6, 1)"),
         ({"runs": np.full(6, np.nan)}, "runs must name a run for every row, got NaN"),
-        ({"runs": np.array([None, 1, 1, 2, 2, 2])}, "a mixture of NoneType, int, which has no order"),
+        ({"runs": np.array([None, 1, 1, 2, 2, 2])}, "runs has missing labels (None) in 1 of 6 samples"),
     ],
 )
 def test_errors_say_what_was_expected_what_came_and_what_to_do(change, message):

@@ -42,7 +42,7 @@ def test_all_classes_together_are_answered_first(designed):
         assert words in texts[0], words
     rows = read_tsv(designed / "sub-tiny" / "sub-tiny_classes.tsv")
     row = next(row for row in rows if (row["class"], row["method"]) == ("all", "gamp-bg-lr"))
-    assert f"{100 * number(row['score']):.1f} % correct chance 33 % for 3 classes" in texts[0]
+    assert f"{100 * number(row['score']):.1f} % correct chance 33.3 % for 3 classes" in texts[0]
     assert f"p = {number(row['p_value']):.2g} 10 permutations" in texts[0]
     assert [re.search(r"contrast-(\w+)MinusOthers", link)[1] for link in links[0]] == ["cat", "face", "house"]
     assert all((designed / link).is_file() for each in links for link in each)
@@ -79,7 +79,7 @@ def test_the_tested_map_is_offered_first_and_weights_never_alone(designed):
         assert "desc-information_stat-corr" in each[1] and "desc-information_mask" in each[2]
         assert not [link for link in each if "stat-weight" in link and "Selected" not in link]
     html = (designed / "index.html").read_text()
-    assert '"name": "correlation with the labels (information)"' in unescape(html)  # in the viewer as well
+    assert '"name": "information"' in unescape(html)  # in the viewer as well
 
 
 def test_where_voxels_passed_the_test_their_map_is_recommended(designed, tmp_path):
@@ -93,7 +93,7 @@ def test_where_voxels_passed_the_test_their_map_is_recommended(designed, tmp_pat
     view = json.loads(
         unescape(re.search(r'data-view="([^"]*)"', viewer(results, "tiny", task, "gamp-bg-lr"))[1])
     )
-    assert view["maps"][0]["name"] == "correlation with the labels (information)"
+    assert view["maps"][0]["name"] == "information"
 
 
 def test_without_permutations_the_inclusion_probability_leads(phantom_results):

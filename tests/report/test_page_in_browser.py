@@ -1,5 +1,9 @@
 """The page in a real browser, opened from disk without a network: what a reader does with it works."""
 
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
 import pytest
 
 from mvpa_gamp.haxby import main
@@ -9,6 +13,7 @@ EVIL = (
     "'><script>document.title='bad2'</script>",
     "</details>'&amp;3",
 )
+EVIL_FILE = "<img src=x onerror=document.title='bad4'>.nii.gz"
 READY = """(async () => {
   const wait = () => new Promise(done => setTimeout(done, 20));
   document.querySelectorAll("details").forEach(part => { part.open = true; });
@@ -59,12 +64,25 @@ UNNAMED = """[...document.querySelectorAll("button, input, select, canvas[role],
   .map(element => element.outerHTML.slice(0, 90))"""
 
 
+ELSEWHERE = """[...document.querySelectorAll("a[href^='#']")].map(link => link.hash.slice(1))
+  .filter(id => !document.getElementById(decodeURIComponent(id)))"""
+
+
+def lost(page):
+    """Links, as the browser understands them, that lead to no file."""
+    links = page.run("""[...document.querySelectorAll("a[href]:not([href^='#'])")].map(link => link.href)""")
+    assert links and all(link.startswith("file:") for link in links)
+    return [link for link in links if not Path(unquote(urlsplit(link).path)).is_file()]
+
+
 @pytest.fixture(scope="module")
 def evil(make_tiny, tmp_path_factory):
     """A study whose categories are named like attacks, in pairs and together."""
     place = tmp_path_factory.mktemp("evil")
     tiny, out = make_tiny(place / "data", categories=EVIL), place / "results"
+    tiny = replace(tiny, bold=tiny.bold.rename(tiny.bold.with_name(EVIL_FILE)))
     assert main(tiny.options(out, "--multiclass", "--pairs", "all", "--quiet")) == 0
+    assert EVIL_FILE.replace("<", "&lt;")[:12] in (out / "index.html").read_text()  # it is on the page
     return out
 
 
@@ -91,6 +109,7 @@ def test_the_page_works_without_a_network(which, request, browser):
     attributes = "[...document.querySelectorAll('*')].flatMap(each => each.getAttributeNames())"
     assert page.run(f"{attributes}.filter(name => name.startsWith('on'))") == []
     assert page.run("document.scripts.length") == 1
+    assert page.run(ELSEWHERE) == [] and lost(page) == []
     assert page.run("document.title") == title and "mvpa_gamp" in title
     assert page.requests == [] and page.complaints == []
 
@@ -141,6 +160,20 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(finished, browser, width):
     browser.ask("Emulation.setDeviceMetricsOverride", page.session, **asked)
     page.run(READY)
     assert page.run("document.documentElement.scrollWidth") <= width
+
+
+def test_the_viewer_starts_with_the_map_that_the_answer_names(phantom_results, browser):
+    page = browser.open(phantom_results / "index.html")
+    page.run(READY)
+    name = page.run("document.querySelector('.answer .map').textContent")
+    assert "_stat-pip_" in name
+    assert page.run("document.querySelector('figure.viewer select').selectedOptions[0].text") == (
+        "inclusion probability"
+    )
+    help_words = "document.querySelector('figure.viewer figcaption').textContent"
+    assert "Probability that the classifier needs a voxel" in page.run(help_words)
+    page.run(MAPS)  # the last one is the weight
+    assert "Orange to red: counts in favour of face" in page.run(help_words)
 
 
 def test_a_request_and_an_error_would_be_seen(browser, tmp_path):

@@ -35,7 +35,7 @@ def test_a_damaged_file_is_named_and_made_again(tmp_path):
     path.write_bytes(b"not an archive")
     said = []
     assert not cells.is_done(cell(path), said.append)
-    assert said == [f"{path} is damaged: its fits are made again."]
+    assert said == [f"{path} is damaged: its fits are computed again."]
 
 
 def test_fits_of_other_data_are_refused(tmp_path, monkeypatch):

@@ -226,7 +226,7 @@ def test_whitened_classes_and_crosses(four, samples, tmp_path, no_page):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--pairs", "face+dog:house"), ("--pairs: ", "names 'dog', which the data do not have")),
+        (("--pairs", "face+dog:house"), ("--pairs: ", "names 'dog', which the data do not contain")),
         (("--pairs", "f*:face+house"), ("'face' on both sides",)),
         (("--classes", "face"), ("--classes: expected at least two classes",)),
         (("--classes", "face", "dog"), ("--classes: ", "'dog'")),
@@ -234,9 +234,11 @@ def test_whitened_classes_and_crosses(four, samples, tmp_path, no_page):
         (("--cross", "face:house"), ("--cross: expected face:house>cat:chair", "quotation marks")),
         (("--cross", "face:house>cat:dog"), ("--cross: ", "'dog'")),
         (("--cross", "face:house>house:face"), ("--cross: ", "the same comparison")),
+        (("--cross", "f*:house>>face:house"), ("--cross: ", "the same comparison")),
+        (("--cross", ">"), ("--cross: ", "For example face:house")),
         (("--cross-session", "0-1"), ("--cross-session: expected", "quotation marks")),
         (("--cross-session", "0-1>1-3"), ("--cross-session: Run 1 is trained on and tested on",)),
-        (("--cross-session", "0-1>ses-2"), ("--cross-session: ", "'ses-2'", "the sessions none")),
+        (("--cross-session", "0-1>ses-2"), ("--cross-session: ", "'ses-2'", "among the runs 0, 1, 2")),
     ],
 )
 def test_designs_that_cannot_be_run_are_refused(four, tmp_path, capsys, more, words):
@@ -257,3 +259,12 @@ def test_a_class_in_one_run_only_is_refused(four, tmp_path, capsys):
     options[options.index("--labels") + 1] = str(tmp_path / "labels.tsv")
     assert main(options) == 2 and "without run 0" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_cross_of_a_comparison_that_the_study_has_the_other_way_round(four, tmp_path):
+    given = ("--methods", "svm", "--pairs", "house:face", "--cross", "face:house>>cat:chair", "--quiet")
+    out = tmp_path / "results"
+    assert main(four.options(out, *given)) == 0
+    cross = json.loads((out / "summary.json").read_text())["cross"]["crosses"][0]
+    assert cross["contrast"] == "houseMinusFace" and cross["trained_on"] == "face vs house"
+    assert "houseMinusFace_desc-svm_stat-pattern" in (out / "index.html").read_text()

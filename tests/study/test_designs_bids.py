@@ -42,6 +42,8 @@ def _not_drawn(root: Path) -> Path:
         (("--contrasts", "fac*:hou*+tree"), ("--contrasts", "'tree'")),
         (("--classes", "face", "tree"), ("--classes: ", "'tree'")),
         (("--cross", "face:house>cat:tree"), ("--cross: ", "'tree'")),
+        (("--cross", "face:house>face:house"), ("--cross: ", "on the same comparison", "Name two")),
+        (("--cross", "face+cat:house>>house:cat+face"), ("--cross: ", "on the same comparison")),
     ],
 )
 def test_designs_of_conditions_nobody_has_are_refused(bids_tree, tmp_path, capsys, more, words):

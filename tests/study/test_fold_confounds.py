@@ -170,7 +170,7 @@ def test_participants_have_a_file_each(bids_tree, tmp_path, capsys):
     out = tmp_path / "out"
     one = [str(bids_tree.root), str(out), "participant", *given, "--fold-confounds"]
     assert app([*one, str(tmp_path / "rt.tsv")]) == 2
-    assert "Write {participant} in it where the label stands" in capsys.readouterr().err
+    assert "Write {participant} in it where the label belongs" in capsys.readouterr().err
     assert not out.exists()
     volumes = bids_tree.phantoms["01"].volumes_per_run * 6
     for label in ("01", "03"):

@@ -57,6 +57,15 @@ def by_hand(table, names):
     return np.mean(shares)
 
 
+def area(out, label, design, contrast):
+    """A participant's area under the ROC curve above 1/2, which orders equal means."""
+    person = read_results(out / f"sub-{label}")
+    if design == "classes":
+        assert person.classes["auc"] == pytest.approx(person.classes["permutation"]["auc"])
+        return person.classes["auc"] - 0.5
+    return next(number(r["auc"]) for r in person.cross_rows() if r["contrast"] == contrast) - 0.5
+
+
 @pytest.mark.parametrize(
     ("design", "contrast", "ending", "names"),
     [
@@ -70,12 +79,14 @@ def test_the_group_is_the_mean_of_its_participants(done, design, contrast, endin
     paths = [next((done / f"sub-{label}").glob(f"sub-{label}_*{stem}")) for label in PEOPLE]
     tables = [read_tsv(path) for path in paths]
     values = np.array([by_hand(table, names) for table in tables])
-    found = mean_test(values - 1 / len(names))
+    found = mean_test(
+        values - 1 / len(names), finer=[area(done, label, design, contrast) for label in PEOPLE]
+    )
     told = [
         number(row[name])
         for name in ("balanced_percent", "balanced_low_percent", "t_value", "t_p_value", "signflip_p_value")
     ]
-    percents = (100 * (value + 1 / len(names)) for value in (found.mean, found.low))
+    percents = (100 * max(0.0, value + 1 / len(names)) for value in (found.mean, found.low))
     assert told == pytest.approx([*percents, found.t, found.t_p, found.flip_p], rel=1e-5)
     assert number(row["chance_percent"]) == pytest.approx(100 / len(names), rel=1e-5)
     correct = [np.mean([line["predicted"] == line["true"] for line in table]) for table in tables]

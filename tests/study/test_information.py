@@ -185,7 +185,7 @@ def test_four_runs_are_too_few_for_a_small_rate_and_it_is_said_instead_of_checke
     out, _ = both
     rows = rows_of(out, "inference")
     assert {method for _, method in rows} == {"gamp-bg-lr", "gamp-sbg-lr"}
-    words = "there are too few labellings (8) for a rate below 0.12. Give more runs or a larger rate."
+    words = "only 8 arrangements of the labels were available, too few for a rate below 0.12."
     for row in rows.values():
         assert row["status"] == "ok" and row["fdr_voxels"] == "0" and row["fdr_holds"] == "n/a"
         assert row["fdr_verdict"] == row["fdr_selection"] and words in row["fdr_verdict"]

@@ -85,7 +85,7 @@ def test_a_mask_from_the_labels_is_found_in_the_volumes(tiny, tmp_path, capsys):
     ]
     more = ["--methods", "onebit-cs", "--pairs", "face:house", "--strict", "--out", str(tmp_path / "out")]
     assert main([*given, *more]) == 2
-    assert "The mask looks as if these very labels had chosen it" in capsys.readouterr().err
+    assert "The mask looks as if it had been selected with these labels" in capsys.readouterr().err
 
 
 def test_strict_of_a_dataset_reads_everybody_first(tmp_path, capsys):

@@ -111,7 +111,7 @@ def test_a_full_disk_ends_in_a_sentence_and_can_be_resumed(finished, tmp_path, c
     assert main(["--out", str(copy), "--resume", "--quiet"]) == 1
     said = capsys.readouterr().err.splitlines()
     assert len([line for line in said if "error: " in line]) == 1
-    assert "cannot be written: the disk is full. Free some space and write it again" in said[-1]
+    assert "cannot be written: the disk is full. Free some space, then try again" in said[-1]
     assert not [path for path in copy.rglob("*") if path.name.startswith((".writing-", ".running"))]
     monkeypatch.undo()
     assert main(["--out", str(copy), "--resume", "--quiet"]) == 0
@@ -124,7 +124,7 @@ def test_an_empty_folder_makes_way_for_a_file_and_a_full_one_does_not(tmp_path):
     assert (tmp_path / "a.tsv").read_bytes() == b"x"
     (tmp_path / "b.tsv").mkdir()
     (tmp_path / "b.tsv" / "thesis.txt").write_text("mine")
-    with pytest.raises(WriteError, match=r"b\.tsv cannot be written: a folder that holds something"):
+    with pytest.raises(WriteError, match=r"b\.tsv cannot be written: a folder with files"):
         write_atomic(tmp_path / "b.tsv", b"x")
     with pytest.raises(WriteError, match=r"a\.tsv is a file, a folder is needed"):
         write_atomic(tmp_path / "a.tsv" / "c.tsv", b"x")

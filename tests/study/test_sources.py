@@ -56,14 +56,14 @@ def test_without_options_and_data_the_phantom_is_used_and_says_so(capsys):
     said = capsys.readouterr().err
     assert "PHANTOM" in said
     assert "--fetch" in said
-    with pytest.raises(StudyError, match="--confounds has no meaning for the phantom"):
+    with pytest.raises(StudyError, match="--confounds does not apply to the phantom"):
         resolved(confounds=("c.tsv",))
     with pytest.raises(DataError, match="expected haxby2001/subj1"):
         resolved(participant_label="1")  # asked for by name: no phantom instead
 
 
 def test_a_phantom_has_no_participant():
-    with pytest.raises(StudyError, match="--participant-label has no meaning"):
+    with pytest.raises(StudyError, match="--participant-label does not apply"):
         resolved(phantom=True, participant_label="1")
 
 
@@ -118,7 +118,7 @@ def test_beta_maps_are_a_source_of_their_own(bids_tree):
     for wrong in ({"samples": "betas"}, {"samples": "tr", "betas": "maps"}):
         with pytest.raises(DataError, match="--samples betas and --betas FOLDER belong together"):
             resolved(**given, **wrong)
-    with pytest.raises(DataError, match="--high-pass has no meaning for --samples betas"):
+    with pytest.raises(DataError, match="--high-pass does not apply to --samples betas"):
         resolved(**given, betas="maps", high_pass=0.01)
 
 
@@ -127,9 +127,9 @@ def test_beta_maps_are_a_source_of_their_own(bids_tree):
     [
         ({"phantom": True, "bold": ("x.nii",)}, "one source, got options of --bold/--labels and --phantom"),
         ({"phantom": True, "data_dir": "x"}, "one source, got options of --data-dir/--fetch and --phantom"),
-        ({"phantom": True, "task": "x"}, "--task has no meaning for the phantom"),
-        ({"bids_dir": "x", "bold": ("x.nii",)}, "--bold has no meaning for a BIDS dataset"),
-        ({"data_dir": "x", "betas": "y"}, "--betas has no meaning for Haxby's data"),
+        ({"phantom": True, "task": "x"}, "--task does not apply to the phantom"),
+        ({"bids_dir": "x", "bold": ("x.nii",)}, "--bold does not apply to a BIDS dataset"),
+        ({"data_dir": "x", "betas": "y"}, "--betas does not apply to Haxby's data"),
     ],
 )
 def test_settings_of_another_source_are_refused(values, words):

@@ -185,7 +185,7 @@ def test_inference_is_about_the_whitened_fits(inferred, whitened, tiny):
     for row in rows:
         error = number(summary[row["contrast"], row["method"]]["error_percent"])
         assert number(row["accuracy_percent"]) == pytest.approx(100 - error, abs=1e-3)
-        assert row["status"] == "ok" and "an X of its own" in row["curve"]
+        assert row["status"] == "ok" and "X is prepared again for every subset" in row["curve"]
     (task,) = make_tasks(samples.conditions, [("face", "cat")])
     test = permutation_test(
         METHODS["gamp-bg-lr"], samples.X, task.y, samples.runs, 9, blocks=blocks[task.rows], rows=task.rows,
@@ -220,7 +220,7 @@ def test_a_folder_made_without_it_is_not_resumed_with_it(plain, tmp_path, capsys
 def test_no_rate_is_calibrated_for_whitened_voxels(tiny, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(options(tiny, out, "--whiten", "--fdr", "0.1")) == 2
-    assert "voxels of --whiten are mixtures of voxels" in capsys.readouterr().err and not out.exists()
+    assert "whitened voxels are mixtures of voxels" in capsys.readouterr().err and not out.exists()
 
 
 @pytest.mark.parametrize("asked", [("--samples", "block"), ("--samples", "betas", "--betas", "maps")])
@@ -229,7 +229,9 @@ def test_rows_that_stand_for_blocks_have_no_noise_to_whiten(asked, bids_tree, tm
     given = ("--methods", "onebit-cs", "--contrasts", "face:house", "--quiet")
     assert app([str(bids_tree.root), str(out), "participant", *given, *asked, "--whiten"]) == 2
     said = capsys.readouterr().err.strip()
-    assert "--whiten needs several volumes of every block" in said and len(said.splitlines()) == 1
+    assert (
+        "--whiten estimates noise from several volumes of every block" in said and len(said.splitlines()) == 1
+    )
     assert not out.exists()
 
 

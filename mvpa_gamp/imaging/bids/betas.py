@@ -50,7 +50,7 @@ class BetasSource(BidsSource):
         for name in ("lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "confounds_strategy"):
             if getattr(self, name) not in (None, 0, "", (), ("none",)):
                 option = "--" + name.replace("_", "-")
-                raise DataError(f"{option} has no meaning for {self.name}. Leave it out.")
+                raise DataError(f"{option} does not apply to {self.name}. Leave it out.")
         return BidsSource.dataset(replace(self, lag_trs=0, detrend=False, confounds=("none",)))
 
     def load(self) -> Samples:

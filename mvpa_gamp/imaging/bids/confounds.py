@@ -49,7 +49,8 @@ def confound_columns(chosen: Sequence[str]) -> tuple[str, ...]:
     names = [name.strip() for text in chosen for name in text.split(",") if name.strip()]
     if "none" in names and len(names) > 1:
         raise DataError(
-            f"--confounds: none excludes all others, got {', '.join(names)}. Leave out one or other."
+            f"--confounds: none cannot be combined with other names, got {', '.join(names)}. Give either "
+            "none or the names."
         )
     return tuple(dict.fromkeys(column for name in names for column in SETS.get(name, (name,))))
 
@@ -66,7 +67,7 @@ def check_strategy(strategy: str, confounds: Sequence[str], derivatives: bool) -
         raise DataError("--confounds and --confounds-strategy both choose columns. Give one of them.")
     if not derivatives:
         raise DataError(
-            f"--confounds-strategy {strategy} reads fMRIPrep's confounds, and the volumes are raw. Give "
+            f"--confounds-strategy {strategy} reads fMRIPrep's confounds, but the volumes are raw. Give "
             "--derivatives, or leave it out."
         )
 
@@ -82,7 +83,7 @@ def check_columns(paths: Sequence[Path], columns: Sequence[str]) -> None:
             if not any(_fitting(name, header) for header in headers.values()):
                 path = next(iter(headers))
                 raise DataError(
-                    f"--confounds: no run has a column that fits {name!r}. Choose among those of "
+                    f"--confounds: no run has a column that matches {name!r}. Choose among those of "
                     f"{path.name}, such as {', '.join(headers[path][:5])}."
                 )
             continue
@@ -99,30 +100,30 @@ def run_confounds(run: RunFiles, n_volumes: int, columns: Sequence[str], strateg
     if run.confounds is None:
         if columns or strategy:
             raise DataError(
-                f"confounds: expected desc-confounds_timeseries.tsv beside {run.bold.name}, found none. Give "
-                "--confounds none, or --derivatives."
+                f"confounds: expected desc-confounds_timeseries.tsv next to {run.bold.name}, found none. "
+                "Give --confounds none, or --derivatives."
             )
         return RunConfounds((), Nuisance(np.empty((n_volumes, 0)), np.ones(n_volumes, dtype=bool)))
     header = _header(run.confounds)
     unsteady = _flagged(run.confounds, n_volumes, _fitting(_UNSTEADY, header))
     if strategy:
-        names, values, kept = _by_strategy(run.bold, strategy, n_volumes)
-        scrubbed = ~kept & ~unsteady
+        names, values, used = _by_strategy(run.bold, strategy, n_volumes)
+        scrubbed = ~used & ~unsteady
     else:
         wanted = [name for pattern in columns for name in _fitting(pattern, header)]
         outliers = [name for name in wanted if fnmatchcase(name, _SCRUBBED)]
         names = tuple(dict.fromkeys(n for n in wanted if n not in outliers and not fnmatchcase(n, _UNSTEADY)))
         values = confound_table(run.confounds, n_volumes, names)[1].reshape(n_volumes, len(names))
         scrubbed = _flagged(run.confounds, n_volumes, outliers) & ~unsteady
-    kept = ~(unsteady | scrubbed)
-    return RunConfounds(names, Nuisance(values, kept), int(unsteady.sum()), int(scrubbed.sum()))
+    used = ~(unsteady | scrubbed)
+    return RunConfounds(names, Nuisance(values, used), int(unsteady.sum()), int(scrubbed.sum()))
 
 
 def volume_notes(runs: Sequence[RunConfounds]) -> tuple[str, ...]:
     """Sentences about the volumes left out."""
     unsteady, scrubbed = sum(run.unsteady for run in runs), sum(run.scrubbed for run in runs)
-    total = sum(run.nuisance.kept.size for run in runs)
-    told = ((unsteady, "lie before the steady state"), (scrubbed, "have too much motion"))
+    total = sum(run.nuisance.used.size for run in runs)
+    told = ((unsteady, "precede the steady state"), (scrubbed, "have too much motion"))
     return tuple(f"{n} of {total:,} volumes {why} and were left out." for n, why in told if n)
 
 
@@ -132,7 +133,7 @@ def columns_of(runs: Sequence[RunConfounds]) -> tuple[str, ...]:
 
 
 def _by_strategy(bold: Path, strategy: str, n_volumes: int) -> tuple[tuple[str, ...], NDArray, NDArray]:
-    """What nilearn's strategy takes from the table beside a series: names, values (T, C), kept (T,)."""
+    """What nilearn's strategy takes from the table beside a series: names, values (T, C), used (T,)."""
     from nilearn.interfaces.fmriprep import load_confounds_strategy
 
     try:
@@ -143,16 +144,16 @@ def _by_strategy(bold: Path, strategy: str, n_volumes: int) -> tuple[tuple[str, 
             f"--confounds-strategy {strategy}: the confounds of {bold.name} do not have what it needs "
             f"({said}). Choose another strategy, or name columns with --confounds."
         ) from error
-    kept = np.ones(n_volumes, dtype=bool)
+    used = np.ones(n_volumes, dtype=bool)
     if sample_mask is not None:
-        kept = np.isin(np.arange(n_volumes), sample_mask)
+        used = np.isin(np.arange(n_volumes), sample_mask)
     values = table.to_numpy(dtype=float)
     if len(values) != n_volumes:
         raise DataError(
             f"confounds of {bold.name}: expected {n_volumes} lines, one per volume, got {len(values)}. "
             "Give the confounds of exactly these volumes."
         )
-    return tuple(map(str, table.columns)), values, kept
+    return tuple(map(str, table.columns)), values, used
 
 
 def _header(path: Path) -> list[str]:

@@ -57,8 +57,8 @@ def _check_names(text: str, known: Sequence[str], rest: Sequence[str]) -> None:
     listed = ", ".join(map(repr, others[:_OFFERED])) or "none"
     more = f" and {len(others) - _OFFERED} more" if len(others) > _OFFERED else ""
     raise DataError(
-        f"--contrasts: the pair {text!r} names {unknown!r}, which the data do not have. {offer}"
-        f"{'Others' if near else 'Choose among those'} that are there: {listed}{more}."
+        f"--contrasts: the pair {text!r} names {unknown!r}, which the data do not contain. {offer}"
+        f"{'Other conditions' if near else 'Conditions in the data'}: {listed}{more}."
     )
 
 
@@ -98,7 +98,7 @@ def event_notes(shown: Sequence[VolumeEvents]) -> tuple[str, ...]:
     if ambiguous:
         notes.append(f"{ambiguous} volumes lie in events of two conditions and were left out.")
     if stretched:
-        notes.append(f"{stretched} events are shorter than a TR and were taken for one TR long.")
+        notes.append(f"{stretched} events are shorter than a TR and were treated as one TR long.")
     return tuple(notes)
 
 

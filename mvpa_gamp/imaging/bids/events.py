@@ -54,8 +54,8 @@ def read_events(path: Path) -> list[Event]:
     if missing:
         listed = ", ".join(map(str, header))
         raise DataError(
-            f"events {path}: expected the columns {', '.join(COLUMNS)}, got {listed}; missing is "
-            f"{' and '.join(missing)}. Add it: trial_type names what is decoded."
+            f"events {path}: expected the columns {', '.join(COLUMNS)}, got {listed}; "
+            f"{' and '.join(missing)} is missing. Add it: trial_type names what is decoded."
         )
     events = [_event(path, line, row) for line, row in enumerate(rows, start=2)]
     known = [event for event in events if event.trial_type != UNLABELLED]

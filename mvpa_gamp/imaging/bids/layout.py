@@ -154,7 +154,8 @@ def _filtered(files: Sequence[BidsFile], wanted: Selection, who: str) -> list[Bi
     if not passed:
         asked = ", ".join(f"{key}: {' or '.join(map(str, v))}" for key, v in wanted.filters.items())
         raise DataError(
-            f"--bids-filter-file: none of the {len(files)} series of {who} fits ({asked}). Change the filter."
+            f"--bids-filter-file: none of the {len(files)} series of {who} matches ({asked}). Change the "
+            "filter."
         )
     return passed
 
@@ -175,7 +176,10 @@ def repetition_time_of(runs: Sequence[RunFiles], given: float | None) -> float:
         times.setdefault(round(float(value), 6), run.bold)
     if len(times) > 1:
         listed = ", ".join(f"{seconds:g} s ({path.name})" for seconds, path in times.items())
-        raise DataError(f"RepetitionTime: expected the same in all runs, got {listed}. Decode one by one.")
+        raise DataError(
+            f"RepetitionTime: expected the same in all runs, got {listed}. Analyse runs with "
+            "different TRs separately."
+        )
     return next(iter(times))
 
 

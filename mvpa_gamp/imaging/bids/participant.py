@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mvpa_gamp.imaging.bids.source import BidsSource
 
 _COMMON = "the voxels that all runs' brain masks have in common"
-_RAW = "The volumes are raw: not corrected for motion. Prefer fMRIPrep's (--derivatives)."
+_RAW = "The volumes are raw and not corrected for motion. Preprocessed ones are better (--derivatives)."
 
 
 @dataclass(frozen=True)
@@ -127,18 +127,18 @@ def _trials(read: _Read, mask: Any) -> Samples:
     source = read.source
     series = read_series(read.series, mask, source.smoothing_fwhm)
     places = np.split(np.arange(sum(read.volumes)), np.cumsum(read.volumes)[:-1])
-    kept, notes = usable_voxels(series, places)
+    usable, notes = usable_voxels(series, places)
     notes = series.notes + notes
     found = []
     for number, (run, place) in enumerate(zip(read.runs, places, strict=True), start=1):
         times = start_time(run, read.t_r) + read.t_r * np.arange(len(place))
-        values = series.values[np.ix_(place, kept)]
+        values = series.values[np.ix_(place, usable)]
         events, nuisance = read.events[number - 1], read.nuisance[number]
         found.append(run_trials(values, times, events, read.wanted, nuisance, source.model, number))
     unseen = sum(each.unseen for each in found)
     if unseen:
         notes += (f"{unseen} events lie outside the volumes of their run and were left out.",)
-    return trial_samples(found, series.mask_of(kept), series.mean_img, source.standardize, notes, source)
+    return trial_samples(found, series.mask_of(usable), series.mean_img, source.standardize, notes, source)
 
 
 def trial_samples(
@@ -151,12 +151,7 @@ def trial_samples(
 ) -> Samples:
     """The effects of all runs, each run z-scored by itself if asked for."""
     steps = Processing(detrend=False, standardize=standardize)
-    for number, each in enumerate(found, start=1):
-        if standardize and len(each.events) < MIN_VOLUMES:
-            raise DataError(
-                f"--standardize: expected at least {MIN_VOLUMES} trials in every run, got {len(each.events)} "
-                f"in run {number}. Give --no-standardize, or leave the run out."
-            )
+    check_enough_trials([len(each.events) for each in found], standardize)
     X = np.concatenate(
         [clean_run(each.effects, steps, None, None, k) for k, each in enumerate(found, start=1)]
     )
@@ -176,6 +171,16 @@ def trial_samples(
             "event_line": np.array([event.line for event in events]),
         },
     )
+
+
+def check_enough_trials(counts: Sequence[int], standardize: bool) -> None:
+    """Refuse to z-score runs with a trial or two; ``counts`` are those of run 1, 2, ..."""
+    for number, count in enumerate(counts, start=1):
+        if standardize and count < MIN_VOLUMES:
+            raise DataError(
+                f"--standardize: expected at least {MIN_VOLUMES} trials in every run, got {count} in run "
+                f"{number}. Give --no-standardize, or leave the run out."
+            )
 
 
 def by_session(samples: Samples, sessions: Sequence[str]) -> Samples:

@@ -136,7 +136,7 @@ def asked_values(option: str, entity: str, asked: Sequence[str], known: Iterable
     for text in wanted:
         if text not in known:
             raise DataError(
-                f"{option}: expected some that {who} has ({', '.join(known) or 'none'}), got {text!r}. "
+                f"{option}: expected some of those of {who} ({', '.join(known) or 'none'}), got {text!r}. "
                 "Choose among them."
             )
     return wanted

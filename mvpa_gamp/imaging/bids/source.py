@@ -111,7 +111,7 @@ class BidsSource(Source):
         if self.samples == "trial":
             if self.lag_trs:
                 raise DataError(
-                    "--lag-trs has no meaning for --samples trial: the response is modelled. Leave it out."
+                    "--lag-trs does not apply to --samples trial: the response is modelled. Leave it out."
                 )
             model = self.model
             return {

@@ -71,15 +71,15 @@ def run_trials(
 ) -> RunTrials:
     """One effect per event of a ``wanted`` condition in the volumes (T, N) of a run, taken at ``times`` (T,).
 
-    The design has drifts and the confounds of the run; volumes that are not kept do not count.
+    The design has drifts and the confounds of the run; volumes that are not used do not count.
     """
     trials = [k for k, event in enumerate(events) if event.trial_type in wanted]
     designs = _Designs(times, events, trials, nuisance, model)
     weights = {k: row for k in trials if (row := designs.weights_of(k)) is not None}
-    scaled = _percent(np.asarray(values, dtype=np.float64)[nuisance.kept])
+    scaled = _percent(np.asarray(values, dtype=np.float64)[nuisance.used])
     if len(scaled) <= designs.n_columns:
         raise DataError(
-            f"run {run}: {designs.n_columns} regressors leave nothing of its {len(scaled)} volumes. Give "
+            f"run {run}: {designs.n_columns} regressors are too many for its {len(scaled)} volumes. Give "
             f"fewer confounds, {'--trial-model lss, ' if model.kind == 'lsa' else ''}or longer runs."
         )
     rows = np.array(list(weights.values())).reshape(len(weights), len(scaled))
@@ -105,12 +105,12 @@ class _Designs:
         model: TrialModel,
     ) -> None:
         self._times, self._events, self._trials, self._model = times, events, trials, model
-        self._kept, self._confounds = nuisance.kept, nuisance.filled()[0]
+        self._used, self._confounds = nuisance.used, nuisance.filled()[0]
         self._shared: _Solved | None = None
         self.n_columns = 0
 
     def weights_of(self, trial: int) -> NDArray | None:
-        """The row (T_kept,) whose product with the volumes is the trial's effect; None if it is not seen."""
+        """The row (T_used,) whose product with the volumes is the trial's effect; None if it is not seen."""
         if self._model.kind == "lss":
             solved = self._solved(_separate(self._events, trial))
         else:
@@ -140,14 +140,14 @@ class _Designs:
                 high_pass=self._model.high_pass,
                 add_regs=self._confounds,
             )
-        design = frame.to_numpy(dtype=float)[self._kept]
+        design = frame.to_numpy(dtype=float)[self._used]
         of_events = np.isin(frame.columns, names)
         largest = np.where(of_events, np.abs(design).max(axis=0), 0.0)
         return _Solved(list(frame.columns), largest, np.linalg.pinv(design))
 
 
 class _Solved(NamedTuple):
-    """A design on the volumes kept: names of its P columns, their largest values, its pseudo-inverse."""
+    """A design on the volumes used: names of its P columns, their largest values, its pseudo-inverse."""
 
     names: list[str]
     largest: NDArray  # (P,) 0 of columns that are no event's

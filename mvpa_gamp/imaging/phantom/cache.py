@@ -58,7 +58,7 @@ def write_cached(spec: Phantom, series: NDArray) -> bool:
         write_atomic(sidecar, json.dumps(about, indent=2).encode())
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
         warnings.warn(
-            f"The phantom is not kept for the next run, its folder cannot be written ({error}). "
+            f"The phantom cannot be stored for the next run because its folder is not writable ({error}). "
             "Set XDG_CACHE_HOME to a writable folder.",
             stacklevel=2,
         )

@@ -62,8 +62,8 @@ def phantom_samples(
     runs = [_grid_image(spec, _Unmasked(run, anatomy.mask)) for run in np.split(values, spec.n_runs)]
     mask_img, labels = _grid_image(spec, inside.astype(np.uint8)), phantom_labels(spec)
     samples = samples_of(Volumes(runs), mask_img, labels, steps, "phantom", is_phantom=True)
-    kept = (np.asarray(samples.mask_img.dataobj) != 0)[anatomy.mask]
-    samples = replace(samples, truth=PlantedTruth(spec.categories, scene.patterns).at(kept))
+    usable = (np.asarray(samples.mask_img.dataobj) != 0)[anatomy.mask]
+    samples = replace(samples, truth=PlantedTruth(spec.categories, scene.patterns).at(usable))
     return samples.from_source("phantom", _description(spec), phantom=spec.description(), mask=mask)
 
 
@@ -75,9 +75,9 @@ def phantom_labels(spec: Phantom) -> Labels:
 
 def phantom_values(spec: Phantom, scene: Scene, cache: bool) -> NDArray:
     """The scanner's values inside the brain (M, N) int16, from the cache or simulated run by run."""
-    kept = read_cached(spec) if cache else None
-    if kept is not None:
-        return kept
+    cached = read_cached(spec) if cache else None
+    if cached is not None:
+        return cached
     workers = min(4, os.cpu_count() or 1)  # runs are independent; each needs about 80 MB on Haxby's grid
     with ThreadPoolExecutor(workers) as pool:
         runs = list(pool.map(lambda run: simulate_run(spec, scene, run), range(spec.n_runs)))

@@ -14,7 +14,7 @@ def test_scale_and_variance_must_be_positive(value):
     ):
         Logistic(scale=value)
     with pytest.raises(
-        ValueError, match=r"Probit: var must be positive and finite, got .* one value per column"
+        ValueError, match=r"Probit: var must be positive and finite, got .* one value per fit"
     ):
         Probit(var=value)
 

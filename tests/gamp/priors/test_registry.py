@@ -54,7 +54,7 @@ def test_columns_can_be_spread_selected_and_written_back(name):
         (lambda: Gaussian(var=[1.0, -2.0]), r"var must be positive and finite, got \[1.0, -2.0\]"),
         (lambda: Gaussian(mean=np.nan), "Gaussian: mean must be finite, got nan"),
         (lambda: Gaussian(mean="zero"), "Gaussian: mean must be finite, got 'zero'"),
-        (lambda: Gaussian(var=np.ones((2, 2))), "Give one number, or one value per column."),
+        (lambda: Gaussian(var=np.ones((2, 2))), "Give one number, or one value per fit."),
         (lambda: Laplace(rate=-1), "Laplace: rate must be positive and finite, got -1"),
         (lambda: ElasticNet(l1=-0.1), "ElasticNet: l1 must be finite and at least 0, got -0.1"),
         (lambda: ElasticNet(0.0, 0.0), "l1 and l2 must not both be 0.*at least one a positive value"),

@@ -22,8 +22,8 @@ def test_events_are_read_in_order_and_nameless_ones_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("onset\tduration\n0\t1\n", "missing is trial_type"),
-        ("onset\ttrial_type\n0\tface\n", "missing is duration"),
+        ("onset\tduration\n0\t1\n", "trial_type is missing"),
+        ("onset\ttrial_type\n0\tface\n", "duration is missing"),
         ("onset\tduration\ttrial_type\n", "got no event"),
         ("", "got no event"),
         ("onset\tduration\ttrial_type\n0\t1\tn/a\n", "n/a in every line"),

@@ -123,12 +123,12 @@ def test_maps_are_chosen_by_session_and_run_and_held_out_by_session(sessions):
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (("--session-label", "c"), r"--session-label: expected some that sub-01 has \(a, b\), got 'c'"),
-        (("--run-label", "7"), r"--run-label: expected some that sub-01 has \(1, 2, 3\), got '7'"),
+        (("--session-label", "c"), r"--session-label: expected some of those of sub-01 \(a, b\), got 'c'"),
+        (("--run-label", "7"), r"--run-label: expected some of those of sub-01 \(1, 2, 3\), got '7'"),
         (("--cv", "session", "--session-label", "a"), r"--cv session: expected runs of at least 2 sessions"),
         (("--cv", "session", "--methods", "l1-lr-cv"), r"needs at least 3 sessions, sub-01 has 2"),
-        (("--confounds-strategy", "simple"), r"--confounds-strategy has no meaning for --samples betas"),
-        (("--high-pass", "0.01"), r"--high-pass has no meaning for --samples betas"),
+        (("--confounds-strategy", "simple"), r"--confounds-strategy does not apply to --samples betas"),
+        (("--high-pass", "0.01"), r"--high-pass does not apply to --samples betas"),
         (("--trial-model", "lss"), r"--trial-model is for --samples trial, got betas"),
         (("--space", "MNI305"), r"--betas \S+: expected maps .* found none of 1 that fit"),
     ],

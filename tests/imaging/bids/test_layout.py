@@ -156,7 +156,7 @@ def test_confounds_are_sets_or_columns(tree):
     assert len(confound_columns(["motion24"])) == 24
     assert confound_columns(["trans_x,rot_z", "trans_x"]) == ("trans_x", "rot_z")
     assert confound_columns(["none"]) == ()
-    with pytest.raises(DataError, match="none excludes"):
+    with pytest.raises(DataError, match="none cannot be combined"):
         confound_columns(["none", "motion6"])
     table = next(tree.func("01", True).glob("*timeseries.tsv"))
     check_columns([table], confound_columns(["motion24"]))

@@ -37,20 +37,20 @@ def run(tmp_path):
 def test_wildcards_name_columns_and_volumes(run):
     found = run_confounds(run, N, ("trans_*", "motion_outlier*"))
     assert found.names == ("trans_x", "trans_y") and found.nuisance.values.shape == (N, 2)
-    assert np.flatnonzero(~found.nuisance.kept).tolist() == [0, 1, 7, 20]
+    assert np.flatnonzero(~found.nuisance.used).tolist() == [0, 1, 7, 20]
     assert (found.unsteady, found.scrubbed) == (2, 2)
     assert volume_notes([found, found]) == (
-        "4 of 60 volumes lie before the steady state and were left out.",
+        "4 of 60 volumes precede the steady state and were left out.",
         "4 of 60 volumes have too much motion and were left out.",
     )
     none = run_confounds(run, N, ())
-    assert none.names == () and np.flatnonzero(~none.nuisance.kept).tolist() == [0, 1]
+    assert none.names == () and np.flatnonzero(~none.nuisance.used).tolist() == [0, 1]
 
 
 def test_a_run_without_such_columns_is_no_error_but_none_at_all_is(run, bids_tree):
     assert run_confounds(run, N, ("aroma*", "csf")).names == ("csf",)
     given = {"bids_dir": str(bids_tree.root), "participant_label": "01", "pairs": ("face:house",)}
-    with pytest.raises(DataError, match=r"--confounds: no run has a column that fits 'motion_outlier\*'"):
+    with pytest.raises(DataError, match=r"--confounds: no run has a column that matches 'motion_outlier\*'"):
         BidsSource(**given, confounds=("motion_outlier*",)).load()
 
 
@@ -126,9 +126,9 @@ def test_strategies_are_those_of_nilearn(tmp_path, strategy, n_columns, dropped)
     bold.touch()
     found = run_confounds(RunFiles(bold, {}, None, None, path, {}), 60, (), strategy)
     assert len(found.names) == n_columns and (found.scrubbed > 0) == bool(dropped)
-    assert np.count_nonzero(~found.nuisance.kept) == found.scrubbed
+    assert np.count_nonzero(~found.nuisance.used) == found.scrubbed
     if dropped:
-        assert not found.nuisance.kept[[9, 10]].any()
+        assert not found.nuisance.used[[9, 10]].any()
 
 
 @pytest.mark.parametrize(

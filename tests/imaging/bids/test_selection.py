@@ -40,10 +40,10 @@ def test_tasks_sessions_and_runs_are_chosen(tree):
     with pytest.raises(DataError, match=r"--task: sub-02 has several \(localizer, objectviewing\) and none"):
         names(tree)
     with pytest.raises(
-        DataError, match=r"--session-label: expected some that sub-02 has \(01, 02\), got '3'"
+        DataError, match=r"--session-label: expected some of those of sub-02 \(01, 02\), got '3'"
     ):
         names(tree, **one, sessions=("3",))
-    with pytest.raises(DataError, match=r"--run-label: expected some that sub-02 has \(1, 2\), got '7'"):
+    with pytest.raises(DataError, match=r"--run-label: expected some of those of sub-02 \(1, 2\), got '7'"):
         names(tree, **one, runs=("1", "07"))
 
 
@@ -84,7 +84,7 @@ def test_a_filter_file_that_makes_no_sense_is_a_sentence(tmp_path, text, sentenc
 
 
 def test_a_filter_that_nothing_fits_is_named(tree):
-    with pytest.raises(DataError, match=r"none of the 8 series of sub-02 fits \(acq: fast\)\. Change"):
+    with pytest.raises(DataError, match=r"none of the 8 series of sub-02 matches \(acq: fast\)\. Change"):
         names(tree, filters={"acq": ("fast",)})
 
 

@@ -112,7 +112,7 @@ def test_where_no_mask_can_be_computed_one_is_asked_for(load, bids_tree):
 
 def test_a_missing_category_or_column_is_named_with_those_there_are(load):
     with pytest.raises(
-        DataError, match=r"--contrasts: .*'dog'.*Choose among those that are there: 'button', 'face', 'house'"
+        DataError, match=r"--contrasts: .*'dog'.*Conditions in the data: 'button', 'face', 'house'"
     ):
         load("01", pairs=("cat:dog",))
     with pytest.raises(DataError, match="has no column csf"):
@@ -124,8 +124,8 @@ def test_similar_names_are_offered_first_and_the_list_is_short():
     with pytest.raises(DataError) as caught:
         wanted_categories(["face:hosue"], ["face", "house", "horse", *responses])
     said = str(caught.value)
-    assert said.startswith("--contrasts: the pair 'face:hosue' names 'hosue', which the data do not have. ")
-    assert "Did you mean 'house' or 'horse'? Others that are there: 'button_0'" in said
+    assert said.startswith("--contrasts: the pair 'face:hosue' names 'hosue', which the data do not")
+    assert "Did you mean 'house' or 'horse'? Other conditions: 'button_0'" in said
     assert said.endswith("and 14 more.") and said.count("button") == 6
     with pytest.raises(DataError, match="Did you mean 'house'"):
         wanted_categories(["house :face"], ["face", "house"])
@@ -226,7 +226,7 @@ def test_maps_of_single_trials_come_as_4d_files_with_a_table(bids_tree, tmp_path
     with pytest.raises(DataError, match=r"expected 11 volumes, as many as its table has lines, got shape"):
         load_maps(standardize=False)
     table.write_text("trial_type\nface\n")
-    with pytest.raises(DataError, match=r"a line per map and the columns trial_type and run, missing"):
+    with pytest.raises(DataError, match=r"a line per map and the columns trial_type and run, but"):
         load_maps()
     table.unlink()
     with pytest.raises(DataError, match=r"\(or 4-D maps with a table of the same name\)"):

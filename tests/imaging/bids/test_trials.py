@@ -103,7 +103,7 @@ def test_events_that_were_not_scanned_are_counted_and_full_designs_refused(run):
     found = run_trials(run, TIMES, late, {"face", "house"}, nothing(), TrialModel(), 1)
     assert found.unseen == 1 and len(found.events) == 5
     full = Nuisance(np.random.default_rng(2).standard_normal((8, 6)), np.ones(8, dtype=bool))
-    with pytest.raises(DataError, match=r"run 3: 8 regressors leave nothing of its 8 volumes\. Give fewer"):
+    with pytest.raises(DataError, match=r"run 3: 8 regressors are too many for its 8 volumes\. Give fewer"):
         run_trials(run[:8], TIMES[:8], EVENTS[:1], {"face"}, full, TrialModel(), 3)
 
 
@@ -134,7 +134,7 @@ def test_trials_of_a_dataset_are_samples_that_know_their_event(bids_tree):
     assert len(raw.X) == 2 * 6
     with pytest.raises(DataError, match="at least 3 trials in every run, got 2 in run 1"):
         BidsSource(**given | {"pairs": ("face:house",)}, samples="trial").load()
-    with pytest.raises(DataError, match="--lag-trs has no meaning for --samples trial"):
+    with pytest.raises(DataError, match="--lag-trs does not apply to --samples trial"):
         BidsSource(**given, samples="trial", lag_trs=2).load()
     with pytest.raises(DataError, match="--trial-model is for --samples trial, got block"):
         BidsSource(**given, samples="block", trial_model="lss").load()

@@ -1,4 +1,4 @@
-"""scikit-learn's interface to the engine: GAMPClassifier."""
+"""GAMPClassifier: the engine as a classifier and selector of scikit-learn."""
 
 import warnings
 from collections.abc import Iterable
@@ -10,66 +10,93 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .coupling import Answers, class_pairs, classify
-from .feature_scale import rescaled, rescaled_prior, scale_factor, warn_of_unequal
-from .gamp import Design, EmResult, SolverSettings, fit_em, solve
-from .gamp.likelihoods import LIKELIHOODS, Likelihood
-from .gamp.moments import floored
-from .gamp.parameters import parameters
-from .gamp.priors import Prior
-from .gamp.starts import start
-from .sortable import check_sortable
+from ..coupling import Answers, class_pairs, classify
+from ..feature_scale import rescaled, rescaled_prior, scale_factor, warn_of_unequal
+from ..gamp import Design, EmResult, SolverSettings, fit_em, solve
+from ..gamp.moments import floored
+from ..gamp.parameters import parameters
+from ..sortable import check_none_missing
+from .graph import feature_graph
+from .models import chosen_likelihood, chosen_prior
+from .samples import (
+    NUMPY_ERRORS,
+    encode_classes,
+    explain_not_numbers,
+    pair_labels,
+    sample_weights,
+    training_means,
+)
+from .scores import pair_scores
+from .selection import selected_features, selection_notes
 
-# How numpy's own errors begin, of arrays that cannot be made.
-_FEW_FEATURES, _MOST_EDGES = 20, 0.5  # below, and up to which, a dense graph may be meant
-_NUMPY = ("could not convert", "setting an array element")
 
-
-class GAMPClassifier(ClassifierMixin, BaseEstimator):
+class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
     """Linear classifier and feature selector by generalized approximate message passing.
 
     Parameters are learnt from the training data by expectation maximisation, so there is no grid to
     search; ``predict_proba`` averages over the posterior of the score. More than two classes are compared in
     pairs, all of them columns of one solve, whose probabilities are coupled (Hastie & Tibshirani, 1998).
 
+    Standardise the features first (``StandardScaler`` in a pipeline): all weights share one prior, so the
+    scale of a feature decides how readily it is used. ``transform`` keeps the selected features, those of
+    ``get_support()``; ``predict`` uses the weights of all.
+
     Parameters
     ----------
     likelihood : "logistic", "probit", "hinge", or a likelihood of ``mvpa_gamp.gamp`` such as
         ``Robust(Logistic(), flip=0.05)`` for wrong labels.
-    prior : name in ``mvpa_gamp.gamp.priors.PRIORS`` (the start is then chosen from the data), or a
-        prior object, whose parameters are the start.
+    prior : "bernoulli-gaussian", "bernoulli-laplace", "bernoulli-elastic-net" or
+        "bernoulli-gaussian-mixture", whose weights are zero with some probability; "gaussian", "laplace",
+        "elastic-net" or "gaussian-mixture", whose weights are not (the start of a named prior is chosen from
+        the data); or a prior object, whose parameters are the start.
     mode : "sum-product" (posterior means and inclusion probabilities) or "max-sum" (penalised loss; use it
         with "laplace", "gaussian" or "elastic-net").
     em : learn the parameters; False keeps the start.
     learn_prior, learn_likelihood : names of the parameters to learn; None means each model's default.
     fit_intercept : learn an offset of the score; also what makes unbalanced classes work.
     center : subtract the feature means; "auto" does so for dense X only.
-    stop, max_iter, tol, damping, variance : see ``mvpa_gamp.gamp.SolverSettings``.
-    connectivity : sparse (n_features, n_features) adjacency, such as ``grid_to_graph`` of scikit-learn makes
-        for a mask: features with selected neighbours are then selected more readily. Every entry that is not
-        zero is an edge, in both directions, whatever its weight or sign: cut a matrix of correlations at a
-        threshold first. A DataFrame is matched to the columns of X by name. Needs a Bernoulli prior,
-        sum-product mode and the cavity stop, which are the defaults.
+    stop : "cavity", where the leave-one-out score is best, or "fixed-point", where nothing changes any more.
+        None: "cavity" for sum-product, "fixed-point" for max-sum.
+    max_iter : iterations at most. None: 500 for "cavity", 2000 for "fixed-point".
+    tol : relative change that ends a fit at a fixed point. None: 1e-5 for sum-product, 1e-7 for max-sum.
+    damping : step in (0, 1]; 1 is undamped. None: 0.1 for "cavity", 0.2 with a connectivity, 0.5 for
+        "fixed-point". Smaller steps usually select more features, most of all where many features carry a
+        little: compare selections, with and without a graph for example, only at equal damping.
+    variance : "full" (one per feature and sample) or "uniform" (one per fit; cheaper).
+    connectivity : features that are neighbours; those with selected neighbours are selected more readily.
+        A (n_features, n_features) matrix, best sparse, such as ``grid_to_graph`` of scikit-learn makes for a
+        mask. Every entry that is not zero is an edge, in both directions, whatever its value (negative ones
+        are refused): cut a matrix of correlations at a threshold first. An array is taken in the order of X.
+        A DataFrame is matched to the columns of X by name; features that are not in it have no neighbours. A
+        callable is given the X of ``fit`` (samples of weight zero included) and returns one of these, so that
+        cross-validation makes the graph of each fold from its training samples; one made from all samples
+        has seen the test samples. Needs a Bernoulli prior, sum-product mode and the cavity stop, which are
+        the defaults. An empty graph is the plain prior at equal ``damping``, whose default differs.
     class_weight : None, "balanced" or {class: weight}, as in scikit-learn: multiplies the weights of the
         samples of a class. "balanced" is n_samples / (n_classes * samples of the class).
 
     Attributes
     ----------
     classes_ : (n_classes,) sorted.
-    pairs_ : list of the two classes that a row of ``coef_`` compares, (0, 1), (0, 2), ..., (1, 2), ... in the
-        order of ``classes_``; n_pairs is 1 for two classes.
-    coef_, coef_std_ : (n_pairs, n_features) posterior mean and standard deviation of the weights; a positive
-        score ``X @ coef_[p] + intercept_[p]`` speaks for the second class of the pair.
+    pairs_ : the two classes that each row of ``coef_`` compares, for classes "a", "b" and "c" for example
+        [("a", "b"), ("a", "c"), ("b", "c")]; n_pairs is 1 for two classes.
+    coef_, coef_std_ : (n_pairs, n_features) posterior mean and standard deviation (max-sum: 0) of the
+        weights; a positive score ``X @ coef_[p] + intercept_[p]`` speaks for the second class of the pair.
     intercept_ : (n_pairs,)
     inclusion_prob_ : (n_features,) posterior probability that a weight is not zero; of more than two classes
-        (n_pairs, n_features).
+        (n_pairs, n_features). Max-sum mode has no probabilities: 1 where a weight is not zero, else 0.
+    connectivity_ : the graph in use, a sparse (n_features, n_features) matrix of ones in the order of X; None
+        without one.
+    n_features_in_, feature_names_in_ : number of columns of X, and their names where X is a DataFrame whose
+        columns have names that are strings.
     loo_score_ : mean leave-one-out log-likelihood of the training samples, by which the iterate was chosen
         (NaN in max-sum mode). Choosing and tuning make it optimistic: report held-out scores instead.
-    status_, n_iter_ : how the run ended; of more than two classes, like ``loo_score_``, one for every pair.
+    status_, n_iter_ : how the run ended, with a sentence if no feature or every feature is selected; of more
+        than two classes, like ``loo_score_``, one for every pair.
     converged_ : whether all fits met their stopping rule.
     hyperparameters_ : dict of the parameters in use, such as ``prior.slab.var``; of more than two classes
         with one value for every pair.
@@ -133,23 +160,27 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         for name in ("em", "fit_intercept"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
-        settings, likelihood = self._settings(), _likelihood(self.likelihood)
+        settings, likelihood, given = self._settings(), chosen_likelihood(self.likelihood), X
+        if y is not None:
+            check_none_missing("y", y)
         X, y = self._checked(X, y, reset=True)
-        self.classes_, codes = _classes(y)
-        weights = self._weights(X, y, codes, sample_weight)
-        labels = _pair_labels(codes, len(self.classes_))
+        self.classes_, codes = encode_classes(y)
+        weights = sample_weights(X, y, self.classes_, sample_weight, self.class_weight)
+        labels = pair_labels(codes, len(self.classes_))
         centered = self._is_centered(X)
         factor = scale_factor(X)
         warn_of_unequal(X)
+        seen, names = given if hasattr(given, "columns") else X, getattr(self, "feature_names_in_", None)
+        self.connectivity_ = feature_graph(self.connectivity, seen, X.shape[1], names)
         design = Design(
             rescaled(X, factor), labels != 0, center="train" if centered else None,
-            connectivity=self._graph(), **({} if weights is None else {"weights": weights}),
+            connectivity=self.connectivity_, **({} if weights is None else {"weights": weights}),
         )  # fmt: skip
         if not design.row_energy().any(axis=0).all():
             raise ValueError(
-                "No feature of X varies, so nothing tells the classes apart. Check how X was built or masked."
+                "No feature of X varies, so there is nothing to classify by. Check how X was built or masked."
             )
-        self._center_ = _training_means(X, design.train, weights) if centered else None
+        self._center_ = training_means(X, design.train, weights) if centered else None
         self._keep(self._tuned(design, labels, likelihood, settings, factor), factor)
         return self
 
@@ -179,7 +210,8 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
 
     def _log_odds(self, X: Any) -> NDArray:
         """What each pair says, (n, n_pairs): log-odds of its second class, or scores in max-sum mode."""
-        score, variance = self._score(self._checked(X))
+        X = self._checked(X)
+        score, variance = pair_scores(X, self.coef_, self.coef_std_, self.intercept_, self._center_)
         return score if self.mode == "max-sum" else self.likelihood_.log_odds(score, variance)
 
     def _second(self, odds: NDArray) -> NDArray:
@@ -200,32 +232,20 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
     def get_support(self, indices: bool = False) -> NDArray:
         """Selected features: inclusion probability above 1/2; without a Bernoulli prior, non-zero weights.
 
-        Of more than two classes those that any pair selects; ``inclusion_prob_`` tells the pairs apart.
+        Predictions use the weights of all features, selected or not. Of more than two classes, features that
+        any pair selects; ``inclusion_prob_`` tells the pairs apart. Priors without a probability of zero
+        ("gaussian", "laplace", "elastic-net" in sum-product mode) select every feature.
         """
-        check_is_fitted(self)
-        inclusion = np.atleast_2d(self.inclusion_prob_)
-        chosen: NDArray = np.any(inclusion > 0.5 if self.prior_.has_atom else self.coef_ != 0, axis=0)
-        return np.flatnonzero(chosen) if indices else chosen
+        support: NDArray = super().get_support(indices)
+        return support
 
-    def _weights(self, X: Any, y: NDArray, codes: NDArray, sample_weight: Any) -> NDArray | None:
-        """The weight of every sample (n_samples,), None where all are 1."""
-        if sample_weight is None and self.class_weight is None:
-            return None
-        try:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        except ValueError as error:
-            if not str(error).startswith(_NUMPY):
-                raise
-            raise ValueError(f"sample_weight must hold numbers ({error}). Give one per sample.") from error
-        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-        weights = weights * by_class[codes]
-        empty = np.bincount(codes, weights, len(self.classes_)) == 0
-        if empty.any():
-            raise ValueError(
-                "Every class needs a sample of positive weight, but those of "
-                f"{self.classes_[empty].tolist()} are all zero. Leave the class out, or raise its weights."
-            )
-        return weights
+    def _get_support_mask(self) -> NDArray:
+        check_is_fitted(self)
+        return np.asarray(self._selected().any(axis=0))
+
+    def _selected(self) -> NDArray:
+        """What each pair selects, (n_pairs, n_features)."""
+        return selected_features(self.prior_, np.atleast_2d(self.inclusion_prob_), self.coef_)
 
     def _settings(self) -> SolverSettings:
         return SolverSettings(
@@ -237,16 +257,6 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             variance=self.variance,
             intercept=self.fit_intercept,
         )
-
-    def _graph(self) -> Any:
-        """The connectivity, in the order of the columns of X where both have names."""
-        graph = self.connectivity
-        if graph is None:
-            return None
-        if hasattr(graph, "loc") and hasattr(self, "feature_names_in_"):
-            graph = _in_order(graph, list(self.feature_names_in_))
-        _warn_of_dense(graph)
-        return graph
 
     def _is_centered(self, X: Any) -> bool:
         wanted = self.center
@@ -260,7 +270,7 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         self, design: Design, labels: NDArray, likelihood: Any, settings: SolverSettings, factor: float
     ) -> EmResult:
         """The fit to X times ``factor``, in the units of that."""
-        prior = self._start(design, labels, likelihood, factor)
+        prior = chosen_prior(self.prior, design, labels, likelihood, self.mode, factor)
         if not self.em:
             return EmResult(solve(design, labels, likelihood, prior, settings), likelihood, prior, {})
         return fit_em(
@@ -272,15 +282,6 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
             learn_prior=self.learn_prior,
             learn_likelihood=self.learn_likelihood,
         )
-
-    def _start(self, design: Design, labels: NDArray, likelihood: Any, factor: float) -> Any:
-        if isinstance(self.prior, Prior):
-            return rescaled_prior(self.prior, 1 / factor)
-        if not isinstance(self.prior, str):
-            raise ValueError(
-                f"prior must be a name or a prior object of mvpa_gamp.gamp, got {_given(self.prior)}."
-            )
-        return start(self.prior, design, labels, likelihood, self.mode)
 
     def _keep(self, tuned: EmResult, factor: float) -> None:
         """Keep a fit to X times ``factor`` in the units of X."""
@@ -296,7 +297,8 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         self.inclusion_prob_ = _one_or_all(inclusion.T.astype(float))
         self.loo_score_ = _one_or_all(np.asarray(result.cavity_score, dtype=float))
         self.n_iter_ = _one_or_all(np.asarray(result.n_iter, dtype=int))
-        self.status_ = _one_or_all([str(sentence) for sentence in result.status])
+        notes = selection_notes(self._selected(), self.prior_, self.mode)
+        self.status_ = _one_or_all([f"{end}{note}" for end, note in zip(result.status, notes, strict=True)])
         self.converged_ = bool(np.all(result.converged))
         self.hyperparameters_ = {
             f"{part}.{name}": np.squeeze(value)[()]
@@ -311,24 +313,6 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _score(self, X: Any) -> tuple[NDArray, NDArray]:
-        """X @ coef_.T + intercept_ and its variance, (n, n_pairs), each around its pair's center.
-
-        float32 X may have a large mean.
-        """
-        if self._center_ is None:
-            score, variance, _ = Design(X).scores(self.coef_.T, np.square(self.coef_std_.T))
-            return score + self.intercept_, floored(variance)
-        parts = [self._score_around(X, center, p) for p, center in enumerate(self._center_)]
-        score, variance = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
-        return score, floored(variance)
-
-    def _score_around(self, X: Any, center: NDArray, p: int) -> tuple[NDArray, NDArray]:
-        """The score of pair p and its variance, (n, 1) each."""
-        coef, coef_std = self.coef_[p, :, None], self.coef_std_[p, :, None]
-        score, variance, _ = Design(X, center=center).scores(coef, np.square(coef_std))
-        return score + self.intercept_[p] + float(np.vdot(center.astype(float), coef)), variance
-
     def _checked(self, X: Any, y: Any = "no_validation", reset: bool = False) -> Any:
         """X, and y where it is given, as scikit-learn checks them; ``reset`` at the start of a fit."""
         if not reset:
@@ -337,86 +321,14 @@ class GAMPClassifier(ClassifierMixin, BaseEstimator):
         try:
             return validate_data(self, X, y, reset=reset, **how)
         except ValueError as error:
-            if not str(error).startswith(_NUMPY):
+            if not str(error).startswith(NUMPY_ERRORS):
                 raise
-            raise ValueError(
-                f"X must be a matrix of numbers, samples x features, got something else ({error}). Convert."
-            ) from error
+            raise ValueError(explain_not_numbers(X, error)) from error
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _likelihood(given: Any) -> Any:
-    if isinstance(given, str):
-        if given not in LIKELIHOODS:
-            raise ValueError(f"Unknown likelihood {given!r}. Known likelihoods: {', '.join(LIKELIHOODS)}.")
-        return LIKELIHOODS[given]()
-    if isinstance(given, type) or not isinstance(given, Likelihood):
-        raise ValueError(f"likelihood must be a name or a likelihood of mvpa_gamp.gamp, got {_given(given)}.")
-    return given
-
-
-def _given(value: Any) -> str:
-    """What came in place of a model; of a class, how to make one."""
-    if isinstance(value, type):
-        return f"the class {value.__name__}: write {value.__name__}()"
-    return type(value).__name__
-
-
-def _in_order(graph: Any, names: list[str]) -> Any:
-    """A DataFrame of neighbours with rows and columns as X has them."""
-    if set(graph.index) != set(names) or set(graph.columns) != set(names) or len(graph) != len(names):
-        raise ValueError(
-            "connectivity is a DataFrame whose rows and columns are not named as the columns of X: "
-            f"{len(set(names) - set(graph.index))} of {len(names)} features have no row. Give one row "
-            "and one column per feature, or an array in the order of X."
-        )
-    return graph.loc[names, names].to_numpy()
-
-
-def _warn_of_dense(graph: Any) -> None:
-    """A graph in which almost everything is joined says nothing about where features are."""
-    if not (sparse.issparse(graph) or (isinstance(graph, np.ndarray) and graph.ndim == 2)):
-        return
-    n = graph.shape[0]
-    edges = graph.count_nonzero() if sparse.issparse(graph) else np.count_nonzero(graph)
-    if n >= _FEW_FEATURES and edges > _MOST_EDGES * n * n:
-        warnings.warn(
-            f"connectivity joins {edges / (n * n):.0%} of all pairs of features, so that neighbours say "
-            "nothing. Every entry that is not zero is an edge: cut correlations at a threshold.",
-            stacklevel=4,
-        )
-
-
-def _classes(y: Any) -> tuple[NDArray, NDArray]:
-    """Sorted classes and the number of each sample's class."""
-    check_sortable("y", y)
-    check_classification_targets(y)
-    kind = type_of_target(y, input_name="y")
-    if kind not in ("binary", "multiclass"):
-        raise ValueError(f"y must hold one class per sample, got a target of type {kind}.")
-    classes, codes = np.unique(y, return_inverse=True)
-    if classes.size < 2:
-        raise ValueError(
-            f"y must hold two classes or more, got one class: {classes.tolist()}. Add samples of another."
-        )
-    return classes, codes
-
-
-def _pair_labels(codes: NDArray, n_classes: int) -> NDArray:
-    """Labels (n_samples, n_pairs): -1 for the first class of a pair, +1 for the second, 0 for others."""
-    pairs = class_pairs(n_classes)
-    return np.stack([1.0 * (codes == j) - 1.0 * (codes == i) for i, j in pairs], axis=1)
-
-
-def _training_means(X: Any, train: NDArray, weights: NDArray | None) -> NDArray:
-    """Mean of the training samples of every pair, (n_pairs, n_features), in the precision of X."""
-    counts = train if weights is None else train * weights[:, None]
-    shares = counts / counts.sum(axis=0)
-    return np.asarray(shares.T @ X).astype(X.dtype)
 
 
 def _one_or_all(values: Any) -> Any:
