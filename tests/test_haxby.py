@@ -212,7 +212,8 @@ def test_each_result_is_printed_once_then_three_lines_say_what_it_comes_to(tiny,
     said = capsys.readouterr()
     assert said.out.count("face vs house") == said.out.count("face vs cat") == said.out.count("average") == 1
     assert "Accuracy %" in said.out and "rror" not in said.out
-    assert "[1/2" in said.err  # plain lines where stderr is no terminal
+    assert "[1/2" in said.err  # plain lines where stderr is no terminal ...
+    assert not re.search(r"OneBitCS: \d", said.err)  # ... which repeat nothing of the table
     best, page, then = said.err.splitlines()[-3:]
     assert re.fullmatch(
         r"Best: OneBitCS \(onebit-cs\), \d+\.\d % correct on average over 2 comparisons \(chance 50 %\)", best
