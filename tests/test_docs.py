@@ -126,6 +126,12 @@ def is_decode(module: str, arguments: list[str]) -> bool:
     return module == "mvpa_gamp" and bids_command.asks_for_own_files(arguments)
 
 
+def test_no_line_of_prose_is_a_comment():
+    """MyST leaves out a line that begins with a percent sign, such as the end of "in 22 %"."""
+    lines = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
+    assert not [line for line in lines if line.lstrip().startswith("%")]
+
+
 def test_pages_show_commands():
     shown = commands()
     assert "mvpa_gamp" in {module for _, module, _ in shown} <= set(PARSERS)
