@@ -126,6 +126,12 @@ def is_decode(module: str, arguments: list[str]) -> bool:
     return module == "mvpa_gamp" and bids_command.asks_for_own_files(arguments)
 
 
+def test_no_line_of_prose_is_a_comment():
+    """MyST leaves out a line that begins with a percent sign, such as the end of "in 22 %"."""
+    lines = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
+    assert not [line for line in lines if line.lstrip().startswith("%")]
+
+
 def test_pages_show_commands():
     shown = commands()
     assert "mvpa_gamp" in {module for _, module, _ in shown} <= set(PARSERS)
@@ -194,6 +200,17 @@ def test_the_slurm_script_gives_a_command_that_is_understood():
 # --- API pages
 
 
+def api_names(module: str, name: str) -> list[str]:
+    """What a line of an API page documents: a name, or every class of a registry."""
+    if name != "*":
+        return [name] if name else []
+    return [
+        key
+        for key, value in vars(importlib.import_module(module)).items()
+        if inspect.isclass(value) and key[0] != "_"
+    ]
+
+
 def documented() -> dict[tuple[str, str], Path]:
     """(module, name) of everything that an API page documents."""
     found = {}
@@ -201,8 +218,8 @@ def documented() -> dict[tuple[str, str], Path]:
         text = page.read_text(encoding="utf-8")
         for module, names in re.findall(r"^```\{api\} (\S+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
             for line in names.split("\n"):
-                if line.strip():
-                    found[module, line.split(":")[0].strip()] = page
+                for name in api_names(module, line.partition(":")[0].strip()):
+                    found[module, name] = page
     return found
 
 
@@ -245,6 +262,13 @@ def test_nothing_is_documented_twice():
         value = getattr(importlib.import_module(module), name)
         if not isinstance(value, constants) and (inspect.isclass(value) or inspect.isfunction(value)):
             assert seen.setdefault(id(value), f"{module}.{name}") == f"{module}.{name}"
+
+
+def test_every_method_stands_in_the_table_of_names():
+    page = (DOCS / "choosing.md").read_text(encoding="utf-8")
+    names = page.split("## Names")[1].split("\n## ")[0]
+    missing = [name for name in METHODS if f"`{name}`" not in names]
+    assert not missing, f'Add a row for {missing} to the table "Names" of docs/choosing.md.'
 
 
 # --- links to source lines

@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_refused(home, tmp_path, capsys, tiny):
         (["--bold", str(left[0]), *no_mesh, "--surface-mesh", "a", "b"], "--surface-mesh a: expected a file"),
         (["--bold", str(left[0]), *no_mesh, "--smoothing-fwhm", "4"], "images on surfaces are not smoothed"),
         ([*tiny.options(out), "--surface-mesh", "a", "b"], "--surface-mesh is for runs on surfaces"),
-        (["--phantom", "--out", str(out), "--surface-mesh", "a", "b"], "--surface-mesh has no meaning for"),
+        (["--phantom", "--out", str(out), "--surface-mesh", "a", "b"], "--surface-mesh does not apply to"),
         (["--bold", str(left[0]), *no_mesh, "--mask", str(tiny.mask)], "expected a mask on the surface"),
     ):
         assert main(given) == 2

@@ -9,7 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mvpa_gamp.decoder.contrast_maps import ContrastMaps, contrast_key
-from mvpa_gamp.decoder.fit import Decoded, Given, answers, decode_images, is_ignored
+from mvpa_gamp.decoder.decoded import Decoded, answers
+from mvpa_gamp.decoder.fit import Given, decode_images, is_ignored
 from mvpa_gamp.decoder.fitted import FittedDecoder
 from mvpa_gamp.decoder.labels import check_fold_confounds, check_images_and_labels, class_numbers
 from mvpa_gamp.decoder.new_images import new_rows
@@ -36,9 +37,9 @@ class GAMPDecoder(FittedDecoder):
     Parameters
     ----------
     method : :obj:`str`, default="gamp-sbg-lr"
-        A GAMP name of ``mvpa_gamp.methods.METHODS``: "gamp-sbg-lr", whose prior takes neighbouring voxels as
-        alike, "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", which do not, or "gamp-l1-lr", which
-        has no posterior and therefore no deviation and inclusion maps.
+        A GAMP name of ``mvpa_gamp.methods.METHODS``, such as "gamp-sbg-lr", whose prior takes neighbouring
+        voxels as alike, "gamp-bg-lr", which does not, or "gamp-l1-lr", which has no posterior and therefore
+        no deviation and inclusion maps.
 
     mask : filename, Nifti1Image, NiftiMasker, SurfaceImage, SurfaceMasker or None, default=None
         Where to decode. An image or file on another grid than the images is resampled to theirs (nearest

@@ -1,9 +1,9 @@
-"""Inside a decoder: from images to rows, to the fits of all pairs, to answers about new rows."""
+"""Inside a decoder's fit: from images to rows, to the fits of all pairs."""
 
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
 from mvpa_gamp.decoder.confounds import confounds_of_runs
+from mvpa_gamp.decoder.decoded import Decoded
 from mvpa_gamp.decoder.images import (
     CLEANING,
     GRID,
+    Extracted,
+    ImageSeries,
     RowMasker,
     build_masker,
     extract,
@@ -37,85 +40,17 @@ from mvpa_gamp.decoder.leakage import check_leakage
 from mvpa_gamp.decoder.run_lists import join_runs
 from mvpa_gamp.decoder.settings import DecoderSettings, mention_unused
 from mvpa_gamp.decoding.covariate_check import check_covariates
-from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fold_confounds import FoldConfounds
-from mvpa_gamp.decoding.leakage import Checked
-from mvpa_gamp.decoding.multiclass import Answers, class_pairs, classify
+from mvpa_gamp.decoding.multiclass import class_pairs
 from mvpa_gamp.decoding.pairwise import fit_pairs
-from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
-from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence, prepared_by_all
+from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence
 from mvpa_gamp.decoding.prepared import PreparedRefits, fit_prepared_pairs
-from mvpa_gamp.decoding.scoring import mean_score, score_rows
 from mvpa_gamp.decoding.splits import Splits, make_splits
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.scaling import Scaling
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.methods.gamp import GampMethod
-
-_NO_VARIANCE = 1e-12  # scores are of order one
-
-
-@dataclass(frozen=True)
-class Decoded:
-    """What fit worked on and found, for predictions, permutation tests, reports and files.
-
-    M images of K classes and N voxels, without the ignored ones. ``cleaned_by_group`` says whether every
-    group was cleaned by itself.
-    """
-
-    method: GampMethod
-    scoring: Any  # a name or a callable
-    classes: NDArray  # (K,)
-    X: NDArray  # (M, N) float32
-    codes: NDArray  # (M,) class numbers
-    groups: NDArray | None  # (M,)
-    rows: NDArray  # (M,) place among the images given to fit
-    splits: Splits
-    fits: tuple[FoldFits, ...]  # one per pair of classes, each with its folds and refit
-    center: NDArray  # (N,) mean of X
-    masker: RowMasker
-    mean_img: Any
-    cleaned_by_group: bool
-    connectivity: Any  # (N, N) which voxels are neighbours, None where the method does not ask
-    notes: tuple[str, ...]
-    leakage: Checked
-    preparation: Preparation | None = None  # what folds do to X
-    refits: PreparedRefits | None = None  # the refits where they do something
-    confounds: FoldConfounds | None = None
-    n_confounds: int = 0  # regressed out of each run, the largest number
-    scaling: Scaling | None = None  # what cleaning did to the runs
-    shortest_run: int = 0  # images of the smallest group that was cleaned by itself
-
-    @property
-    def pairs(self) -> list[tuple[Any, Any]]:
-        """The two classes of each pair, in the order of ``fits``."""
-        names = self.classes.tolist()
-        return [(names[i], names[j]) for i, j in class_pairs(len(names))]
-
-    @property
-    def covariate_names(self) -> list[str]:
-        """Of the covariates regressed out inside folds, which have numbers only."""
-        count = 0 if self.confounds is None else self.confounds.values.shape[1]
-        return [f"number {column + 1}" for column in range(count)]
-
-    @property
-    def without_confounds(self) -> "Decoded":
-        """The same with X without what covariates explain in all images, for tests of single voxels."""
-        if self.confounds is None:
-            return self
-        return replace(self, X=prepared_by_all(self.confounds, self.X).X)
-
-    @property
-    def said(self) -> HeldOut:
-        """What the pairs say about held-out images, fold after fold."""
-        return held_out_answers(self.fits)
-
-    @property
-    def n_folds(self) -> int:
-        """Folds, without the refit."""
-        return self.fits[0].n_folds
 
 
 class Given(NamedTuple):
@@ -130,86 +65,176 @@ class Given(NamedTuple):
 
 def decode_images(decoder: DecoderSettings, given: Given, say: Callable[[str], None]) -> Decoded:
     """Check the input of a decoder's fit, mask and clean the images, and fit all pairs, folds and refits."""
-    X, y, groups, fold_confounds, confounds = given
     mention_unused(decoder)
+    asked = _asked(decoder, given)
+    say(asked.splits.sentence)
+    rows = _rows(decoder, asked, given.confounds)
+    leakage = check_leakage(
+        decoder, rows.found, asked.classes[asked.codes], asked.groups, asked.places, asked.splits
+    )
+    say(_size_told(asked, rows))
+    covariates = None if asked.covariates is None else FoldConfounds(asked.covariates)
+    notes = rows.notes + _covariate_notes(decoder, asked, covariates)
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
+    fitted = _fitted(decoder, asked, rows, covariates)
+    return Decoded(
+        method=asked.method,
+        scoring=asked.scoring,
+        classes=asked.classes,
+        X=rows.X,
+        codes=asked.codes,
+        groups=asked.groups,
+        rows=asked.places,
+        splits=asked.splits,
+        center=rows.X.mean(axis=0, dtype=float).astype(rows.X.dtype),
+        masker=rows.found.masker,
+        mean_img=rows.found.mean_img,
+        cleaned_by_group=rows.cleaned_by is not None,
+        notes=notes,
+        confounds=covariates,
+        leakage=leakage,
+        n_confounds=max((each.values.shape[1] for each in (rows.nuisance or {}).values()), default=0),
+        scaling=rows.found.scaling,
+        shortest_run=len(asked.kept) if rows.cleaned_by is None else min(_sizes(rows.cleaned_by)),
+        **fitted._asdict(),
+    )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a fit is about: n images given, of which M are kept, and how they are decoded."""
+
+    series: ImageSeries
+    masker: RowMasker
+    method: GampMethod
+    scoring: Any
+    kept: NDArray  # (n,) bool: not ignored
+    given_groups: NDArray | None  # (n,)
+    covariates: NDArray | None  # (M, q)
+    classes: NDArray
+    codes: NDArray  # (M,)
+    splits: Splits
+    notes: tuple[str, ...]  # on the mask
+
+    @property
+    def places(self) -> NDArray:
+        """The kept images among those given, (M,)."""
+        return np.flatnonzero(self.kept)
+
+    @property
+    def groups(self) -> NDArray | None:
+        """The group of each kept image, (M,)."""
+        return None if self.given_groups is None else self.given_groups[self.kept]
+
+    @property
+    def runs(self) -> NDArray:
+        """The same as numbers, all 0 without groups."""
+        if self.groups is None:
+            return np.zeros(len(self.codes))
+        return np.asarray(np.unique(self.groups, return_inverse=True)[1])
+
+    @property
+    def blocks(self) -> NDArray:
+        """Stretches of successive images of one class and group."""
+        return blocks_of_volumes(self.codes, self.runs, self.places)
+
+
+def _asked(decoder: DecoderSettings, given: Given) -> _Asked:
+    """Open the images, and check labels, groups and settings against them."""
     method = gamp_method(decoder.method)
-    series = open_images(X, decoder.mask)
+    series = open_images(given.X, decoder.mask)
     masker = build_masker(decoder.mask, _masker_settings(decoder), series)
-    y, groups = join_runs(series.counts, y, groups)
-    mask_notes = fit_mask_grid(masker, decoder.mask, series)
+    y, groups = join_runs(series.counts, given.y, given.groups)
+    notes = fit_mask_grid(masker, decoder.mask, series)
     y = check_images_and_labels(series.n_rows, y)
     groups = check_groups(groups, len(y))
-    covariates = check_fold_confounds(fold_confounds, len(y))
+    covariates = check_fold_confounds(given.fold_confounds, len(y))
     kept = ~is_ignored(y, decoder.ignore)
     if decoder.ignore is not None and kept.all():
         warnings.warn(
-            f"ignore={decoder.ignore!r} does not occur in y, so no image was left out.", stacklevel=3
+            f"ignore={decoder.ignore!r} does not occur in y, so no image was left out.", stacklevel=4
         )
     classes = check_classes(y[kept], decoder.ignore)
     method = weighted_method(method, decoder.class_weight, classes)
     scoring = scoring_of(decoder.scoring, len(classes))
     codes = np.searchsorted(classes, y[kept])
-    kept_groups = None if groups is None else groups[kept]
-    splits = make_splits(decoder.cv, codes, classes, kept_groups)
-    say(splits.sentence)
-    cleaned_by, notes = groups_to_clean(groups, masker, confounds is not None)
-    nuisance = confounds_of_runs(confounds, series.counts, cleaned_by)
-    found = extract(masker, series, cleaned_by, nuisance)
-    notes = mask_notes + notes + found.notes
-    if groups is None and decoder.cv is None:
+    splits = make_splits(decoder.cv, codes, classes, None if groups is None else groups[kept])
+    mine = None if covariates is None else covariates[kept]
+    return _Asked(series, masker, method, scoring, kept, groups, mine, classes, codes, splits, notes)
+
+
+class _Rows(NamedTuple):
+    """The kept images as rows of voxels, cleaned, and what is to be said about that."""
+
+    X: NDArray  # (M, N)
+    found: Extracted
+    cleaned_by: NDArray | None  # (n,) the group that each image given was cleaned with
+    nuisance: Any  # confounds by group
+    notes: tuple[str, ...]
+
+
+def _rows(decoder: DecoderSettings, asked: _Asked, confounds: Any) -> _Rows:
+    """Mask and clean all images given; the ignored ones help to clean their run."""
+    cleaned_by, notes = groups_to_clean(asked.given_groups, asked.masker, confounds is not None)
+    nuisance = confounds_of_runs(confounds, asked.series.counts, cleaned_by)
+    found = extract(asked.masker, asked.series, cleaned_by, nuisance)
+    notes = asked.notes + notes + found.notes
+    if asked.given_groups is None and decoder.cv is None:
         notes += (WITHOUT_GROUPS,)
-    rows = np.ascontiguousarray(found.X[kept])
-    leakage = check_leakage(decoder, found, classes[codes], kept_groups, np.flatnonzero(kept), splits)
-    n_pairs = len(classes) * (len(classes) - 1) // 2
-    say(
-        f"{len(rows)} images of {len(classes)} classes and {rows.shape[1]} {series.elements}: "
-        f"{len(splits.folds.held_out) + 1} fits of "
+    return _Rows(np.ascontiguousarray(found.X[asked.kept]), found, cleaned_by, nuisance, notes)
+
+
+def _size_told(asked: _Asked, rows: _Rows) -> str:
+    """How much there is to fit."""
+    n_pairs = len(asked.classes) * (len(asked.classes) - 1) // 2
+    return (
+        f"{len(rows.X)} images of {len(asked.classes)} classes and {rows.X.shape[1]} "
+        f"{asked.series.elements}: {len(asked.splits.folds.held_out) + 1} fits of "
         f"{'each of ' * (n_pairs > 1)}{n_pairs} pair{'s' * (n_pairs > 1)}."
     )
-    runs = np.zeros(len(rows)) if kept_groups is None else np.unique(kept_groups, return_inverse=True)[1]
-    blocks = blocks_of_volumes(codes, runs, np.flatnonzero(kept))
-    in_folds = None if covariates is None else FoldConfounds(covariates[kept])
-    if in_folds is not None and kept_groups is not None:
-        named = confounded(in_folds, codes, classes, runs, blocks)
-        if decoder.strict and named:
-            raise ValueError(f"strict=True: {named[0]}")
-        notes += named
-    for note in notes:
-        warnings.warn(note, stacklevel=3)
-    connectivity = space_of(found.masker.mask_img_).connectivity() if method.uses_connectivity else None
-    places = np.flatnonzero(kept)
+
+
+def _covariate_notes(
+    decoder: DecoderSettings, asked: _Asked, covariates: FoldConfounds | None
+) -> tuple[str, ...]:
+    """Sentences about covariates that decode by themselves; an error where the decoder is strict."""
+    if covariates is None or asked.groups is None:
+        return ()
+    named = confounded(covariates, asked.codes, asked.classes, asked.runs, asked.blocks)
+    if decoder.strict and named:
+        raise ValueError(f"strict=True: {named[0]}")
+    return named
+
+
+class _Fitted(NamedTuple):
+    """The fits of all pairs, what folds did to X for them, and the graph they used."""
+
+    fits: tuple[FoldFits, ...]
+    refits: PreparedRefits | None
+    preparation: Preparation | None
+    connectivity: Any
+
+
+def _fitted(
+    decoder: DecoderSettings, asked: _Asked, rows: _Rows, covariates: FoldConfounds | None
+) -> _Fitted:
+    """Fit all pairs, on X as it is or as every fold prepares it."""
+    uses_graph = asked.method.uses_connectivity
+    connectivity = space_of(rows.found.masker.mask_img_).connectivity() if uses_graph else None
+    preparation = in_sequence([covariates, NoiseWhitening(asked.blocks) if decoder.whiten else None])
     known: dict[str, Any] = {"n_jobs": decoder.n_jobs, "connectivity": connectivity}
-    preparation = in_sequence([in_folds, NoiseWhitening(blocks) if decoder.whiten else None])
-    refits = None
+    labels = asked.codes, asked.runs, asked.splits.folds
     if preparation is None:
         solve = check_memory(_location(decoder.memory)).cache(fit_pairs, ignore=["n_jobs"])
-        fits = solve(method, rows, codes, runs, splits.folds, **known)
-    else:
-        fits, refits = fit_prepared_pairs(method, rows, preparation, codes, runs, splits.folds, **known)
-    return Decoded(
-        method=method,
-        scoring=scoring,
-        classes=classes,
-        X=rows,
-        codes=codes,
-        groups=kept_groups,
-        rows=places,
-        splits=splits,
-        fits=fits,
-        center=rows.mean(axis=0, dtype=float).astype(rows.dtype),
-        masker=found.masker,
-        mean_img=found.mean_img,
-        cleaned_by_group=cleaned_by is not None,
-        connectivity=connectivity,
-        notes=notes,
-        preparation=preparation,
-        refits=refits,
-        confounds=in_folds,
-        leakage=leakage,
-        n_confounds=max((each.values.shape[1] for each in (nuisance or {}).values()), default=0),
-        scaling=found.scaling,
-        shortest_run=len(y) if cleaned_by is None else min(Counter(cleaned_by.tolist()).values()),
-    )
+        return _Fitted(solve(asked.method, rows.X, *labels, **known), None, None, connectivity)
+    fits, refits = fit_prepared_pairs(asked.method, rows.X, preparation, *labels, **known)
+    return _Fitted(fits, refits, preparation, connectivity)
+
+
+def _sizes(groups: NDArray) -> list[int]:
+    """Images of each group."""
+    return list(Counter(groups.tolist()).values())
 
 
 def confounded(
@@ -224,41 +249,6 @@ def confounded(
     ]
     found = check_covariates(confounds.values, names, tasks, runs, blocks)
     return tuple(each.caution for each in found if each.caution)
-
-
-def answers(data: Decoded, rows: NDArray, covariates: NDArray | None = None) -> Answers:
-    """Decision, class probabilities and class numbers of new rows (m, N), by the refits.
-
-    The score of a pair has mean X w + b and, under the posterior, variance S tau_w with S the squares of X
-    around the mean of the training images, as in the fits. Where folds prepare X, new rows are prepared as
-    for the refits.
-    """
-    refit, center = FoldFits.join([fits.refit for fits in data.fits]), data.center
-    if data.refits is not None:
-        rows = data.refits.fitted.apply(rows, covariates)
-        refit, center = data.refits.fits, data.refits.center
-    z = rows @ refit.coef + refit.intercept
-    variance = np.zeros_like(z)
-    if refit.coef_std is not None:
-        variance = np.square(rows - center) @ np.square(refit.coef_std)
-    proba = data.method.likelihood.predict_proba(z, np.maximum(variance, _NO_VARIANCE))
-    return classify(z, proba, len(data.classes))
-
-
-def permute(data: Decoded, n: int, exchange: str, seed: int, n_jobs: int) -> PermutationTest:
-    """The permutation test of the mean score over folds."""
-    groups = np.zeros(len(data.codes)) if data.groups is None else data.groups
-    blocks = blocks_of_volumes(data.codes, groups, data.rows) if exchange == "block" else None
-
-    def judge(codes: NDArray, said: HeldOut) -> float:
-        judged = classify(said.decision, said.proba, len(data.classes))
-        return mean_score(score_rows(data.scoring, data.classes, codes[said.rows], *judged, said.fold))
-
-    return permutation_test(
-        data.method, data.X, data.codes, groups, n, seed=seed, exchange=exchange, blocks=blocks,
-        folds=data.splits.folds, score=None if data.scoring == "accuracy" else judge, n_jobs=n_jobs,
-        connectivity=data.connectivity, preparation=data.preparation,
-    )  # fmt: skip
 
 
 def is_ignored(y: NDArray, ignore: Any) -> NDArray:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mvpa_gamp.decoder.fit import Decoded, permute
+from mvpa_gamp.decoder.decoded import Decoded, permute
 from mvpa_gamp.decoder.settings import DecoderSettings
 from mvpa_gamp.decoder.voxels import (
     FoundVoxels,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoder.confounds import confounds_of_runs
-from mvpa_gamp.decoder.fit import Decoded
+from mvpa_gamp.decoder.decoded import Decoded
 from mvpa_gamp.decoder.fitted import FittedDecoder
 from mvpa_gamp.decoder.images import ImageSeries, open_images, transform
 from mvpa_gamp.decoder.labels import check_groups, groups_to_clean

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from mvpa_gamp.decoder.contrast_maps import contrast_key
-from mvpa_gamp.decoder.fit import Decoded
+from mvpa_gamp.decoder.decoded import Decoded
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.folds import Folds
 from mvpa_gamp.decoding.multiclass import class_pairs

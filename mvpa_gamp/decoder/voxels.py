@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoder.contrast_maps import ContrastMaps
-from mvpa_gamp.decoder.fit import Decoded
+from mvpa_gamp.decoder.decoded import Decoded
 from mvpa_gamp.decoding.calibration import FdrSelection, calibrate
 from mvpa_gamp.decoding.discoveries import planted_check, planted_count
 from mvpa_gamp.decoding.exchange import blocks_of_volumes

@@ -22,8 +22,6 @@ NOT_OURS = {
     "check_doc_link": "asks for a page on nilearn's site",
     "check_img_estimator_standardization": "wants predictions to depend on standardization; nilearn excuses "
     "its own Decoder, and on these separable images they do not",
-    "check_decoder_empty_data_messages": "half of it needs surfaces, the other half is tested below",
-    "check_decoder_with_surface_data": "volumes only; surfaces are refused with a sentence",
     "check_decoder_estimator_args": "there is no embedded scikit-learn estimator",
     "check_decoder_screening_n_features": "voxels are not screened, which a warning says",
 }

@@ -14,10 +14,12 @@ import pytest
 from nilearn.decoding import Decoder, FREMClassifier
 from nilearn.glm.first_level import FirstLevelModel
 from nilearn.image import index_img
-from nilearn.maskers import NiftiMasker
+from nilearn.maskers import NiftiMasker, SurfaceMasker
 from nilearn.plotting import view_img
+from nilearn.surface import SurfaceImage
 from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut
+from surface_data import planted, small_mesh
 
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
@@ -187,6 +189,20 @@ def understand_decoder(haxby, decoder_class, folder):
     return [np.mean(scores), (said == conditions[new]).mean()]
 
 
+def surface_image_and_maskers(haxby, decoder_class, folder):
+    """07_advanced/plot_surface_image_and_maskers: labels 0 and 1 of one image of time points."""
+    data = planted(small_mesh())
+    shown = data.y != "rest"
+    image = SurfaceImage(data.image.mesh, {p: v[:, shown] for p, v in data.image.data.parts.items()})
+    decoder = decoder_class(
+        mask=SurfaceMasker(verbose=1), param_grid={"C": [0.01, 0.1]}, cv=3, screening_percentile=100,
+        standardize=None,
+    )  # fmt: skip
+    decoder.fit(image, (data.y[shown] == "face").astype(int))
+    assert decoder.coef_img_[0].shape == (240,)
+    return [np.mean(list(decoder.cv_scores_.values()))]
+
+
 # Each with the smallest value of what it returns that is far from chance.
 EXAMPLES = {
     tutorial: 0.7,
@@ -197,6 +213,7 @@ EXAMPLES = {
     glm_decoding: 0.6,
     grid_search: 0.6,
     understand_decoder: 0.4,
+    surface_image_and_maskers: 0.8,
 }
 
 

@@ -106,8 +106,8 @@ def _labelled(table: Path, session: str, run: str | None) -> tuple[list[str], li
     needed = ["trial_type", *(["run"] if run is None else [])]
     if missing := [name for name in needed if not rows or name not in rows[0]]:
         raise DataError(
-            f"table {table}: expected a line per map and the columns {' and '.join(needed)}, missing is "
-            f"{' and '.join(missing)}. Add it."
+            f"table {table}: expected a line per map and the columns {' and '.join(needed)}, but "
+            f"{' and '.join(missing)} is missing. Add it."
         )
     conditions = [(row["trial_type"] or "").strip() or UNLABELLED for row in rows]
     sessions = [row["session"].strip() if row.get("session") else session for row in rows]

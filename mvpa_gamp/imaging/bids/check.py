@@ -11,9 +11,9 @@ from mvpa_gamp.imaging.bids.beta_files import Maps, find_betas, runs_of
 from mvpa_gamp.imaging.bids.betas import BetasSource
 from mvpa_gamp.imaging.bids.confounds import confound_columns
 from mvpa_gamp.imaging.bids.event_volumes import events_of
-from mvpa_gamp.imaging.bids.events import trial_types
+from mvpa_gamp.imaging.bids.events import Event, trial_types
 from mvpa_gamp.imaging.bids.layout import RunFiles, participants, repetition_time_of, spaces_of, tasks_of
-from mvpa_gamp.imaging.bids.participant import check_confounds, held_out_sessions
+from mvpa_gamp.imaging.bids.participant import check_confounds, check_enough_trials, held_out_sessions
 from mvpa_gamp.imaging.bids.selection import choose, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.bids.surface_runs import check_surface_runs, cortex_for, cortex_of_runs, is_on_surface
@@ -26,8 +26,8 @@ from mvpa_gamp.imaging.volumes import open_mask
 
 # In the order in which they are checked. The settings decide on the last ones: where they fail for all who
 # come that far, the command is wrong. The others are matters of a participant's own files.
-_STEPS = ("files", "choice", "folds", "events", "time", "confounds", "mask", "atlas")
-_DECIDED_BY_SETTINGS = ("choice", "folds", "time", "confounds", "mask", "atlas")
+_STEPS = ("files", "choice", "folds", "events", "trials", "time", "confounds", "mask", "atlas")
+_DECIDED_BY_SETTINGS = ("choice", "folds", "trials", "time", "confounds", "mask", "atlas")
 AnyAtlas = Atlas | SurfaceAtlas
 _NESTED = 3  # runs or sessions: one is held out, of the others each in turn for tuning
 
@@ -93,7 +93,10 @@ def _check_one(source: BidsSource, mask: Any, nested: str, atlas: AnyAtlas | Non
         step = "folds"
         _check_folds(source, [run.session for run in runs], nested)
         step = "events"
-        names = [name for run in runs for name in trial_types(events_of(run))]
+        events = [events_of(run) for run in runs]
+        names = [name for each in events for name in trial_types(each)]
+        step = "trials"
+        _check_trials(source, events, names)
         step = "time"
         check_high_pass(source.high_pass, repetition_time_of(runs, source.t_r))
         step = "confounds"
@@ -130,6 +133,18 @@ def _check_folds(source: BidsSource, sessions: Sequence[str], nested: str) -> No
             f"sub-{source.participant_label} has {number}. Choose methods that need none (a gamp one, svm, "
             f"lda){', or leave out --cv session' if source.cv == 'session' else ''}."
         )
+
+
+def _check_trials(source: BidsSource, events: Sequence[Sequence[Event]], names: Sequence[str]) -> None:
+    """Refuse runs with too few trials to z-score."""
+    if source.samples != "trial":
+        return
+    try:
+        wanted = source.wanted(names)
+    except DataError:
+        return  # conditions are checked for all participants together
+    counts = [sum(event.trial_type in wanted for event in own) for own in events]
+    check_enough_trials(counts, source.standardize)
 
 
 def _check_maps(source: BetasSource, maps: Sequence[Maps], atlas: AnyAtlas | None) -> None:

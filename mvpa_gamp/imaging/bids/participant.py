@@ -151,12 +151,7 @@ def trial_samples(
 ) -> Samples:
     """The effects of all runs, each run z-scored by itself if asked for."""
     steps = Processing(detrend=False, standardize=standardize)
-    for number, each in enumerate(found, start=1):
-        if standardize and len(each.events) < MIN_VOLUMES:
-            raise DataError(
-                f"--standardize: expected at least {MIN_VOLUMES} trials in every run, got {len(each.events)} "
-                f"in run {number}. Give --no-standardize, or leave the run out."
-            )
+    check_enough_trials([len(each.events) for each in found], standardize)
     X = np.concatenate(
         [clean_run(each.effects, steps, None, None, k) for k, each in enumerate(found, start=1)]
     )
@@ -176,6 +171,16 @@ def trial_samples(
             "event_line": np.array([event.line for event in events]),
         },
     )
+
+
+def check_enough_trials(counts: Sequence[int], standardize: bool) -> None:
+    """Refuse to z-score runs with a trial or two; ``counts`` are those of run 1, 2, ..."""
+    for number, count in enumerate(counts, start=1):
+        if standardize and count < MIN_VOLUMES:
+            raise DataError(
+                f"--standardize: expected at least {MIN_VOLUMES} trials in every run, got {count} in run "
+                f"{number}. Give --no-standardize, or leave the run out."
+            )
 
 
 def by_session(samples: Samples, sessions: Sequence[str]) -> Samples:
