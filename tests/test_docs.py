@@ -74,9 +74,9 @@ def test_python_blocks_run(page, monkeypatch, tmp_path, capsys):
         assert float(printed[-1]) < 0.05  # the permutation test
     if page.name == "not_a_brain.md":
         printed = capsys.readouterr().out.splitlines()
-        assert printed[:2] == ["0.88 8", "0.94 19"] and printed[4] == "19"
-        assert "# 0.88 8, with the network 0.94 19" in page.read_text(encoding="utf-8")
-        assert "features at an estimated false-discovery rate" in printed[5]
+        assert printed[:2] == ["0.88 8", "0.92 18"] and printed[3] == "18 18"
+        assert "# 0.88 8, with the network 0.92 18" in page.read_text(encoding="utf-8")
+        assert "features at an estimated false-discovery rate" in printed[4]
 
 
 def test_every_measured_table_is_linked_where_it_is_not_drawn():
