@@ -31,7 +31,7 @@ class SolverSettings:
         1e-7 for max-sum; never below what the precision of X can resolve.
     damping : size of a step, in (0, 1]: 1 is undamped, less is damped more. None: 0.1 for cavity (small
         steps, fine choice of the iterate), 0.2 where the design has a connectivity, 0.5 for fixed-point.
-        This is more than a matter of stability: with the cavity stop smaller steps usually select more features.
+        More than a matter of stability: with the cavity stop smaller steps usually select more features.
     adaptive : let each column shrink its step when its objective rises, and grow it back (fixed-point only;
         a column that turns non-finite is always retried with smaller steps).
     patience : iterations without a clearly better cavity score. A damped run dips below the score of its
