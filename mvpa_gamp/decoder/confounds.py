@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.matrix import rows_of_runs
 from mvpa_gamp.imaging.processing import Nuisance, confound_table
 
@@ -59,7 +59,9 @@ def _numbers(table: Any, rows: int) -> NDArray:
     try:
         values = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"confounds: expected numbers ({error}). Keep numeric columns only.") from error
+        raise DataError(
+            f"confounds: expected numbers ({reason(error)}). Keep numeric columns only."
+        ) from error
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or len(values) != rows or np.isinf(values).any():
         raise DataError(

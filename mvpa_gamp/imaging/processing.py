@@ -216,7 +216,8 @@ def confound_table(path: Path, rows: int, columns: tuple[str, ...] | None) -> tu
         return list(columns or header), np.array([[_number(cell) for cell in row] for row in cells])
     except ValueError as error:
         raise DataError(
-            f"confounds {path}: expected numbers or n/a in every column ({error}). Keep numeric columns only."
+            f"confounds {path}: expected numbers or n/a in every column ({reason(error)}). Keep numeric "
+            "columns only."
         ) from error
 
 

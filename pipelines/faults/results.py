@@ -77,10 +77,16 @@ def _classes(folder: ResultsFolder) -> Iterator[str]:
         path = folder.subject_table(subject, "classes")
         for row in read_tsv(path) if path.is_file() else ():
             predictions = read_tsv(folder.cell_table(subject, "all", row["method"], "predictions"))
-            mine = [each for each in predictions if row["class"] in ("all", each["true"])]
-            recall = 100 * np.mean([each["true"] == each["predicted"] for each in mine])
-            if not _same([number(row["recall_percent"])], [recall]):
+            recall = dict(
+                zip(sorted({each["true"] for each in predictions}), _by(predictions, "true"), strict=True)
+            )
+            expected = np.mean(list(recall.values())) if row["class"] == "all" else recall[row["class"]]
+            if not _same([number(row["recall_percent"])], [100 * expected]):
                 yield f"the recall of {row['class']} by {row['method']} is not that of the predictions"
+            if row["scoring"] == "accuracy" and not _same(
+                [number(row["score"])], [np.mean(_by(predictions, "fold"))]
+            ):
+                yield f"the accuracy of {row['method']} over classes is not that of the predictions"
 
 
 def _crosses(folder: ResultsFolder) -> Iterator[str]:
@@ -125,11 +131,12 @@ _CHECKS: tuple[Callable[[ResultsFolder], Iterator[str]], ...] = (
 
 
 def _by(rows: Iterable[Row], key: str) -> list[float]:
-    """Shares of rows with the right prediction, by fold or run in their order."""
+    """Shares of rows with the right prediction, by fold, run or class in their order."""
     parts = defaultdict(list)
     for row in rows:
         parts[row[key]].append(row["true"] == row["predicted"])
-    return [float(np.mean(parts[name])) for name in sorted(parts, key=lambda name: (len(name), name))]
+    order = sorted(parts) if key == "true" else sorted(parts, key=lambda name: (len(name), name))
+    return [float(np.mean(parts[name])) for name in order]
 
 
 def _same(values: Sequence[float], others: Sequence[float]) -> bool:

@@ -23,6 +23,7 @@ def _values(name: str) -> Change:
     def changed(image: SurfaceImage, rng: np.random.Generator) -> SurfaceImage:
         parts = dict(image.data.parts)
         parts["left"] = np.asarray(arrays.VALUES[name](parts["left"].T.copy(), rng)).T
+        parts["right"] = parts["right"].astype(parts["left"].dtype)  # nilearn wants one type
         return SurfaceImage(_MESH, parts)
 
     return changed

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.processing import fill_missing, read_confounds
+from mvpa_gamp.imaging.processing import confound_table, fill_missing, read_confounds
 
 
 def test_confound_files(tmp_path):
@@ -57,3 +57,11 @@ def test_confound_files_of_one_name_in_two_folders_must_agree(tmp_path, second, 
 def test_missing_confounds_become_the_mean_of_the_run():
     filled = fill_missing(np.array([[np.nan, 1, np.nan], [2, 3, np.nan], [4, 5, np.nan]]))
     np.testing.assert_array_equal(filled, [[3, 1, 0], [2, 3, 0], [4, 5, 0]])
+
+
+def test_a_long_cell_is_not_quoted_whole(tmp_path):
+    path = tmp_path / "confounds.tsv"
+    path.write_text("trans_x\n" + "x" * 140_000 + "\n")
+    with pytest.raises(DataError, match=r"expected numbers or n/a .*xxx \.\.\.\). Keep numeric") as caught:
+        confound_table(path, 1, None)
+    assert len(str(caught.value)) < 500
