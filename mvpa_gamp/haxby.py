@@ -16,7 +16,7 @@ _COMMAND = "mvpa_gamp.haxby"
 
 _ABOUT = """\
 Decode pairs of conditions from your own volumes, from Haxby's, or from a simulated phantom, with GAMP
-and with baselines that are tuned on the training runs only. You get a table (error rate, sparsity,
+and with baselines that are tuned on the training runs only. You get a table (accuracy, sparsity,
 consistency, run time), brain maps, a consistency report and one page with all results.
 "python -m mvpa_gamp decode" and "python -m mvpa_gamp.haxby" are two names for this command.
 """

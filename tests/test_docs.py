@@ -20,6 +20,8 @@ import pytest
 import mvpa_gamp
 from mvpa_gamp import __main__ as bids_command
 from mvpa_gamp import haxby as haxby_command
+from mvpa_gamp.gamp import Probit
+from mvpa_gamp.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -70,6 +72,38 @@ def test_python_blocks_run(page, monkeypatch, tmp_path, capsys):
         assert promised is not None and printed[0] == promised.group(1)
         assert {path.name for path in tmp_path.iterdir()} == {"inclusion.nii.gz", "report.html"}
         assert float(printed[-1]) < 0.05  # the permutation test
+    if page.name == "not_a_brain.md":
+        printed = capsys.readouterr().out.splitlines()
+        assert printed[:2] == ["0.88 8", "0.92 18"] and printed[3] == "18 18"
+        assert "# 0.88 8, with the network 0.92 18" in page.read_text(encoding="utf-8")
+        assert "features at an estimated false-discovery rate" in printed[4]
+
+
+def test_every_measured_table_is_linked_where_it_is_not_drawn():
+    """Outside of the site a directive shows the name of its file: the line below it is a link."""
+    shown = 0
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for file, below in re.findall(
+            r"^```\{measured\} (\S+)\n.*?^```\n\n(.*?)$", text, re.DOTALL | re.MULTILINE
+        ):
+            shown += 1
+            assert below.startswith(f"[The table as a file](../{file})") and (ROOT / file).is_file()
+    assert shown > 10
+
+
+def test_methods_and_what_to_write_for_the_classifier_give_the_same_weights():
+    text = (DOCS / "choosing.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(gamp-\S+)` \|.*\| `(GAMPClassifier\(.*\))` \|$", text, re.MULTILINE))
+    assert set(rows) == {name for name in METHODS if name.startswith("gamp-")} - {"gamp-l1-lr-cv"}
+    rng = np.random.default_rng(0)
+    X, graph = rng.standard_normal((60, 20)), np.eye(20, k=1)
+    y = np.where(X[:, 0] + rng.standard_normal(60) > 0, 1, -1)
+    names = {"GAMPClassifier": mvpa_gamp.GAMPClassifier, "Probit": Probit, "graph": graph}
+    for name, code in rows.items():
+        whole = np.ones((60, 1), dtype=bool)
+        wanted = METHODS[name].fit_folds(X, y, whole, np.arange(60) % 3, connectivity=graph)
+        np.testing.assert_allclose(eval(code, names).fit(X, y).coef_.T, wanted.coef, atol=1e-6, err_msg=name)
 
 
 # --- commands
@@ -90,6 +124,12 @@ def commands() -> list[tuple[str, str, list[str]]]:
 def is_decode(module: str, arguments: list[str]) -> bool:
     """Whether a command is ``mvpa_gamp decode``, the second name of ``mvpa_gamp.haxby``."""
     return module == "mvpa_gamp" and bids_command.asks_for_own_files(arguments)
+
+
+def test_no_line_of_prose_is_a_comment():
+    """MyST leaves out a line that begins with a percent sign, such as the end of "in 22 %"."""
+    lines = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
+    assert not [line for line in lines if line.lstrip().startswith("%")]
 
 
 def test_pages_show_commands():
@@ -160,6 +200,17 @@ def test_the_slurm_script_gives_a_command_that_is_understood():
 # --- API pages
 
 
+def api_names(module: str, name: str) -> list[str]:
+    """What a line of an API page documents: a name, or every class of a registry."""
+    if name != "*":
+        return [name] if name else []
+    return [
+        key
+        for key, value in vars(importlib.import_module(module)).items()
+        if inspect.isclass(value) and key[0] != "_"
+    ]
+
+
 def documented() -> dict[tuple[str, str], Path]:
     """(module, name) of everything that an API page documents."""
     found = {}
@@ -167,8 +218,8 @@ def documented() -> dict[tuple[str, str], Path]:
         text = page.read_text(encoding="utf-8")
         for module, names in re.findall(r"^```\{api\} (\S+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
             for line in names.split("\n"):
-                if line.strip():
-                    found[module, line.split(":")[0].strip()] = page
+                for name in api_names(module, line.partition(":")[0].strip()):
+                    found[module, name] = page
     return found
 
 
@@ -211,6 +262,13 @@ def test_nothing_is_documented_twice():
         value = getattr(importlib.import_module(module), name)
         if not isinstance(value, constants) and (inspect.isclass(value) or inspect.isfunction(value)):
             assert seen.setdefault(id(value), f"{module}.{name}") == f"{module}.{name}"
+
+
+def test_every_method_stands_in_the_table_of_names():
+    page = (DOCS / "choosing.md").read_text(encoding="utf-8")
+    names = page.split("## Names")[1].split("\n## ")[0]
+    missing = [name for name in METHODS if f"`{name}`" not in names]
+    assert not missing, f'Add a row for {missing} to the table "Names" of docs/choosing.md.'
 
 
 # --- links to source lines

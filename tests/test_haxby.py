@@ -212,7 +212,8 @@ def test_each_result_is_printed_once_then_three_lines_say_what_it_comes_to(tiny,
     said = capsys.readouterr()
     assert said.out.count("face vs house") == said.out.count("face vs cat") == said.out.count("average") == 1
     assert "Accuracy %" in said.out and "rror" not in said.out
-    assert "[1/2" in said.err  # plain lines where stderr is no terminal
+    assert "[1/2" in said.err  # plain lines where stderr is no terminal ...
+    assert not re.search(r"OneBitCS: \d", said.err)  # ... which repeat nothing of the table
     best, page, then = said.err.splitlines()[-3:]
     assert re.fullmatch(
         r"Best: OneBitCS \(onebit-cs\), \d+\.\d % correct on average over 2 comparisons \(chance 50 %\)", best
@@ -333,7 +334,9 @@ def test_a_posterior_gives_inclusion_and_deviation_maps(phantom_results):
 
 
 def test_help_names_the_methods_there_are():
-    assert set(KNOWN_METHODS) == set(METHODS)
+    missing, gone = sorted(set(METHODS) - set(KNOWN_METHODS)), sorted(set(KNOWN_METHODS) - set(METHODS))
+    assert not missing, f"Add {missing} to KNOWN_METHODS in mvpa_gamp/study/method_names.py."
+    assert not gone, f"{gone} of KNOWN_METHODS in mvpa_gamp/study/method_names.py are not in METHODS."
     text = build_parser().format_help()
     assert all(name in text.replace("\n", " ") for name in ("l1-lr-cv", "gamp-bg-lr", "onebit-cs"))
 

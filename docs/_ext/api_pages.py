@@ -5,7 +5,8 @@
     nogueira
     ```
 
-A constant has no docstring, so its line says what it is: ``PAPER_PAIRS: the six comparisons``. The role
+A constant has no docstring, so its line says what it is: ``PAPER_PAIRS: the six comparisons``. A line ``*``
+stands for every class of the module, such as those of a registry. The role
 ``{sentence}`gamp.result.CAVITY``` shows the text of such a constant.
 """
 
@@ -38,7 +39,8 @@ class ApiDirective(SphinxDirective):
         """Read the names and let the parser do the rest."""
         module = importlib.import_module(self.arguments[0])
         self.env.note_dependency(str(inspect.getsourcefile(module)))
-        named = [line.partition(":") for line in self.content if line.strip()]
+        lines = [each for line in self.content if line.strip() for each in _names(module, line)]
+        named = [line.partition(":") for line in lines]
         shown = [name for name, _, about in named if not about]
         rst = [f".. currentmodule:: {module.__name__}", ""]
         if shown:
@@ -48,6 +50,12 @@ class ApiDirective(SphinxDirective):
         box = nodes.container()
         self.state.nested_parse(_lines(["```{eval-rst}", *rst, "```"], self), self.content_offset, box)
         return box.children
+
+
+def _names(module: Any, line: str) -> list[str]:
+    if line.strip() != "*":
+        return [line]
+    return [name for name, value in vars(module).items() if inspect.isclass(value) and name[0] != "_"]
 
 
 def _object(name: str, value: Any) -> list[str]:

@@ -47,7 +47,7 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
 
     Parameters
     ----------
-    likelihood : "logistic", "probit", "hinge", or a likelihood of ``mvpa_gamp.gamp`` such as
+    likelihood : name in ``mvpa_gamp.gamp.likelihoods.LIKELIHOODS``, or a likelihood object such as
         ``Robust(Logistic(), flip=0.05)`` for wrong labels.
     prior : "bernoulli-gaussian", "bernoulli-laplace", "bernoulli-elastic-net" or
         "bernoulli-gaussian-mixture", whose weights are zero with some probability; "gaussian", "laplace",

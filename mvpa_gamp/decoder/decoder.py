@@ -37,9 +37,9 @@ class GAMPDecoder(FittedDecoder):
     Parameters
     ----------
     method : :obj:`str`, default="gamp-sbg-lr"
-        A GAMP name of ``mvpa_gamp.methods.METHODS``: "gamp-sbg-lr", whose prior takes neighbouring voxels as
-        alike, "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", which do not, or "gamp-l1-lr", which
-        has no posterior and therefore no deviation and inclusion maps.
+        A GAMP name of ``mvpa_gamp.methods.METHODS``, such as "gamp-sbg-lr", whose prior takes neighbouring
+        voxels as alike, "gamp-bg-lr", which does not, or "gamp-l1-lr", which has no posterior and therefore
+        no deviation and inclusion maps.
 
     mask : filename, Nifti1Image, NiftiMasker, SurfaceImage, SurfaceMasker or None, default=None
         Where to decode. An image or file on another grid than the images is resampled to theirs (nearest

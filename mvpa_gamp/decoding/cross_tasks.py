@@ -13,6 +13,7 @@ from .tasks import Pair, Task, listed, make_tasks, parse_pair
 
 _ARROW, _ONE_WAY = ">", ">>"
 _SESSION = "ses-"
+_RUNS_EXPECTED = '"1-6>7-12" or "ses-1>ses-2" (train on the first, test on the others, and the other way)'
 _Half = TypeVar("_Half")
 
 
@@ -120,6 +121,29 @@ def refuse_same(crosses: Sequence[str]) -> None:
             )
 
 
+def refuse_runs(texts: Sequence[str]) -> None:
+    """Raise a ValueError where a text of :func:`session_crosses` cannot be used, whatever the data are."""
+    for text in texts:
+        for train, test in split_arrow(text, _RUNS_EXPECTED, _named_runs):
+            both = [max(a[0], b[0]) for a, b in product(train, test) if a[0] <= b[1] and b[0] <= a[1]]
+            if both:
+                raise ValueError(
+                    f"Run {min(both)} is trained on and tested on in {text!r}. Give it to one of the two."
+                )
+
+
+def _named_runs(part: str) -> list[tuple[int, int]]:
+    """First and last run of every range in a half of a text; sessions have none."""
+    out = []
+    for item in (each.strip() for each in part.split(",")):
+        low, dash, high = item.partition("-")
+        if low.isdecimal() and (not dash or high.isdecimal()) and int(low) <= int(high or low):
+            out.append((int(low), int(high or low)))
+        elif not item.removeprefix(_SESSION) or not item.startswith(_SESSION):
+            raise ValueError(f"{part!r} names {item!r}; expected {_RUNS_EXPECTED}. Correct it.")
+    return out
+
+
 def _spelled(pair: str) -> frozenset[frozenset[str]]:
     """The names of both sides of a comparison as text, whatever their order."""
     return frozenset(frozenset(name.strip() for name in side.split("+")) for side in pair.split(":"))
@@ -163,9 +187,10 @@ def session_crosses(
     """
     runs = np.asarray(runs)
     sessions = None if sessions is None else np.asarray(sessions)
-    what = '"1-6>7-12" or "ses-1>ses-2" (train on the first runs, test on the others, and the other way)'
     parts = [
-        pair for text in texts for pair in split_arrow(text, what, lambda t: _runs_of(t, runs, sessions))
+        pair
+        for text in texts
+        for pair in split_arrow(text, _RUNS_EXPECTED, lambda t: _runs_of(t, runs, sessions))
     ]
     found = []
     for (train_on, trained), (test_on, tested) in parts:

@@ -38,6 +38,7 @@ class ConfoundRegression:
                 f"{self.center.size} covariates of every row."
             )
         X, values = np.asarray(X), np.asarray(covariates, dtype=np.float64)
+        X = X if X.dtype.kind == "f" else X.astype(np.float64)
         if values.shape != (len(X), self.center.size):
             raise ValueError(
                 f"Expected {self.center.size} covariates for each of {len(X)} rows, got shape "

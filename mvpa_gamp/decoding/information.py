@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..feature_scale import LARGEST
 from ..methods.fold_input import check_rows
 from .exchange import Exchange, find_exchange
 from .tasks import check_signs
@@ -130,4 +131,8 @@ def _checked(X: Any, y: Any, runs: Any) -> tuple[NDArray, NDArray, NDArray]:
             "rows of one comparison."
         )
     check_signs(labels)
+    if (top := np.abs(X).max()) > LARGEST:
+        raise ValueError(
+            f"X must be at most {LARGEST:g} in size, got {top:g}. Leave out those voxels, or rescale X."
+        )
     return X, labels, runs

@@ -4,34 +4,28 @@ The way through it: ``Design`` holds X and the training rows of every column; a 
 give the scalar steps; ``solve`` runs them at fixed parameters and ``fit_em`` tunes them on the way.
 """
 
+from . import likelihoods, priors
 from .design import Design
 from .em import fit_em
-from .likelihoods import Hinge, Logistic, Probit, Robust
+from .likelihoods.registry import *  # noqa: F403 (classes that are registered are public)
+from .likelihoods.robust import Robust as Robust
 from .moments import Moments
-from .priors import Bernoulli, ElasticNet, Gaussian, GaussianMixture, Laplace
+from .priors.registry import *  # noqa: F403
 from .result import EmResult, GampResult
 from .settings import SolverSettings
 from .solve import Progress, solve
 from .state_evolution import StateEvolution, state_evolution
 
 __all__ = [
-    "Bernoulli",
     "Design",
-    "ElasticNet",
     "EmResult",
     "GampResult",
-    "Gaussian",
-    "GaussianMixture",
-    "Hinge",
-    "Laplace",
-    "Logistic",
     "Moments",
-    "Probit",
     "Progress",
-    "Robust",
     "SolverSettings",
     "StateEvolution",
     "fit_em",
     "solve",
     "state_evolution",
 ]
+__all__ += sorted({*likelihoods.__all__, *priors.__all__} - {"LIKELIHOODS", "PRIORS", "Likelihood", "Prior"})

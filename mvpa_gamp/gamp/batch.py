@@ -19,7 +19,12 @@ from .weights_step import Weights
 
 @dataclass
 class Batch:
-    """The columns still running, and everything about them."""
+    """The columns still running, and everything about them.
+
+    With the cavity stop a step writes the next weights over the present ones (``in_place``): what is to be
+    kept was copied, and only a broken move is taken back. With a fixed point any move may be taken back, so
+    present and next weights have memory of their own, and change places after every iteration.
+    """
 
     columns: NDArray  # their numbers in the whole problem
     design: Design
@@ -27,7 +32,8 @@ class Batch:
     models: Models  # for the next iteration
     made_with: Models  # with which ``state`` was computed
     state: State
-    spare: Weights  # memory for the next weights
+    spare: Weights  # memory for the next weights: the present ones where ``in_place``
+    in_place: bool
     damping: Damping
     compiled: bool
 
@@ -42,17 +48,16 @@ class Batch:
         else:
             state = resume(design, y, models.likelihood, models.prior, warm, settings)
         damping = Damping.begin(settings.damping, n_columns)
-        spare = state.weights  # in place: only a broken move is taken back, and what is to be kept was copied
-        if settings.stop == "fixed-point":
-            spare = Weights(*(np.empty_like(part) for part in state.weights))
+        in_place = settings.stop == "cavity"
+        spare = state.weights if in_place else Weights(*(np.empty_like(part) for part in state.weights))
         compiled = is_worth_it(math.prod(design.shape))
         columns = np.arange(n_columns)
-        return cls(columns, design, y, models, models, state, spare, damping, compiled)
+        return cls(columns, design, y, models, models, state, spare, in_place, damping, compiled)
 
     def take(self, keep: NDArray) -> "Batch":
         """Some of the columns; this batch's own arrays are used up."""
         state = self.state.take(keep)
-        in_place = self.spare is self.state.weights
+        spare = state.weights if self.in_place else Weights(*(part[:, : keep.size] for part in self.spare))
         return Batch(
             self.columns[keep],
             self.design.take(keep),
@@ -60,7 +65,8 @@ class Batch:
             self.models.take(keep),
             self.made_with.take(keep),
             state,
-            state.weights if in_place else Weights(*(part[:, : keep.size] for part in self.spare)),
+            spare,
+            self.in_place,
             self.damping.take(keep),
             self.compiled,
         )

@@ -58,6 +58,10 @@ class Best:
         better = np.flatnonzero(is_new & (score > self.score[batch.columns]))
         self.store(batch, better, score[better], iteration)
 
+    def has_state(self, columns: NDArray) -> NDArray:
+        """Whether a state of these columns was stored since the start, (b,) bool."""
+        return self.iteration[columns] > 0
+
     def weights(self, mode: str) -> Moments:
         """Means and variances of the weights, (N, B)."""
         coef, coef_var = np.empty_like(self.r), np.empty_like(self.r)

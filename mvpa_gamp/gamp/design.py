@@ -1,7 +1,8 @@
-"""X and its training rows: the only place that multiplies by X or by its squares.
+"""X and its training rows; whoever multiplies by X or by its squares asks for the blocks of a ``Design``.
 
-Features are visited in blocks, so that one block of X serves the adjoint products, the prior step
-and the forward products while it is in cache, and the squared matrix is never stored for dense X.
+Features are visited in blocks (blocks.py, compiled_blocks.py, sparse_blocks.py), so that one block of X
+serves the adjoint products, the prior step and the forward products while it is in cache, and the squared
+matrix is never stored for dense X.
 """
 
 import math
@@ -38,7 +39,7 @@ class Scores(NamedTuple):
 
     z: Array  # (M, B)
     tau_z: Array  # (M, B)
-    shift: Array  # (B,)
+    plain_intercept_offset: Array  # (B,)
 
 
 class Design:
@@ -58,9 +59,9 @@ class Design:
         one of weight 0 is held out. Weights off the training rows are never read. None: every row once.
 
     Training means need not be known: slopes that sum to zero over the training rows do not feel them, scores
-    lose their training mean instead (``balanced`` and ``around_training_mean``, called by the solver), and
-    squares are taken around means of the column's own training rows (``OwnMeanBlock``). So a column depends
-    on its training rows alone.
+    lose their training mean instead (the solver calls ``counted_and_centered`` and ``around_training_mean``),
+    and squares are taken around means of the column's own training rows (``OwnMeanBlock``). So a column
+    depends on its training rows alone.
 
     >>> import numpy as np
     >>> from mvpa_gamp.gamp import Design
@@ -80,12 +81,12 @@ class Design:
         X = checked_matrix(X)
         self.X = X if sparse.issparse(X) else np.ascontiguousarray(X)
         train = _checked_train(train, self.X.shape[0])
-        self.counts = checked_counts(weights, train)  # (M, B) how often each row counts
-        self.train = train if weights is None else _with_rows(self.counts > 0)
+        self.row_counts = checked_counts(weights, train)  # (M, B) how often each row counts
+        self.train = train if weights is None else _with_rows(self.row_counts > 0)
         self.neighbours = (
             None if connectivity is None else Neighbours(connectivity, self.X.shape[1], self.X.dtype)
         )
-        self._balances = isinstance(center, str)
+        self._centers_on_training = isinstance(center, str)
         self.center = None
         if center is not None and not isinstance(center, str):
             self.center = _checked_center(center, self.X)
@@ -105,7 +106,8 @@ class Design:
         if means is None:
             return
         spread = np.sqrt(self._energy.mean() / self.X.shape[1])
-        if not np.abs(means).max() <= _LARGE_MEAN * spread < np.inf:
+        keeps_digits = np.abs(means).max() <= _LARGE_MEAN * spread < np.inf
+        if not keeps_digits:
             self.center, self._sets, self._groups = means, None, row_groups(self.train)
             self._energy = self._row_energy()
 
@@ -127,7 +129,7 @@ class Design:
     def take(self, columns: NDArray) -> "Design":
         """The same X with some of the columns of ``train``."""
         part = copy(self)
-        part.train, part.counts = self.train[:, columns], self.counts[:, columns]
+        part.train, part.row_counts = self.train[:, columns], self.row_counts[:, columns]
         part._energy = self._energy if self._energy.shape[1] == 1 else self._energy[:, columns]
         part._sets = None if self._sets is None else self._sets.take(columns)
         part._groups = None if self._groups is None else row_groups(part.train)
@@ -135,7 +137,7 @@ class Design:
 
     def _column_sets(self) -> ColumnSets | None:
         """The columns for compiled products, where those are worth it."""
-        dense = self._balances and not self.is_sparse
+        dense = self._centers_on_training and not self.is_sparse
         worth = dense and compiled.is_worth_it(math.prod(self.shape))
         return column_sets(self.train) if worth else None
 
@@ -156,26 +158,27 @@ class Design:
         part._energy = part._row_energy()
         return part
 
-    def balanced(self, s: Array) -> Array:
+    def counted_and_centered(self, s: Array) -> Array:
         """Slopes (M, B), zero off the training rows, as they act on features around their training means.
 
         Each is that of one copy of its row, and acts as often as the row counts.
         """
-        s = counted(s, self.counts)
-        if not self._balances:
+        s = counted(s, self.row_counts)
+        if not self._centers_on_training:
             return s
-        return s - self.counts * (s.sum(axis=0) / self.counts.sum(axis=0))
+        return s - self.row_counts * (s.sum(axis=0) / self.row_counts.sum(axis=0))
 
     def around_training_mean(self, z: Array) -> Array:
         """Scores (M, B) of plain X as those of X around its training means."""
-        return z - self._training_mean(z) if self._balances else z
+        return z - self._training_mean(z) if self._centers_on_training else z
 
     def _training_mean(self, z: Array) -> Array:
-        return counted(np.where(self.train, z, 0.0), self.counts).sum(axis=0) / self.counts.sum(axis=0)
+        total = counted(np.where(self.train, z, 0.0), self.row_counts).sum(axis=0)
+        return total / self.row_counts.sum(axis=0)
 
     def mean_row_energy(self) -> Array:
         """Mean squared norm of the training rows, (B,)."""
-        return (self.row_energy() * self.counts).sum(axis=0) / self.counts.sum(axis=0)
+        return (self.row_energy() * self.row_counts).sum(axis=0) / self.row_counts.sum(axis=0)
 
     def scores(self, w: Array, tau_w: Array) -> Scores:
         """Scores of all rows, held-out ones included."""
@@ -185,11 +188,11 @@ class Design:
             return block.forward_pair(w[block.features], tau_w[block.features])
 
         z, tau_z = self._summed(visit, w.shape[1])
-        shift = -self._training_mean(z) if self._balances else np.zeros(w.shape[1])
-        z += shift
+        offset = -self._training_mean(z) if self._centers_on_training else np.zeros(w.shape[1])
+        z += offset
         if self.center is not None:
-            shift = shift - (self.center[:, None] * w).sum(axis=0, dtype=float)
-        return Scores(z, tau_z, shift)
+            offset = offset - (self.center[:, None] * w).sum(axis=0, dtype=float)
+        return Scores(z, tau_z, offset)
 
     def _summed(self, visit: Callable[[Block], tuple[Array, Any]], n_columns: int) -> tuple[Array, Array]:
         first, second = (np.zeros((self.shape[0], n_columns)) for _ in range(2))
@@ -202,14 +205,14 @@ class Design:
     def center_squares(self, block: Block) -> None:
         """Let a block's squares be around the training means, where every column has its own."""
         if isinstance(block, OwnMeanBlock):
-            block.center_on((self.counts / self.counts.sum(axis=0)).astype(self.dtype))
+            block.center_on((self.row_counts / self.row_counts.sum(axis=0)).astype(self.dtype))
 
     def row_energy(self) -> Array:
         """Squared norm of every row of X, (M, 1), or (M, B) where every column has its own means."""
         return self._energy
 
     def _row_energy(self) -> Array:
-        n_columns = self.shape[2] if self._balances else 1
+        n_columns = self.shape[2] if self._centers_on_training else 1
         ones = np.ones((self.shape[1], n_columns), dtype=self.dtype)
 
         def visit(block: Block) -> tuple[Array, float]:
@@ -249,7 +252,7 @@ class Design:
             return
         plain = self._dense_blocks(all_rows, scratch) if self._sparse is None else [self._sparse]
         for block in plain:
-            yield OwnMeanBlock(block) if self._balances else block
+            yield OwnMeanBlock(block) if self._centers_on_training else block
 
     def _compiled_blocks(self, all_rows: bool, scratch: Scratch | None) -> Iterator[Block]:
         assert self._sets is not None

@@ -1,4 +1,4 @@
-"""Tuning without a grid: expectation maximisation of prior and likelihood, per column.
+"""Tuning without a grid: expectation maximisation of prior and likelihood, per column (eq. generic_em).
 
 In sum-product mode parameters move after every GAMP iteration, so tuning costs next to nothing. In
 max-sum mode GAMP runs to its fixed point between two updates, because the proximal iterates in between
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .batch import Batch
 from .design import Design
 from .iteration import Output
+from .learnt import names_to_learn
 from .models import Models
 from .moments import Array
 from .neighbours import check_neighbours
@@ -46,9 +47,10 @@ def fit_em(
     """Fit every column and learn its parameters from its own training rows.
 
     ``learn_prior`` and ``learn_likelihood`` name the parameters to learn, such as ("rate", "slab.var");
-    None means each model's ``default_learn``, () means none. Only the product of a logistic scale and the
-    weights is identifiable, so the likelihood's scale stays fixed by default. ``max_em_iter`` limits the
-    updates in max-sum mode.
+    None means each model's ``default_learn``, () means none. The data tell only the product of a logistic
+    scale and the weights, so the likelihood's scale stays fixed by default; where it is learnt, the prior's
+    scale stays fixed with a warning, and naming both is refused. ``max_em_iter`` limits the updates in
+    max-sum mode.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((100, 200))
@@ -61,11 +63,10 @@ def fit_em(
     settings = settings or SolverSettings()
     if design.neighbours is not None:
         check_neighbours(prior, settings.resolved(neighbours=True))
-    learn = Models(learnt_names(likelihood, learn_likelihood), learnt_names(prior, learn_prior))
     if settings.mode == "max-sum":
-        _check_max_sum(likelihood, learn)
-        models = Models(likelihood, prior)
-        return _fit_max_sum(design, y, models, settings, learn.prior, max_em_iter, callback)
+        names = _max_sum_names(likelihood, prior, learn_likelihood, learn_prior)
+        return _fit_max_sum(design, y, Models(likelihood, prior), settings, names, max_em_iter, callback)
+    learn = names_to_learn(likelihood, prior, learn_likelihood, learn_prior)
     history = _History(design.shape[2])
 
     def tune(batch: Batch, out: Output, statistics: dict[str, Array]) -> Models:
@@ -73,7 +74,7 @@ def fit_em(
         if learn.prior:
             prior = prior.maximize(statistics, learn.prior)
         if learn.likelihood:
-            used = batch.design.counts.astype(float)
+            used = batch.design.row_counts.astype(float)
             likelihood = likelihood.em_update(batch.y, out.p, out.tau_p, learn.likelihood, weights=used)
         tuned = Models(likelihood, prior)
         history.add(batch.columns, tuned)
@@ -83,7 +84,9 @@ def fit_em(
     return EmResult(result, *models, history.arrays())
 
 
-def _check_max_sum(likelihood: Any, learn: Models) -> None:
+def _max_sum_names(likelihood: Any, prior: Any, of_likelihood: Any, of_prior: Any) -> tuple[str, ...]:
+    """Parameters of the prior to learn, or a ValueError on what max-sum tuning cannot do."""
+    learn = Models(learnt_names(likelihood, of_likelihood), learnt_names(prior, of_prior))
     if learn.likelihood:
         raise ValueError(
             f"Max-sum tuning learns prior parameters only, got learn_likelihood={learn.likelihood}. "
@@ -94,6 +97,7 @@ def _check_max_sum(likelihood: Any, learn: Models) -> None:
             f"Max-sum tuning needs a loss with curvature, got {type(likelihood).__name__}, which is "
             "piecewise linear. Use mode='sum-product', or keep the prior (em=False or learn_prior=())."
         )
+    return learn.prior
 
 
 def _fit_max_sum(

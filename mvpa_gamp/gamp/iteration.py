@@ -77,7 +77,7 @@ class Output(NamedTuple):
     s: Array
     tau_s: Array
     log_partition: Array
-    shift: Array  # (B,) step of the intercept
+    intercept_step: Array  # (B,)
 
 
 def start(design: Design, y: Array, likelihood: Any, prior: Any, settings: ResolvedSettings) -> State:
@@ -93,12 +93,13 @@ def start(design: Design, y: Array, likelihood: Any, prior: Any, settings: Resol
     weights = Weights(*[*parts, _start_pi(design, prior)])
     z, tau_z = _zeros(design, settings)
     if mean.any():
-        z, _ = forward(design, weights.w, weights.r, settings)
+        zeros = weights.r  # as variances: those of the scores are known below
+        z, _ = forward(design, weights.w, zeros, settings)
     uniform = settings.variance == "uniform"
     tau_z += _uniform_tau_z(design, n_features * var[0]) if uniform else design.row_energy() * var
-    zeros = np.zeros_like(z)
-    state = State(weights, z, tau_z, tau_z, zeros, zeros, np.zeros(n_columns))
-    tau_s = output_step(state, y, design.counts, likelihood, np.ones(n_columns), settings.mode).tau_s
+    no_slope = np.zeros_like(z)
+    state = State(weights, z, tau_z, tau_z, no_slope, no_slope, np.zeros(n_columns))
+    tau_s = output_step(state, y, design.row_counts, likelihood, np.ones(n_columns), settings.mode).tau_s
     return replace(state, tau_s=tau_s)
 
 
@@ -121,7 +122,7 @@ def resume(
     weights = Weights(*(np.array(part, dtype=design.dtype, order="F") for part in parts))
     z, tau_z = forward(design, weights.w, warm.coef_var.astype(design.dtype), settings)
     given = State(weights, warm.p, tau_z, tau_z, 0 * z, 0 * z, np.zeros_like(warm.intercept))
-    out = output_step(given, y, design.counts, likelihood, np.ones(z.shape[1]), settings.mode)
+    out = output_step(given, y, design.row_counts, likelihood, np.ones(z.shape[1]), settings.mode)
     return replace(given, z=z, s=out.s, tau_s=out.tau_s, intercept=warm.intercept.copy())
 
 
@@ -146,14 +147,14 @@ def forward(design: Design, w: Array, tau_w: Array, settings: ResolvedSettings) 
     return design.around_training_mean(z), tau_z
 
 
-def output_step(state: State, y: Array, counts: Array, likelihood: Any, step: Array, mode: str) -> Output:
-    """Lines 2 to 12: cavity predictions and slopes, evaluated on the rows that count (``Design.counts``).
+def output_step(state: State, y: Array, row_counts: Array, likelihood: Any, step: Array, mode: str) -> Output:
+    """Lines 2 to 12: cavity predictions and slopes, evaluated on the rows that count (``Design.row_counts``).
 
     A held-out row has a flat likelihood: its slopes and its log-partition are 0.
     """
     tau_p = floored(step * state.tau_z + (1 - step) * state.tau_p)
     p = state.z + state.intercept - state.s * tau_p
-    elements = TrainingElements(counts > 0, likelihood)
+    elements = TrainingElements(row_counts > 0, likelihood)
     given = [elements.pick(values) for values in (y, p, tau_p)]
     log_partition: Array = np.zeros_like(p)
     if mode == "sum-product":
@@ -161,20 +162,20 @@ def output_step(state: State, y: Array, counts: Array, likelihood: Any, step: Ar
     else:
         s, tau_s = map(elements.put, elements.step(max_sum_step, *given))
     tau_s = np.maximum(tau_s, 0.0)  # robust likelihoods are not log-concave: such a row has no precision
-    shift = _shift(s, tau_s, counts)
+    newton_step = _intercept_step(s, tau_s, row_counts)
     if mode == "max-sum" and not likelihood.kinks:
         # While the weights are on their way cavity and loss may disagree; uphill the intercept waits.
         (slopes,) = elements.step(loss_slope, given[0], elements.pick(state.z + state.intercept))
-        slopes = counted(slopes, elements.pick(counts))
-        shift = np.where(shift * elements.column_sums(slopes) > 0, shift, 0.0)
-    return Output(p, tau_p, s, tau_s, log_partition, shift)
+        slopes = counted(slopes, elements.pick(row_counts))
+        newton_step = np.where(newton_step * elements.column_sums(slopes) > 0, newton_step, 0.0)
+    return Output(p, tau_p, s, tau_s, log_partition, newton_step)
 
 
 def input_step(
     state: State,
     out: Output,
     design: Design,
-    weights_step: StepFunction,
+    update_block: StepFunction,
     step: Array,
     settings: ResolvedSettings,
     spare: Weights,
@@ -189,12 +190,12 @@ def input_step(
     """
     s = step * out.s + (1 - step) * state.s
     tau_s = step * out.tau_s + (1 - step) * state.tau_s
-    mix = step.astype(design.dtype)
+    step_size = step.astype(design.dtype)
     adjoint_step = _adjoint_step(design, s, tau_s, settings)
 
     def visit(block: Block) -> tuple[Array, Array, dict[str, Array], Array]:
         at = block.features
-        done = weights_step(state.weights, spare, at, *adjoint_step(block), mix)
+        done = update_block(state.weights, spare, at, *adjoint_step(block), step_size)
         z_part, tau_part = _forward(block, spare.w[at], done.tau_w, settings)
         return z_part, tau_part, done.sums, done.moved
 
@@ -210,7 +211,7 @@ def input_step(
     if settings.variance == "uniform":
         tau_z = _uniform_tau_z(design, tau_z[0])
     z = design.around_training_mean(z)
-    intercept = state.intercept + step * out.shift if settings.intercept else state.intercept
+    intercept = state.intercept + step * out.intercept_step if settings.intercept else state.intercept
     return State(spare, z, tau_z, out.tau_p, s, tau_s, intercept), statistics, moved
 
 
@@ -218,8 +219,8 @@ def _adjoint_step(
     design: Design, s: Array, tau_s: Array, settings: ResolvedSettings
 ) -> Callable[[Block], tuple[Array, Array]]:
     """X' s and the precisions 1 / tau_r (line 13) of a block, both (n, B)."""
-    tau_s = counted(tau_s, design.counts)
-    narrow_s, narrow_tau_s = design.balanced(s).astype(design.dtype), tau_s.astype(design.dtype)
+    tau_s = counted(tau_s, design.row_counts)
+    narrow_s, narrow_tau_s = design.counted_and_centered(s).astype(design.dtype), tau_s.astype(design.dtype)
     floor = curvature_floor(design, tau_s)
     precision = _uniform_precision(design, tau_s) if settings.variance == "uniform" else None
 
@@ -240,13 +241,13 @@ def _forward(block: Block, w: Array, tau_w: Array, settings: ResolvedSettings) -
     return block.forward_pair(w, tau_w)
 
 
-def _shift(s: Array, tau_s: Array, counts: Array) -> Array:
+def _intercept_step(s: Array, tau_s: Array, row_counts: Array) -> Array:
     """A Newton step of the intercept on the sum of the rows, (B,).
 
     A row that is far off pulls with all its slope and has no curvature left (hinge: none at all); a share
     of the squared slope, which is the curvature of an undecided row, keeps the step within reason.
     """
-    slope, precision, square = (counted(part, counts).sum(axis=0) for part in (s, tau_s, np.square(s)))
+    slope, precision, square = (counted(part, row_counts).sum(axis=0) for part in (s, tau_s, np.square(s)))
     curvature = np.maximum(precision, _LEAST_CURVATURE * square)
     return slope / np.maximum(curvature, np.finfo(float).tiny)
 
@@ -267,13 +268,19 @@ def curvature_floor(design: Design, tau_s: Array) -> Array:
 
 
 def _uniform_tau_z(design: Design, total_tau_w: Array) -> Array:
-    """Mean training-row energy times the mean weight variance, (1, B)."""
+    """Line 2 with one variance per column (Rangan's GAMP with scalar variances), (1, B).
+
+    Mean training-row energy times the mean weight variance.
+    """
     return (design.mean_row_energy() * total_tau_w / design.shape[1])[None]
 
 
 def _uniform_precision(design: Design, tau_s: Array) -> Array:
-    """One 1 / tau_r per column: mean of the row energies times their summed slope variance over N, (1, B)."""
-    n_train = design.counts.sum(axis=0)
-    energy = (design.row_energy() * design.counts).sum(axis=0)
+    """Line 13 with one variance per column: one 1 / tau_r, (1, B).
+
+    Mean of the row energies times their summed slope variance over N.
+    """
+    n_train = design.row_counts.sum(axis=0)
+    energy = (design.row_energy() * design.row_counts).sum(axis=0)
     mean = energy * tau_s.sum(axis=0) / n_train / design.shape[1]
     return np.maximum(mean, _LEAST_PRECISION)[None].astype(design.dtype)

@@ -26,8 +26,8 @@ class Moments(NamedTuple):
 class Slopes(NamedTuple):
     """First derivative s and minus the second derivative tau_s of a log-partition with respect to p.
 
-    These are lines 11 and 12 of the paper's Algorithm 1, s = (z - p) / tau_p and
-    tau_s = (1 - tau_z / tau_p) / tau_p, computed without their cancellation for small tau_p.
+    These are lines 11 and 12 of the paper's Algorithm 1, tau_s = (1 - tau_z / tau_p) / tau_p and
+    s = (z - p) / tau_p, computed without their cancellation for small tau_p.
     """
 
     s: Array

@@ -10,24 +10,24 @@ from .moments import Array, floored
 from .row_weights import counted
 
 
-def cavity_score(out: Output, counts: Array) -> Array:
+def cavity_score(out: Output, row_counts: Array) -> Array:
     """Mean leave-one-out log-likelihood of the training rows, (B,).
 
     p and tau_p are the predictions of a row from all the others, so the log-partition of the row is
     its leave-one-out predictive log-likelihood: a cross-validation that costs nothing.
     """
-    return _row_sum(out.log_partition, counts) / counts.sum(axis=0)
+    return _row_sum(out.log_partition, row_counts) / row_counts.sum(axis=0)
 
 
-def _row_sum(values: Array, counts: Array) -> Array:
+def _row_sum(values: Array, row_counts: Array) -> Array:
     """Sum over the training rows, each as often as it counts, (B,)."""
-    return counted(np.where(counts > 0, values, 0.0), counts).sum(axis=0)
+    return counted(np.where(row_counts > 0, values, 0.0), row_counts).sum(axis=0)
 
 
-def map_cost(state: State, y: Array, counts: Array, likelihood: Any, prior: Any) -> Array:
+def map_cost(state: State, y: Array, row_counts: Array, likelihood: Any, prior: Any) -> Array:
     """Summed loss of the training rows plus the penalty of the weights (eq. reg_loss_min), (B,)."""
     loss = likelihood.loss(y, state.z + state.intercept)
-    return _row_sum(loss, counts) + prior.penalty(state.weights.w).sum(axis=0, dtype=float)
+    return _row_sum(loss, row_counts) + prior.penalty(state.weights.w).sum(axis=0, dtype=float)
 
 
 def bethe_free_energy(state: State, y: Array, design: Design, likelihood: Any, prior: Any) -> Array:
@@ -45,7 +45,7 @@ def bethe_free_energy(state: State, y: Array, design: Design, likelihood: Any, p
         reach = 3 * np.sqrt(tau_p) + 1
         p = p + np.nan_to_num(np.clip((z - p - tau_p * s) / slope, -reach, reach))
     rows = likelihood.log_partition(y, p, tau_p) + np.square(z - p) / (2 * tau_p)
-    return _divergence(state, prior) - _row_sum(rows, design.counts)
+    return _divergence(state, prior) - _row_sum(rows, design.row_counts)
 
 
 # The correction starts at the running p, which is right at a fixed point: a few steps suffice.

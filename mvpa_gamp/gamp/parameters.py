@@ -1,8 +1,9 @@
 """Parameters of likelihoods and priors as columns: check, name, expand, select and merge them.
 
-A model is a frozen dataclass whose fields are numbers, arrays with one value per column, other
-models (the slab of a Bernoulli prior, the base of a robust likelihood) or settings (strings, ints).
-A field declared with ``vector()`` holds one value per mixture component, (L,) or (L, B).
+A model is a frozen dataclass whose fields are parameters (floats, which ``check_parameter`` makes of any
+number, or arrays with one value per column), other models (the slab of a Bernoulli prior, the base of a
+robust likelihood) or settings (strings, bools, ints). A field declared with ``vector()`` holds one value per
+mixture component, (L,) or (L, B). What a parameter measures its class states: ``squares``, ``shares``.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,8 +15,6 @@ import numpy as np
 Model = TypeVar("Model")
 # Weights and what is measured in their units, as X, and squares of these, which float32 holds.
 _LARGEST, _LARGEST_SQUARE = 1e15, 1e30
-_SQUARES = ("var", "variances", "l2")
-_SHARES = ("weights", "flip")  # probabilities, which may be as small as they like
 _VECTOR = {"parameter_ndim": 1}
 
 
@@ -59,26 +58,21 @@ def learnt_names(model: Any, learn: Iterable[str] | None) -> tuple[str, ...]:
     return names
 
 
-def parameters(model: Any, prefix: str = "") -> dict[str, Any]:
+def parameters(model: Any) -> dict[str, Any]:
     """Flat name -> value of every numeric parameter, nested ones as ``slab.var``."""
-    found: dict[str, Any] = {}
-    for item, value in _items(model):
-        if is_dataclass(value):
-            found.update(parameters(value, f"{prefix}{item.name}."))
-        elif _is_numeric(value):
-            found[prefix + item.name] = value
-    return found
+    return {name: getattr(owner, item.name) for name, owner, item in _owned(model)}
 
 
-def column_shapes(model: Any, prefix: str = "") -> dict[str, tuple[int, ...]]:
+def column_shapes(model: Any) -> dict[str, tuple[int, ...]]:
     """Flat name -> () for a parameter that all columns share, (B,) for one value per column."""
-    found: dict[str, tuple[int, ...]] = {}
-    for item, value in _items(model):
-        if is_dataclass(value):
-            found.update(column_shapes(value, f"{prefix}{item.name}."))
-        elif _is_numeric(value):
-            found[prefix + item.name] = np.shape(value)[_own_axes(item) :]
-    return found
+    return {
+        name: np.shape(getattr(owner, item.name))[_own_axes(item) :] for name, owner, item in _owned(model)
+    }
+
+
+def parameters_stated(model: Any, fact: str) -> tuple[str, ...]:
+    """Flat names of the parameters that their class lists under a fact, such as ``squares``."""
+    return tuple(name for name, owner, item in _owned(model) if item.name in getattr(owner, fact, ()))
 
 
 def with_parameters(model: Model, values: dict[str, Any], prefix: str = "") -> Model:
@@ -98,8 +92,7 @@ def expand(model: Model, n_columns: int) -> Model:
 
     What float32 cannot compute with is refused.
     """
-    for name, given in parameters(model).items():
-        _check_size(type(model).__name__, name, given)
+    _check_sizes(model)
 
     def spread(value: Any, ndim: int) -> Any:
         value = np.asarray(value, dtype=float)
@@ -134,18 +127,18 @@ def put(model: Model, columns: Any, part: Model) -> Model:
     return replace(model, **changes)  # type: ignore[type-var]
 
 
-def _check_size(model: str, name: str, given: Any) -> None:
-    """Refuse a parameter that is too large, or too small and not zero."""
-    last = name.rsplit(".", 1)[-1]
-    if last in _SHARES or (model, name) == ("Bernoulli", "rate"):
-        return
-    largest = _LARGEST_SQUARE if last in _SQUARES else _LARGEST
-    size = np.abs(given)
-    if np.any((size > largest) | ((size > 0) & (size < 1 / largest))):
-        raise ValueError(
-            f"{model}: {name} must be zero or between {1 / largest:g} and {largest:g} in size, which "
-            f"float32 can compute with, got {given!r}. Give a value in this range, or rescale X."
-        )
+def _check_sizes(model: Any) -> None:
+    """Refuse a parameter that is too large, or too small and not zero; a share may be of any size."""
+    squares, shares = (parameters_stated(model, fact) for fact in ("squares", "shares"))
+    for name, given in parameters(model).items():
+        largest = _LARGEST_SQUARE if name in squares else _LARGEST
+        size = np.abs(given)
+        if name not in shares and np.any((size > largest) | ((size > 0) & (size < 1 / largest))):
+            raise ValueError(
+                f"{type(model).__name__}: {name} must be zero or between {1 / largest:g} and {largest:g} in "
+                f"size, which float32 can compute with, got {given!r}. "
+                "Give a value in this range, or rescale X."
+            )
 
 
 def _map(model: Model, change: Callable[[Any, int], Any]) -> Model:
@@ -156,6 +149,15 @@ def _map(model: Model, change: Callable[[Any, int], Any]) -> Model:
         elif _is_numeric(value):
             changes[item.name] = change(value, _own_axes(item))
     return replace(model, **changes)  # type: ignore[type-var]
+
+
+def _owned(model: Any, prefix: str = "") -> Iterator[tuple[str, Any, Field]]:
+    """Flat name, the model it belongs to, and its field, of every parameter."""
+    for item, value in _items(model):
+        if is_dataclass(value):
+            yield from _owned(value, f"{prefix}{item.name}.")
+        elif _is_numeric(value):
+            yield prefix + item.name, model, item
 
 
 def _items(model: Any) -> Iterator[tuple[Field, Any]]:
@@ -169,4 +171,4 @@ def _own_axes(item: Field) -> int:
 
 
 def _is_numeric(value: Any) -> bool:
-    return not isinstance(value, (str, bool)) and np.issubdtype(np.asarray(value).dtype, np.number)
+    return np.asarray(value).dtype.kind == "f"

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 from .moments import Array
 
 CAVITY = "Ended well: the leave-one-out score no longer improved."
+# Measured on weights and slopes; scores follow from the weights.
 FIXED_POINT = "Converged: weights and scores no longer changed."
 ITERATION_LIMIT = (
-    "Not converged: the iteration limit was reached. Raise max_iter, or lower damping if the weights swing."
+    "Not converged: the iteration limit was reached. Raise max_iter, or take smaller steps (a lower "
+    "damping) if the weights swing."
 )
 NOT_FINITE = (
     "Not converged: the iteration turned non-finite even with small steps; the last finite state was kept. "
-    "Standardise the features or lower damping."
+    "Standardise the features or take smaller steps (a lower damping)."
 )
 _SUCCESS = (CAVITY, FIXED_POINT)
 _FEATURES_AT_ONCE = 4096
@@ -60,7 +62,8 @@ class EmResult:
     """A tuned fit: the result, the models it was computed with, and how each parameter moved.
 
     ``history`` maps a parameter such as ``prior.slab.var`` to (n_iter, B), or (n_iter, L, B) for mixtures,
-    NaN after a column stopped.
+    NaN after a column stopped. It has what every update proposed, also where a column did not take its step
+    and kept the parameters that it had.
     """
 
     result: GampResult

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from .models import Models
 from .moments import LEAST_VARIANCE, Array, Moments
-from .parameters import parameters
+from .parameters import parameters, parameters_stated
 from .quadrature import gaussian_mean_and_slope, graded_edges, integrate
 from .training_elements import kinked_curvature
 
@@ -149,9 +149,9 @@ def _reach(prior: Any, var: float) -> float:
 
 
 def _locations(prior: Any) -> list[float]:
-    """Where the density of a prior may be narrow: its parameters called mean or means."""
-    named = (value for name, value in parameters(prior).items() if name.split(".")[-1] in ("mean", "means"))
-    return [float(at) for value in named for at in np.atleast_1d(value)]
+    """Where the density of a prior may be narrow: the parameters that it states as ``locations``."""
+    values = parameters(prior)
+    return [float(at) for name in parameters_stated(prior, "locations") for at in np.atleast_1d(values[name])]
 
 
 def _normal(x: Array, var: float) -> Array:

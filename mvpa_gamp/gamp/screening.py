@@ -59,7 +59,7 @@ def solve_screened(
 
 def _first_guess(design: Design, y: Array, likelihood: Any, warm: GampResult | None) -> NDArray:
     """Features with a weight in the warm start, filled up with those whose slope at zero is largest."""
-    slopes = design.balanced(slopes_at_zero(design, y, likelihood)).astype(design.dtype)
+    slopes = design.counted_and_centered(slopes_at_zero(design, y, likelihood)).astype(design.dtype)
     size = np.empty(design.shape[1])
 
     def visit(block: Block) -> None:
@@ -76,9 +76,9 @@ def _completed(design: Design, part: GampResult, y: Array, models: Models, featu
     """The restricted result with r, tau_r and the proximal step of all the other features filled in."""
     s, tau_s = models.likelihood.prox_score(y, part.p, floored(part.tau_p))
     s, tau_s = (np.where(design.train, value, 0.0) for value in (s, tau_s))
-    tau_s = counted(tau_s, design.counts)
+    tau_s = counted(tau_s, design.row_counts)
     floor = curvature_floor(design, tau_s)
-    s, tau_s = design.balanced(s).astype(design.dtype), tau_s.astype(design.dtype)
+    s, tau_s = design.counted_and_centered(s).astype(design.dtype), tau_s.astype(design.dtype)
     shape = (design.shape[1], design.shape[2])
     coef, coef_var, r, tau_r = (np.zeros(shape, dtype=design.dtype, order="F") for _ in range(4))
 

@@ -24,19 +24,19 @@ class SolverSettings:
 
     mode : "sum-product" (posterior means) or "max-sum" (penalised loss minimisation).
     stop : "cavity" keeps the iterate with the best leave-one-out predictive score and stops when it
-        has not improved for ``patience`` iterations; "fixed-point" runs until weights and scores
+        has not improved for ``patience`` iterations; "fixed-point" runs until weights and slopes
         stand still. None: cavity for sum-product, fixed-point for max-sum.
     max_iter : iterations at most.
-    tol : relative change of weights and of scores that counts as standing still. None: 1e-5 for sum-product,
+    tol : relative change of weights and of slopes that counts as standing still. None: 1e-5 for sum-product,
         1e-7 for max-sum; never below what the precision of X can resolve.
-    damping : step in (0, 1]; 1 is undamped. None: 0.1 for cavity (small steps, fine choice of the
-        iterate), 0.2 where the design has a connectivity, 0.5 for fixed-point. It is more than a matter of
-        stability: with the cavity stop smaller steps usually select more features.
+    damping : size of a step, in (0, 1]: 1 is undamped, less is damped more. None: 0.1 for cavity (small
+        steps, fine choice of the iterate), 0.2 where the design has a connectivity, 0.5 for fixed-point.
+        With the cavity stop, smaller steps usually select more features: compare selections at equal steps.
     adaptive : let each column shrink its step when its objective rises, and grow it back (fixed-point only;
         a column that turns non-finite is always retried with smaller steps).
     patience : iterations without a clearly better cavity score. A damped run dips below the score of its
-        start before it rises, so until it is above, three times the patience are granted. None: 1 / damping;
-        3 / damping chose the same iterates on fMRI and on synthetic data.
+        start before it rises, so until it is above, three times the patience are granted. None: 1 / damping,
+        at least 3; 3 / damping chose the same iterates on fMRI and on synthetic data.
     variance : "full" (one per feature and row) or "uniform" (one per column; cheaper).
     intercept : learn an unpenalised offset of the scores.
 

@@ -26,7 +26,7 @@ from .result import GampResult
 from .row_weights import counted
 from .settings import ResolvedSettings, SolverSettings
 from .stopping import Stopping
-from .weights_step import step_function
+from .weights_step import Weights, step_function
 
 _NOTHING = 1e-3  # share of its pseudo-noise that is nothing for a weight
 _NO_SLOPE = 1e-100  # of a likelihood that is satisfied to underflow
@@ -106,7 +106,8 @@ def run(
     n_columns = design.shape[2]
     models = Models(expand(likelihood, n_columns), expand(prior, n_columns))
     resolved = (settings or SolverSettings()).resolved(design.neighbours is not None)
-    prior.require_mode(resolved.mode)
+    for model in (likelihood, prior):
+        model.require_mode(resolved.mode)
     if design.neighbours is not None:
         check_neighbours(prior, resolved)
     resolved = replace(resolved, tol=max(resolved.tol, 50 * float(np.finfo(design.dtype).eps)))
@@ -127,13 +128,13 @@ def run(
 def _result(best: Best, stopping: Stopping, design: Design) -> GampResult:
     """All columns, with the scores of all rows: held-out ones, which the loop need not visit, included."""
     coef, coef_var = best.weights(stopping.settings.mode)
-    z, tau_z, shift = design.scores(coef, coef_var)
+    z, tau_z, offset = design.scores(coef, coef_var)
     z = z + best.intercept
     return GampResult(
         coef=coef,
         coef_var=coef_var,
         intercept=best.intercept,
-        plain_intercept=best.intercept + shift,
+        plain_intercept=best.intercept + offset,
         z=z,
         tau_z=tau_z,
         p=np.where(design.train, best.p, z),
@@ -192,14 +193,15 @@ def _iterate(batch: Batch, best: Best, stopping: Stopping, tools: Tools, iterati
 
     Updates the batch, the best states and the memory of the stopping rule.
     """
-    counts, models = batch.design.counts, batch.models
+    row_counts, models = batch.design.row_counts, batch.models
     mode, tol = tools.settings.mode, tools.settings.tol
-    out = output_step(batch.state, batch.y, counts, models.likelihood, batch.damping.step, mode)
+    out = output_step(batch.state, batch.y, row_counts, models.likelihood, batch.damping.step, mode)
     if tools.settings.stop == "cavity":
-        score = objective.cavity_score(out, counts)
-        stopping.note_score(batch.columns, score, iteration - 1)
-        if stopping.counts(iteration - 1):
-            best.store_better(batch, score, iteration - 1)
+        state_iteration = iteration - 1  # the output side judges the state that the last iteration left
+        score = objective.cavity_score(out, row_counts)
+        stopping.note_score(batch.columns, score, state_iteration)
+        if stopping.is_eligible(state_iteration):
+            best.store_better(batch, score, state_iteration)
     move = _move(batch, out, tools)
     still = move.accepted & (move.residual <= tol)
     tuned = models
@@ -213,16 +215,17 @@ def _iterate(batch: Batch, best: Best, stopping: Stopping, tools: Tools, iterati
 def _move(batch: Batch, out: Output, tools: Tools) -> Move:
     """The input side of an iteration, written to ``batch.spare``, and whether each column may keep it."""
     old, settings, damping = batch.state, tools.settings, batch.damping
-    step = step_function(batch.models.prior, settings.mode, batch.compiled, _local_log_odds(batch, tools))
+    log_odds, over_blocks = _local_log_odds(batch, tools), tools.over_blocks
+    update_block = step_function(batch.models.prior, settings.mode, batch.compiled, log_odds)
     new, statistics, moved_by = input_step(
-        old, out, batch.design, step, damping.step, settings, batch.spare, tools.over_blocks, tools.scratch
+        old, out, batch.design, update_block, damping.step, settings, batch.spare, over_blocks, tools.scratch
     )
     p = new.z - new.s * new.tau_z  # what the next iteration, or the result, makes of it
     finite = np.asarray(np.isfinite(p).all(axis=0) & np.isfinite(new.tau_z).all(axis=0))
     residual = _residual(old, out, moved_by, batch.design)
     accepted = finite
     if settings.adaptive:
-        new = _merged(old, new, np.flatnonzero(finite))  # a broken column has no objective
+        new = _taken_back(new, batch, np.flatnonzero(~finite))  # a broken column has no objective
         eps = float(np.finfo(batch.design.dtype).eps)
         accepted = finite & damping.judge(_objective(batch, new, settings.mode), residual, eps)
     return Move(new, statistics, residual, finite, accepted)
@@ -240,9 +243,9 @@ def _local_log_odds(batch: Batch, tools: Tools) -> Array | None:
 def _adopt(batch: Batch, move: Move, tuned: Models, adaptive: bool) -> None:
     """Let the batch go where its move leads, with tuned models, in the columns that may."""
     old, models, moved = batch.state, batch.models, np.flatnonzero(move.accepted)
-    batch.state, batch.spare = _merged(old, move.state, moved), old.weights
-    if batch.design.neighbours is not None:
-        stuck = np.flatnonzero(~move.accepted)  # their inclusions are gone, and the column's rate is left
+    stuck = np.flatnonzero(~move.accepted)
+    batch.state, batch.spare = _taken_back(move.state, batch, stuck), old.weights
+    if batch.design.neighbours is not None:  # inclusions of stuck columns are gone; the column's rate is left
         batch.state.weights.pi[:, stuck] = models.prior.rate[stuck]
     batch.models = models.replaced(moved, tuned, moved)
     batch.made_with = batch.made_with.replaced(moved, models, moved)
@@ -255,7 +258,7 @@ def _retire(batch: Batch, best: Best, stopping: Stopping, still: NDArray, iterat
     ended = stopping.ended(batch.columns, still, failures, iteration)
     if not ended.any():
         return batch
-    unseen = (best.iteration[batch.columns] == 0) & (failures == 0)
+    unseen = ~best.has_state(batch.columns) & (failures == 0)
     last = np.flatnonzero(ended & (unseen | (settings.stop == "fixed-point")))
     best.store(batch, last, _final_score(batch, last, settings.mode), iteration)
     return None if ended.all() else batch.take(np.flatnonzero(~ended))
@@ -265,15 +268,16 @@ def _final_score(batch: Batch, local: NDArray, mode: str) -> Array:
     """Cavity score of the present state of some columns; NaN in max-sum mode."""
     if mode == "max-sum" or not local.size:
         return np.full(local.size, np.nan)
-    counts, likelihood = batch.design.counts[:, local], batch.made_with.take(local).likelihood
+    row_counts, likelihood = batch.design.row_counts[:, local], batch.made_with.take(local).likelihood
     rows, y = batch.state.rows(local), batch.y[:, local]
-    return objective.cavity_score(output_step(rows, y, counts, likelihood, np.ones(local.size), mode), counts)
+    out = output_step(rows, y, row_counts, likelihood, np.ones(local.size), mode)
+    return objective.cavity_score(out, row_counts)
 
 
 def _objective(batch: Batch, state: State, mode: str) -> Array:
     likelihood, prior = batch.models
     if mode == "max-sum":
-        return objective.map_cost(state, batch.y, batch.design.counts, likelihood, prior)
+        return objective.map_cost(state, batch.y, batch.design.row_counts, likelihood, prior)
     return objective.bethe_free_energy(state, batch.y, batch.design, likelihood, prior)
 
 
@@ -285,7 +289,7 @@ def _residual(old: State, out: Output, moved_by: Array, design: Design) -> Array
     """
     change, size, information = np.sqrt(np.maximum(moved_by, np.finfo(float).tiny))
     weights = change / (size + _NOTHING * design.shape[1] / information)
-    slopes, all_slopes = (_norm(part, design.counts) for part in (out.s - old.s, out.s))
+    slopes, all_slopes = (_norm(part, design.row_counts) for part in (out.s - old.s, out.s))
     return np.maximum(weights, slopes / np.maximum(all_slopes, _NO_SLOPE))
 
 
@@ -299,21 +303,28 @@ def _same_parameters(old: Models, new: Models, tol: float) -> NDArray:
     return still
 
 
-def _merged(old: State, new: State, moved: NDArray) -> State:
-    """``new`` with the columns that did not move written over by those of ``old``."""
-    n_columns = new.intercept.size
-    if moved.size == n_columns:
+def _taken_back(new: State, batch: Batch, stuck: NDArray) -> State:
+    """``new`` with the columns ``stuck`` written over by the batch's present state."""
+    if not stuck.size:
         return new
-    stuck = np.setdiff1d(np.arange(n_columns), moved)
     for name in (item.name for item in fields(State) if item.name != "weights"):
-        getattr(new, name)[..., stuck] = getattr(old, name)[..., stuck]
-    if new.weights is old.weights:  # the old ones are gone, but for their damped mean
-        new.weights.w[:, stuck] = new.weights.w_damped[:, stuck]
-        return new
-    for to, was in zip(new.weights, old.weights, strict=True):
-        to[:, stuck] = was[:, stuck]
+        getattr(new, name)[..., stuck] = getattr(batch.state, name)[..., stuck]
+    if batch.in_place:
+        _keep_damped_mean(new.weights, stuck)
+    else:
+        _copy_columns(new.weights, batch.state.weights, stuck)
     return new
 
 
-def _norm(values: Array, counts: Array) -> Array:
-    return np.sqrt(counted(np.square(values), counts).sum(axis=0, dtype=float))
+def _keep_damped_mean(weights: Weights, stuck: NDArray) -> None:
+    """The old weights have been written over; of them the damped mean is left."""
+    weights.w[:, stuck] = weights.w_damped[:, stuck]
+
+
+def _copy_columns(to: Weights, old: Weights, stuck: NDArray) -> None:
+    for part, was in zip(to, old, strict=True):
+        part[:, stuck] = was[:, stuck]
+
+
+def _norm(values: Array, row_counts: Array) -> Array:
+    return np.sqrt(counted(np.square(values), row_counts).sum(axis=0, dtype=float))

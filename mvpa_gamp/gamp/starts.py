@@ -32,7 +32,8 @@ SHARE_OF_LARGEST_RATE = 0.5
 
 def start(name: str, design: Design, y: Any, likelihood: Any, mode: str) -> Any:
     """A named prior with its start, one value per column; labels tell how large an l1 penalty may be."""
-    named_prior(name).require_mode(mode)
+    for model in (likelihood, named_prior(name)):
+        model.require_mode(mode)
     prior = start_prior(name, design)
     if mode == "max-sum" and prior.l1_name:
         return with_parameters(prior, {prior.l1_name: start_laplace(design, y, likelihood).rate})
@@ -42,7 +43,7 @@ def start(name: str, design: Design, y: Any, likelihood: Any, mode: str) -> Any:
 def start_prior(name: str, design: Design) -> Any:
     """The start for sum-product GAMP, and of what is not an l1 penalty."""
     prior = named_prior(name)
-    n_features, n_train = design.shape[1], design.counts.sum(axis=0)
+    n_features, n_train = design.shape[1], design.row_counts.sum(axis=0)
     energy = design.mean_row_energy()
     share: Array | float = 1.0
     if prior.has_atom:
@@ -62,8 +63,9 @@ def start_laplace(design: Design, y: Any, likelihood: Any) -> Laplace:
     """A Laplace prior for max-sum GAMP: a share of the rate that would keep all weights at zero."""
     labels = checked_labels(y, design)
     slopes = slopes_at_zero(design, labels, likelihood)
-    slopes = counted(slopes, design.counts)
-    slopes = slopes - design.counts * (slopes.sum(axis=0) / design.counts.sum(axis=0))  # a free intercept
+    row_counts = design.row_counts
+    slopes = counted(slopes, row_counts)
+    slopes = slopes - row_counts * (slopes.sum(axis=0) / row_counts.sum(axis=0))  # a free intercept
     largest = np.zeros(labels.shape[1])
     with block_threads(design.n_blocks) as over_blocks:
         for part in over_blocks(

@@ -22,10 +22,13 @@ from .scalar_channels import (
 from .settings import MODES
 
 CONVERGED = "Converged: the predicted errors no longer change."
-ITERATION_LIMIT = "Not converged: the iteration limit was reached. Raise max_iter, or lower damping."
+ITERATION_LIMIT = (
+    "Not converged: the iteration limit was reached. Raise max_iter, or take smaller steps (a lower damping)."
+)
 NOT_FINITE = (
     "Not converged: the prediction turned non-finite, or the labels' mean precision is not positive, which "
-    "robust likelihoods can cause; the iterations before are kept. Lower damping, or make the prior stronger."
+    "robust likelihoods can cause; the iterations before are kept. Take smaller steps (a lower damping), or "
+    "make the prior stronger."
 )
 
 _NOTHING = 1e-14  # moments below this share of E w^2 count as 0 when the iteration is asked to stand still
@@ -92,7 +95,8 @@ def state_evolution(
         _check_parameters(model)
     for used in (given.likelihood, truth.likelihood):
         _check_exact(used)
-    given.prior.require_mode(mode)
+    for model in given:
+        model.require_mode(mode)
     mean, var = prior_moments(truth.prior)
     energy = mean**2 + var
     estimate, channel = first_estimate(given.prior, truth.prior), None

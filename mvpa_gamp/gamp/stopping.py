@@ -28,7 +28,7 @@ class Stopping:
         # Best score so far of every column, after each of the last iterations: as many as the patience.
         self._best_scores = deque([self._start_score.copy()], maxlen=settings.patience)
 
-    def counts(self, iteration: int) -> bool:
+    def is_eligible(self, iteration: int) -> bool:
         """Whether the state after so many iterations may be chosen: the first, almost empty ones may not."""
         return iteration >= max(1, round(0.5 / self.settings.damping))
 
@@ -37,7 +37,7 @@ class Stopping:
         if iteration == 0:
             self._start_score[columns] = score
         best = self._best_scores[-1].copy()
-        if self.counts(iteration):
+        if self.is_eligible(iteration):
             best[columns] = np.fmax(best[columns], score)
         self._best_scores.append(best)
 

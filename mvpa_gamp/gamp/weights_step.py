@@ -46,11 +46,11 @@ def step_function(prior: Any, mode: str, fused: bool = False, log_odds: Array | 
 
 def _plain_step(prior: Any, mode: str, log_odds: Array | None) -> StepFunction:
     def step(
-        last: Weights, new: Weights, at: slice, adjoint: Array, precision: Array, mix: Array
+        last: Weights, new: Weights, at: slice, adjoint: Array, precision: Array, step_size: Array
     ) -> BlockStep:
         tau_r = np.reciprocal(precision)
-        w_damped = mix * last.w[at]
-        w_damped += (1 - mix) * last.w_damped[at]
+        w_damped = step_size * last.w[at]
+        w_damped += (1 - step_size) * last.w_damped[at]
         r = tau_r * adjoint
         r += w_damped  # line 14
         if log_odds is None:

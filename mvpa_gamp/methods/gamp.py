@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..feature_scale import rescaled, rescaled_prior
 from ..gamp import Design, EmResult, Hinge, Logistic, Probit, SolverSettings, fit_em
+from ..gamp.learnt import identifiable_names
 from ..gamp.moments import floored
 from ..gamp.neighbours import check_neighbours
 from ..gamp.parameters import learnt_names, parameters
@@ -31,7 +32,8 @@ class GampMethod:
 
     A feature counts as selected when its posterior inclusion probability exceeds one half (Bernoulli
     priors, as in the paper) or when its weight is not zero (max-sum). ``learn_likelihood`` names parameters
-    of the likelihood to learn too; None means its default. With ``uses_connectivity`` the inclusion rate of a
+    of the likelihood to learn too; None means its default. Where that is a scale, the scale of the prior
+    keeps its start: the data tell only their product. With ``uses_connectivity`` the inclusion rate of a
     feature follows its neighbours. ``penalty="cross-validation"`` takes the rate of a Laplace prior from
     ``L1LogisticCV`` instead of expectation maximisation, which shrinks too much where features outnumber rows
     by far: it sees a Laplace distribution in weights most of which are exactly zero. ``class_weight``
@@ -68,7 +70,8 @@ class GampMethod:
         return self.penalty == "em"
 
     def __post_init__(self) -> None:
-        named_prior(self.prior).require_mode(self.settings.mode)
+        for model in (self.likelihood, named_prior(self.prior)):
+            model.require_mode(self.settings.mode)
         learnt_names(self.likelihood, self.learn_likelihood)
         if self.penalty not in ("em", _BY_SEARCH) or (self.penalty == _BY_SEARCH and self.prior != "laplace"):
             raise ValueError(
@@ -109,14 +112,20 @@ class GampMethod:
         graph, counts = self._graph(connectivity), self._counts(Y, weights)
         design = Design(X, train, center="train", connectivity=graph, weights=counts)
         prior = start(self.prior, design, Y, self.likelihood, self.settings.mode)
-        learn: dict[str, Any] = {"learn_likelihood": self.learn_likelihood}
+        learn_prior = self._of_prior(prior)
         if self.penalty == _BY_SEARCH:
             self._refuse_weights(weights)
             search = L1LogisticCV(fit_intercept=self.settings.intercept, class_weight=self.class_weight)
             searched = search.fit_folds(X, Y, train, runs)
-            prior, learn["learn_prior"] = replace(prior, rate=searched.parameters["lambda"]), ()
+            prior, learn_prior = replace(prior, rate=searched.parameters["lambda"]), ()
+        learn: dict[str, Any] = {"learn_prior": learn_prior, "learn_likelihood": self.learn_likelihood}
         tuned = fit_em(design, Y, self.likelihood, prior, self.settings, **learn)
         return self._fold_fits(tuned, time.perf_counter() - began, factor)
+
+    def _of_prior(self, prior: Any) -> tuple[str, ...]:
+        """Parameters of the prior that are learnt beside those of the likelihood."""
+        of_likelihood = learnt_names(self.likelihood, self.learn_likelihood)
+        return identifiable_names(self.likelihood, prior, of_likelihood, prior.default_learn)
 
     def _counts(self, Y: NDArray, weights: Any) -> Any:
         """How often each row counts: the weights given, times those of its class."""

@@ -15,6 +15,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.methods import METHODS
 
 INK, QUIET, RULE, WARNING = "#22282e", "#69727b", "#d5dade", "#b35c00"
 # Okabe and Ito's palette without yellow, which is too light for lines on white.
@@ -22,13 +23,17 @@ COLOURS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d", "#8c564b", "#117733",
     "#882255", "#aa9900", "#332288", "#44aa99", "#999933",
 )  # fmt: skip
-MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "h", "p", "d", "8", "*")
-# A method has its colour and its marker everywhere: page, group, decoder, docs, pipelines. New names go to
-# the end; a method that is not listed gets one of the last by its name.
-METHOD_ORDER = (
+# One more than there are colours: counted round, no two of the first 210 methods have the same pair.
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "h", "p", "d", "8", "*", "H")
+# Of methods that are not in METHODS, by their name.
+OTHER_COLOURS = ("#661100", "#888888", "#aa4499", "#6699cc")
+# A method has its colour and its marker everywhere: page, group, decoder, docs, pipelines. Those that had
+# them first keep them; new methods follow in the order of METHODS.
+_FIRST = (
     "gamp-bg-lr", "l1-lr-cv", "onebit-cs", "gamp-bg-hl", "gamp-bg-pr", "gamp-bl-lr", "gamp-l1-lr", "cdn",
     "tron", "gamp-sbg-lr", "gamp-l1-lr-cv", "svm", "lda",
 )  # fmt: skip
+METHOD_ORDER = (*_FIRST, *(name for name in METHODS if name not in _FIRST))
 # Pale only close to zero, so that small weights can be told from the grey brain.
 WEIGHTS = LinearSegmentedColormap.from_list(
     "weights",
@@ -72,20 +77,20 @@ def look() -> Iterator[None]:
 
 def colour_of(method: str) -> str:
     """The colour of a method, by its name."""
-    return COLOURS[_place(method)]
+    if method not in METHOD_ORDER:
+        return OTHER_COLOURS[_number(method) % len(OTHER_COLOURS)]
+    return COLOURS[METHOD_ORDER.index(method) % len(COLOURS)]
 
 
 def marker_of(method: str) -> str:
     """The marker of a method: shape says again what colour says."""
-    return MARKERS[_place(method)]
+    place = METHOD_ORDER.index(method) if method in METHOD_ORDER else _number(method)
+    return MARKERS[place % len(MARKERS)]
 
 
-def _place(method: str) -> int:
-    """A place in the palette that depends on nothing but the name."""
-    if method in METHOD_ORDER:
-        return METHOD_ORDER.index(method)
-    free = len(COLOURS) - len(METHOD_ORDER)
-    return len(METHOD_ORDER) + zlib.crc32(method.encode()) % free
+def _number(method: str) -> int:
+    """A number that depends on nothing but the name."""
+    return zlib.crc32(method.encode())
 
 
 def svg(figure: Figure, banner: str | None) -> bytes:

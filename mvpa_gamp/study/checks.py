@@ -1,9 +1,9 @@
 """What is refused before anything is fitted or written: settings that cannot be run, input that is wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from mvpa_gamp.decoding.cross_tasks import refuse_same
+from mvpa_gamp.decoding.cross_tasks import refuse_runs, refuse_same
 from mvpa_gamp.imaging.atomic_files import WriteError
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, check_cluster, check_workers
@@ -24,15 +24,21 @@ def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
         raise StudyError(str(error)) from error
     if settings.seed < 0:
         raise StudyError(f"--seed: expected 0 or more, got {settings.seed}. Change it.")
-    try:
-        refuse_same(settings.cross)
-    except ValueError as error:
-        raise StudyError(f"--cross: {error}") from error
+    _check_texts("--cross", refuse_same, settings.cross)
+    _check_texts("--cross-session", refuse_runs, settings.cross_session)
     methods = weighted_methods(choose_methods(settings.methods), settings.class_weight)
     check_inference(settings, methods)
     check_preparation(settings)
     check_regions(settings, methods)
     return methods
+
+
+def _check_texts(option: str, refuse: Callable[[Sequence[str]], None], texts: Sequence[str]) -> None:
+    """Refuse texts that no data could be used with."""
+    try:
+        refuse(texts)
+    except ValueError as error:
+        raise StudyError(f"{option}: {error}") from error
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def run_participants(
         if any(output.root.glob("sub-*")):  # settings that nobody could be analysed with bind nobody
             check_resume(dataset, settings)
         chosen = choose_participants(source.layout, labels)
-        check_preparation(settings, len(chosen))
+        check_preparation(settings, chosen)
         nested = ", ".join(method.name for method in methods if not method.is_batched)
         check_participants(source, chosen, nested, atlas_of(settings))
         for label in chosen:

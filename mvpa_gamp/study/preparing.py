@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fold_confounds import FoldConfounds
 from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence, prepared_by_all
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.covariates import read_covariates
 from mvpa_gamp.imaging.samples import KINDS, Samples
 from mvpa_gamp.results.files import write_tsv
@@ -45,17 +45,22 @@ class StudyPreparation:
         return X if self.confounds is None else prepared_by_all(self.confounds, X).X
 
 
-def check_preparation(settings: StudySettings, n_participants: int = 1) -> None:
-    """Refuse what needs no data to be known wrong."""
+def check_preparation(settings: StudySettings, labels: Sequence[str] = ()) -> None:
+    """Refuse what needs no data to be known wrong; ``labels`` are the participants of a dataset."""
     kind = _KINDS.get(getattr(settings.source, "samples", ""))
     if settings.whiten and kind:
         raise _no_noise(KINDS[kind])
-    several = isinstance(settings.source, BidsSource) and n_participants > 1
-    if settings.fold_confounds and several and PARTICIPANT not in settings.fold_confounds:
+    if settings.fold_confounds and len(labels) > 1 and PARTICIPANT not in settings.fold_confounds:
         raise StudyError(
-            f"--fold-confounds: expected a file for each of {n_participants} participants, got one name, "
+            f"--fold-confounds: expected a file for each of {len(labels)} participants, got one name, "
             f"{settings.fold_confounds}. Write {PARTICIPANT} in it where the label belongs, such as "
             f"covariates/sub-{PARTICIPANT}.tsv."
+        )
+    files = [Path(settings.fold_confounds.replace(PARTICIPANT, label)) for label in labels]
+    if settings.fold_confounds and files and not any(file.expanduser().is_file() for file in files):
+        raise StudyError(
+            f"--fold-confounds {files[0]}: expected a TSV, found no file there, nor for any other "
+            "participant. Check the path."
         )
 
 

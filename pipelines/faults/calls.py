@@ -29,7 +29,7 @@ def judged(call: Callable[[], Any], wrong: Callable[[Any], str]) -> tuple[str, s
         try:
             said = wrong(call())
         except (ValueError, TypeError) as error:
-            named = _is_a_sentence(error) and len(str(error)) < LONGEST
+            named = _is_a_sentence(error) and len(str(error).splitlines()[0]) < LONGEST
             return (NAMED, str(error)) if named else (ELSE, _raw(error))
         except (Exception, TooLong) as error:
             return ELSE, _raw(error)

@@ -120,7 +120,7 @@ def _other_decision(decision: Any, X: Any, coef: Any, intercept: Any) -> str:
     """Whether decision values are what weights and intercept give, to rounding of float32."""
     X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=float)
     size = np.abs(X) @ np.abs(coef) + np.abs(intercept)
-    near = np.abs(X @ coef + intercept - decision) <= 1e-4 * size + 1e-30
+    near = np.abs(X @ coef + intercept - decision) <= 1e-4 * size + 1e-9 * min(1.0, np.abs(X).max())
     return "" if near.all() else "decision values are not those of the weights"
 
 

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from mvpa_gamp import GAMPClassifier
 from mvpa_gamp.gamp import (
     Bernoulli,
     Design,
+    ElasticNet,
     Gaussian,
     Hinge,
     Laplace,
@@ -16,6 +18,7 @@ from mvpa_gamp.gamp import (
     SolverSettings,
     fit_em,
 )
+from mvpa_gamp.gamp.parameters import parameters
 from mvpa_gamp.gamp.starts import start_prior
 
 FIXED_POINT = SolverSettings(stop="fixed-point", max_iter=200)
@@ -120,3 +123,44 @@ def test_robust_logistic_stands_wrong_labels():
     standard = fit_em(design, y, Logistic(), prior)
     assert abs(zero_mean.likelihood.flip[0] - 0.2) < 0.03
     assert error(zero_mean.result.coef) < error(standard.result.coef) - 0.01
+
+
+SCALES = [(Logistic(), "scale"), (Probit(), "var"), (Robust(Logistic(), 0.05), "base.scale")]
+
+
+@pytest.mark.parametrize(("likelihood", "name"), SCALES, ids=["logistic", "probit", "robust"])
+def test_the_scale_of_a_likelihood_is_learnt_beside_a_prior_that_keeps_its_own(likelihood, name):
+    """Of both only the product is known; a run that moved both ended without any weight."""
+    X, y, _ = sparse_problem()
+    prior = Bernoulli(0.07, Gaussian(var=1.0))
+    both = rf"The likelihood's {name} and the prior's slab.var both set the size of the scores"
+    with pytest.raises(
+        ValueError, match=both + r".*cannot be learnt. Use learn_prior=\('rate',\) to keep slab"
+    ):
+        fit_em(Design(X), y, likelihood, prior, learn_prior=("rate", "slab.var"), learn_likelihood=(name,))
+    with pytest.warns(UserWarning, match=both + r".*: slab.var keeps its start. Say learn_prior=\('rate',\)"):
+        tuned = fit_em(Design(X), y, likelihood, prior, learn_likelihood=(name,))
+    assert tuned.prior.slab.var[0] == 1.0 and tuned.prior.rate[0] != 0.07
+    assert (np.abs(tuned.result.coef) > 0.1).any() and parameters(tuned.likelihood)[name][0] > 1e-2
+
+
+def test_a_prior_with_one_scale_fixed_learns_the_others():
+    """The l2 of an elastic net gives the weights a size, and so does a mean that is not zero."""
+    X, y, _ = sparse_problem()
+    for prior, learn in ((ElasticNet(1.0, 1.0), ("l1",)), (Gaussian(0.1, 1.0), ("var",))):
+        run = SolverSettings(max_iter=3)
+        fit_em(Design(X), y, Logistic(), prior, run, learn_prior=learn, learn_likelihood=("scale",))
+
+
+def test_a_classifier_keeps_its_features_when_the_scale_is_learnt():
+    """The README's data: with both scales learnt nothing was selected, and "Ended well" was said."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 1000))
+    y = X[:, 3] - X[:, 7] + 0.3 * rng.standard_normal(200) > 0
+    with pytest.warns(UserWarning, match="slab.var keeps its start"):
+        warned = GAMPClassifier(learn_likelihood=("scale",)).fit(X, y)
+    asked = GAMPClassifier(learn_likelihood=("scale",), learn_prior=("rate",)).fit(X, y)
+    for model in (warned, asked):
+        assert np.flatnonzero(model.get_support()).tolist() == [3, 7] and model.score(X, y) > 0.9
+        assert model.hyperparameters_["likelihood.scale"] > 1
+    np.testing.assert_array_equal(warned.coef_, asked.coef_)

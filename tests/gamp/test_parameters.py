@@ -1,11 +1,13 @@
 """Parameters as columns: names, expansion, selection and merging, over every likelihood and prior."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from mvpa_gamp.gamp import Bernoulli, Gaussian, GaussianMixture, Logistic, Probit, Robust
 from mvpa_gamp.gamp.likelihoods import LIKELIHOODS
-from mvpa_gamp.gamp.parameters import expand, parameters, put, take, with_parameters
+from mvpa_gamp.gamp.parameters import expand, parameters, parameters_stated, put, take, with_parameters
 from mvpa_gamp.gamp.priors import PRIORS
 
 MODELS = {
@@ -67,6 +69,29 @@ def test_putting_leaves_the_model_alone():
 
 def test_settings_of_a_model_survive():
     assert expand(Logistic(2.0, moments="variational"), 2).moments == "variational"
+
+
+@dataclass(frozen=True)
+class WithDegrees(Gaussian):
+    degrees: int = 3
+
+
+def test_whole_numbers_are_settings():
+    """What ``check_parameter`` stores is a float; an int that a class keeps counts something."""
+    wide = expand(WithDegrees(0, 2), 2)
+    assert wide.degrees == 3 and set(parameters(wide)) == {"mean", "var"}
+    np.testing.assert_array_equal(wide.var, [2.0, 2.0])
+
+
+def test_classes_state_what_their_parameters_measure():
+    """Squares may be 1e30 and shares tiny, wherever they are nested; other sizes are refused."""
+    expand(Bernoulli(1e-200, Gaussian(0.0, 1e29)), 2)
+    expand(Robust(Probit(1e29), 1e-200), 2)
+    assert parameters_stated(Bernoulli(0.1, GaussianMixture([1.0], [0.0], [1.0])), "locations") == (
+        "slab.means",
+    )
+    with pytest.raises(ValueError, match=r"Robust: base.scale must be zero or between 1e-15 and 1e\+15"):
+        expand(Robust(Logistic(1e20)), 2)
 
 
 def test_mixture_fields_are_components_by_columns():

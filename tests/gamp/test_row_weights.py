@@ -43,7 +43,8 @@ def assert_same_fit(found, wanted, tolerance=TOLERANCE):
 def tuned(X, y, train, settings, likelihood, prior, learn=None, weights=None, **design):
     design = Design(X, train, weights=weights, **design)
     begin = start(prior, design, y, likelihood, settings.mode)
-    return fit_em(design, y, likelihood, begin, settings, learn_likelihood=learn, max_em_iter=4)
+    names = {"learn_likelihood": learn, "learn_prior": () if learn else None}  # one scale at a time
+    return fit_em(design, y, likelihood, begin, settings, **names, max_em_iter=4)
 
 
 BG, LAPLACE = "bernoulli-gaussian", "laplace"

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from mvpa_gamp.methods import METHODS
+from mvpa_gamp.report import style
 from mvpa_gamp.report.answers import PREFERRED, Answer, answering, sentence
 from mvpa_gamp.report.closing import closing_lines
-from mvpa_gamp.report.style import COLOURS, METHOD_ORDER, colour_of, marker_of
+from mvpa_gamp.report.style import COLOURS, MARKERS, METHOD_ORDER, OTHER_COLOURS, colour_of, marker_of
 from mvpa_gamp.results.reader import read_results
 
 FOUND = Answer(
@@ -60,12 +62,23 @@ def test_a_phantom_leads_to_own_data(phantom_results):
     assert page.endswith("index.html") and "--bold FILE" in then
 
 
-def test_a_method_has_its_colour_whatever_the_others_are():
-    assert len({colour_of(name) for name in METHOD_ORDER}) == len(METHOD_ORDER)
-    assert len({marker_of(name) for name in METHOD_ORDER}) == len(METHOD_ORDER)
+def test_a_method_has_its_colour_whatever_the_others_are(monkeypatch):
+    assert set(METHOD_ORDER) == set(METHODS)
+    assert len({colour_of(name) for name in METHOD_ORDER[: len(COLOURS)]}) == min(
+        len(METHOD_ORDER), len(COLOURS)
+    )
+    # colours that are given already stay with their methods
+    assert METHOD_ORDER[:3] == ("gamp-bg-lr", "l1-lr-cv", "onebit-cs") and METHOD_ORDER[12] == "lda"
+    monkeypatch.setattr(style, "METHOD_ORDER", tuple(f"method-{k}" for k in range(200)))
+    looks = {(colour_of(name), marker_of(name)) for name in style.METHOD_ORDER}
+    assert len(looks) == 200, "when colours are used up, markers tell methods apart"
+
+
+def test_methods_of_others_have_colours_of_their_own():
     unknown = colour_of("someone-elses-method")
-    assert unknown in COLOURS and unknown not in {colour_of(name) for name in METHOD_ORDER}
-    assert unknown == colour_of("someone-elses-method")
+    assert unknown in OTHER_COLOURS and not set(OTHER_COLOURS) & set(COLOURS)
+    assert unknown == colour_of("someone-elses-method") and marker_of("someone-elses-method") in MARKERS
+    assert len({colour_of(f"other-{k}") for k in range(30)}) == len(OTHER_COLOURS)
 
 
 def test_too_few_permutations_are_no_null_result():

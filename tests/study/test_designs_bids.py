@@ -44,6 +44,11 @@ def _not_drawn(root: Path) -> Path:
         (("--cross", "face:house>cat:tree"), ("--cross: ", "'tree'")),
         (("--cross", "face:house>face:house"), ("--cross: ", "on the same comparison", "Name two")),
         (("--cross", "face+cat:house>>house:cat+face"), ("--cross: ", "on the same comparison")),
+        (("--cross-session", "1-2>2-4"), ("--cross-session: ", "Run 2 is trained on and tested on")),
+        (("--cross-session", "1-2>later"), ("--cross-session: ", "names 'later'", "1-6>7-12")),
+        (("--cross-session", "3-1>>ses-02"), ("--cross-session: ", "names '3-1'")),
+        (("--cross-session", "1-2"), ("--cross-session: ", "quotation marks")),
+        (("--fold-confounds", "no-{participant}.tsv"), ("--fold-confounds ", "no-01.tsv: ", "found no file")),
     ],
 )
 def test_designs_of_conditions_nobody_has_are_refused(bids_tree, tmp_path, capsys, more, words):

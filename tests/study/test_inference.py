@@ -24,8 +24,9 @@ from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
+from mvpa_gamp.report import inference_plots
 from mvpa_gamp.report.inference import _tests
-from mvpa_gamp.results.files import number, read_tsv
+from mvpa_gamp.results.files import number, read_tsv, write_tsv
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study import inference_jobs
 
@@ -112,7 +113,7 @@ def test_the_observed_accuracy_is_that_of_the_summary(inferred):
 
 def test_the_selection_is_that_of_calibrate_and_checked(inferred, pair):
     X, y, runs, blocks = pair
-    chosen = calibrate(METHODS["gamp-bg-lr"], X, y, runs, blocks=blocks).select(0.2)
+    chosen = calibrate(METHODS["gamp-bg-lr"], X, y, runs, blocks=blocks).select(0.2, of="voxel")
     selected = values(inferred, "Fdr_mask") > 0
     np.testing.assert_array_equal(selected, chosen.selected)
     row = row_of(inferred)
@@ -161,6 +162,17 @@ def test_a_rounded_p_value_is_no_lack_of_labellings(smallest, few, inferred):
     results.study["inference"]["permutations"] = 30  # 1 / 31 is rounded up in the table
     rows = [{**row, "smallest_p_value": smallest} for row in results.inference_rows()]
     assert ("in so few ways" in "".join(_tests(results, rows))) == few
+
+
+@pytest.mark.parametrize(("known", "drawn"), [(2, True), (1, False)])
+def test_a_legend_names_a_prediction_only_where_a_line_is_drawn(known, drawn, inferred, tmp_path):
+    copy = shutil.copytree(inferred, tmp_path / "copy")
+    path = copy / "sub-tiny" / f"{STEM}_learningcurve.tsv"
+    rows = [{**row, "predicted": "n/a" if k >= known else "0.7"} for k, row in enumerate(read_tsv(path))]
+    write_tsv(path, list(rows[0]), rows)
+    assert inference_plots.draws(read_results(copy), "tiny", "predicted") == drawn
+    words = b"predicted for independent voxels"
+    assert (words in inference_plots.learning_curves(read_results(copy), "tiny")) == drawn
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ class Logistic(Likelihood):
     moments: str = "exact"
 
     learnable: ClassVar[tuple[str, ...]] = ("scale",)
+    scale_names: ClassVar[tuple[str, ...]] = ("scale",)
 
     def __post_init__(self) -> None:
         check_parameter(self, "scale", lambda scale: scale > 0, "positive and finite")

@@ -27,6 +27,8 @@ class Probit(Likelihood):
     var: Any = 1.0
 
     learnable: ClassVar[tuple[str, ...]] = ("var",)
+    scale_names: ClassVar[tuple[str, ...]] = ("var",)
+    squares: ClassVar[tuple[str, ...]] = ("var",)
 
     def __post_init__(self) -> None:
         check_parameter(self, "var", lambda var: var > 0, "positive and finite")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -29,6 +29,8 @@ class Robust(Likelihood):
     base: Likelihood
     flip: Any = 0.01
 
+    shares: ClassVar[tuple[str, ...]] = ("flip",)
+
     def __post_init__(self) -> None:
         if isinstance(self.base, Robust | type) or not isinstance(self.base, Likelihood):
             raise ValueError(
@@ -47,6 +49,16 @@ class Robust(Likelihood):
     def default_learn(self) -> tuple[str, ...]:
         """The flip rate."""
         return ("flip",)
+
+    @property
+    def scale_names(self) -> tuple[str, ...]:
+        """Those of the base."""
+        return tuple(f"base.{name}" for name in self.base.scale_names)
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Those of the base."""
+        return self.base.modes
 
     @property
     def is_log_concave(self) -> bool:
@@ -147,8 +159,8 @@ class Robust(Likelihood):
         return replace(self, **changes)
 
     def _mean_wrong(self, rows: Rows, wrong: Array) -> Any:
-        count = rows.weights.sum(axis=0)
-        mean = np.sum(rows.weights * wrong, axis=0) / np.maximum(count, 1e-300)
+        count = rows.counts.sum(axis=0)
+        mean = np.sum(rows.counts * wrong, axis=0) / np.maximum(count, 1e-300)
         flip = np.where(count > 0, np.clip(mean, *FLIP_RANGE), self.flip)
         return flip if flip.ndim else float(flip)
 
@@ -158,7 +170,7 @@ class Robust(Likelihood):
             np.concatenate([rows.p] * 2),
             np.concatenate([rows.tau_p] * 2),
         )
-        weights = np.concatenate([rows.weights * (1.0 - wrong), rows.weights * wrong])
+        weights = np.concatenate([rows.counts * (1.0 - wrong), rows.counts * wrong])
         return self.base.em_update(y, p, tau_p, names, weights)
 
     def _wrong(self, rows: Rows) -> Array:

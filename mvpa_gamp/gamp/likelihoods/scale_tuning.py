@@ -1,4 +1,8 @@
-"""M-steps of a likelihood's scale: quadrature nodes of the scalar posteriors and a root per column."""
+"""M-steps of a likelihood's scale: quadrature nodes of the scalar posteriors and a root per column.
+
+For log-concave likelihoods alone: their posteriors have the tails that the nodes cover, and the expected
+log-likelihood is concave in the scale, so that its slope has one root. Others need a search of their own.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -21,7 +25,7 @@ class Rows(NamedTuple):
     y: Array
     p: Array
     tau_p: Array
-    weights: Array
+    counts: Array
 
 
 def training_rows(y: Any, p: Any, tau_p: Any, weights: Any = None) -> Rows:
@@ -59,11 +63,16 @@ def expected_slope(
     """d/dk of sum_m w_m E[log F(k y_m z_m)] as a function of k, and minus the second derivative.
 
     ``pull(g)`` gives the first derivative of log F and minus its second; the expectation is over the
-    posterior of ``likelihood``.
+    posterior of ``likelihood``, which must be log-concave: the sum has one peak then.
     """
+    if not likelihood.is_log_concave:
+        raise ValueError(
+            f"scale_tuning needs a log-concave likelihood, got {type(likelihood).__name__}, whose expected "
+            "log-likelihood may have several peaks. Write an M-step that looks for the highest."
+        )
     z, probability = posterior_nodes(likelihood, rows, width)
     margin = rows.y * z
-    first_mass = rows.weights * probability * margin
+    first_mass = rows.counts * probability * margin
     second_mass = first_mass * margin
 
     def slope(k: Array) -> tuple[Array, Array]:
@@ -78,7 +87,7 @@ def best_scale(slope: Slope, rows: Rows, current: Any, bounds: tuple[float, floa
 
     A column without training rows keeps its present scale. Returns (B,), or a float for rows of shape (M,).
     """
-    shape = rows.weights.shape[1:]
+    shape = rows.counts.shape[1:]
     current = np.broadcast_to(np.asarray(current, dtype=float), shape)
     low, high = (np.full(shape, bound) for bound in np.log(bounds))
     low = np.where(slope(np.exp(high))[0] >= 0, high, low)
@@ -90,5 +99,5 @@ def best_scale(slope: Slope, rows: Rows, current: Any, bounds: tuple[float, floa
         return -first, scale * minus_second
 
     root = np.exp(increasing_root(evaluate, low, high, np.clip(np.log(current), low, high), _FLOOR))
-    found = np.where(rows.weights.sum(axis=0) > 0, np.clip(root, *bounds), current)
+    found = np.where(rows.counts.sum(axis=0) > 0, np.clip(root, *bounds), current)
     return found if found.ndim else float(found)

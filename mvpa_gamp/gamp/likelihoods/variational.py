@@ -59,7 +59,7 @@ def scale_slope(rows: Rows, scale: Any) -> Callable[[Array], tuple[Array, Array]
 
     def slope(candidate: Array) -> tuple[Array, Array]:
         tanh = np.tanh(0.5 * candidate * xi)
-        first = np.sum(rows.weights * 0.5 * (z * rows.y - xi * tanh), axis=0)
-        return first, np.sum(rows.weights * 0.25 * np.square(xi) * (1.0 - tanh * tanh), axis=0)
+        first = np.sum(rows.counts * 0.5 * (z * rows.y - xi * tanh), axis=0)
+        return first, np.sum(rows.counts * 0.25 * np.square(xi) * (1.0 - tanh * tanh), axis=0)
 
     return slope

@@ -1,36 +1,13 @@
-"""Priors of the weights, and the registry of their names.
+"""Priors of the weights, one per file.
 
-A new prior is one file and one line of ``PRIORS``: a frozen dataclass that extends ``Prior`` (prior.py)
-with ``condition``, ``log_partition`` and ``maximize``, and ``prox`` and ``penalty`` where they exist.
-The property tests run over every entry of the registry.
+A new one is a frozen dataclass that extends ``Prior`` (prior.py) with ``condition``, ``log_partition``,
+``maximize`` and ``scaled``, and ``prox`` and ``penalty`` where they exist, and a line in ``registry.py``; the
+property tests run over every entry of the registry.
 """
 
-from collections.abc import Callable
-
-from mvpa_gamp.gamp.priors.bernoulli import Bernoulli
-from mvpa_gamp.gamp.priors.elastic_net import ElasticNet
-from mvpa_gamp.gamp.priors.gaussian import Gaussian
-from mvpa_gamp.gamp.priors.laplace import Laplace
-from mvpa_gamp.gamp.priors.mixture import GaussianMixture
+from mvpa_gamp.gamp.priors import registry
 from mvpa_gamp.gamp.priors.prior import Prior
+from mvpa_gamp.gamp.priors.registry import *  # noqa: F403 (the registry is the list of names)
 
-__all__ = ["PRIORS", "Bernoulli", "ElasticNet", "Gaussian", "GaussianMixture", "Laplace", "Prior"]
-
-
-def _three_gaussians() -> GaussianMixture:
-    """Negative, small and positive weights in equal shares, with total variance 1."""
-    return GaussianMixture(weights=(1 / 3, 1 / 3, 1 / 3), means=(-1, 0, 1), variances=(1 / 3, 1 / 3, 1 / 3))
-
-
-# Name -> factory of a start from which expectation maximisation learns. One weight in ten not zero was
-# the best single start on fMRI; slabs start with variance about 1.
-PRIORS: dict[str, Callable[[], Prior]] = {
-    "gaussian": Gaussian,
-    "laplace": Laplace,
-    "elastic-net": ElasticNet,
-    "gaussian-mixture": _three_gaussians,
-    "bernoulli-gaussian": lambda: Bernoulli(0.1, Gaussian()),
-    "bernoulli-laplace": lambda: Bernoulli(0.1, Laplace(rate=2**0.5)),
-    "bernoulli-elastic-net": lambda: Bernoulli(0.1, ElasticNet()),
-    "bernoulli-gaussian-mixture": lambda: Bernoulli(0.1, _three_gaussians()),
-}
+__all__ = ["PRIORS", "Prior"]  # noqa: F405
+__all__ += [name for name, value in vars(registry).items() if isinstance(value, type) and name[0] != "_"]

@@ -35,6 +35,7 @@ class Bernoulli(Prior):
     slab: Prior = field(default_factory=Gaussian)
 
     has_atom: ClassVar[bool] = True
+    shares: ClassVar[tuple[str, ...]] = ("rate",)
 
     def __post_init__(self) -> None:
         check_parameter(self, "rate", lambda rate: (rate > 0) & (rate <= 1), "in (0, 1]")
@@ -100,8 +101,15 @@ class Bernoulli(Prior):
         slab = np.asarray(np.log(self.rate), r.dtype) + self.slab.log_partition(r, tau_r)
         return np.asarray(np.logaddexp(zero, slab))
 
+    def penalty(self, w: ArrayLike) -> Array:
+        """None: refused in a sentence."""
+        raise ValueError(
+            "A Bernoulli prior has no penalty: its density is infinite at w = 0. "
+            "Use a Gaussian, Laplace or ElasticNet prior."
+        )
+
     def maximize(self, statistics: Statistics, learn: Iterable[str] | None = None) -> "Bernoulli":
-        """rate = mean inclusion probability; the slab learns from rows weighted by theirs."""
+        """rate = mean inclusion; the slab learns from rows weighted by theirs (eq. generic_em)."""
         names = learnt_names(self, learn)
         of_slab = {key.removeprefix(_SLAB): statistics[key] for key in statistics if key.startswith(_SLAB)}
         inner = [name.removeprefix(_SLAB) for name in names if name.startswith(_SLAB)]

@@ -27,18 +27,18 @@ def bernoulli_gaussian_step(log_odds: Array, slab: Gaussian) -> StepFunction:
     """
 
     def step(
-        last: Weights, new: Weights, at: slice, adjoint: Array, precision: Array, mix: Array
+        last: Weights, new: Weights, at: slice, adjoint: Array, precision: Array, step_size: Array
     ) -> BlockStep:
         dtype = adjoint.dtype
         kernel = _kernel() if dtype == np.float32 else _double_kernel()
         of_slab = [np.asarray(part, dtype=dtype) for part in (slab.mean, slab.var)]
         odds = np.ascontiguousarray(log_odds.T, dtype=dtype)
         tau_w = np.empty(adjoint.shape[::-1], dtype=dtype)
-        sums = np.zeros((6, mix.size))
+        sums = np.zeros((6, step_size.size))
         weights = (part.T for part in (last.w, last.w_damped, *new))
         given = (np.ascontiguousarray(adjoint.T), np.ascontiguousarray(precision.T))
-        kernel(*given, *weights, tau_w, sums, at.start, mix, odds, *of_slab)
-        counted = {"count": np.full(mix.size, float(len(adjoint)))}
+        kernel(*given, *weights, tau_w, sums, at.start, step_size, odds, *of_slab)
+        counted = {"count": np.full(step_size.size, float(len(adjoint)))}
         return BlockStep(tau_w.T, counted | dict(zip(_SUMS, sums[:3], strict=True)), sums[3:])
 
     return step
@@ -85,7 +85,7 @@ def _bernoulli_gaussian(
     tau_w: Any,
     sums: Any,
     start: int,
-    mix: Any,
+    step_size: Any,
     log_odds: Any,
     mean: Any,
     var: Any,
@@ -100,7 +100,7 @@ def _bernoulli_gaussian(
     damped_run, odds_run = np.empty(_RUN, np.float32), np.empty(_RUN, np.float32)
     pi_run = np.empty(_RUN, np.float32)
     for b in range(n_columns):
-        share, rest = mix[b], _ONE - mix[b]
+        share, rest = step_size[b], _ONE - step_size[b]
         mu, v = mean[b], var[b]
         odds_run[:] = log_odds[b, 0]
         old, old_damped = last_w[b, start : start + n], last_w_damped[b, start : start + n]
@@ -188,7 +188,7 @@ def _bernoulli_gaussian_double(
     tau_w: Any,
     sums: Any,
     start: int,
-    mix: Any,
+    step_size: Any,
     log_odds: Any,
     mean: Any,
     var: Any,
@@ -202,7 +202,7 @@ def _bernoulli_gaussian_double(
             at = start + j
             c = precision[b, j]
             tau = 1.0 / c
-            damped = mix[b] * last_w[b, at] + (1.0 - mix[b]) * last_w_damped[b, at]
+            damped = step_size[b] * last_w[b, at] + (1.0 - step_size[b]) * last_w_damped[b, at]
             r = damped + tau * adjoint[b, j]
             d = v * c + 1.0
             slab_var = v / d

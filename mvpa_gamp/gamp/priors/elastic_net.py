@@ -48,6 +48,7 @@ class ElasticNet(Prior):
     learnable: ClassVar[tuple[str, ...]] = ("l1", "l2")
     default_learn: ClassVar[tuple[str, ...]] = ("l1", "l2")
     modes: ClassVar[tuple[str, ...]] = ("sum-product", "max-sum")
+    squares: ClassVar[tuple[str, ...]] = ("l2",)
     l1_name: ClassVar[str] = "l1"
 
     def __post_init__(self) -> None:

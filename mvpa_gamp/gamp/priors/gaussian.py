@@ -40,6 +40,8 @@ class Gaussian(Prior):
     learnable: ClassVar[tuple[str, ...]] = ("mean", "var")
     default_learn: ClassVar[tuple[str, ...]] = ("var",)
     modes: ClassVar[tuple[str, ...]] = ("sum-product", "max-sum")
+    squares: ClassVar[tuple[str, ...]] = ("var",)
+    locations: ClassVar[tuple[str, ...]] = ("mean",)
 
     def __post_init__(self) -> None:
         check_parameter(self, "mean", lambda mean: True, "finite")
@@ -70,7 +72,7 @@ class Gaussian(Prior):
         return np.asarray((w - mean) ** 2 * np.asarray(0.5 / np.asarray(self.var), w.dtype))
 
     def maximize(self, statistics: Statistics, learn: Iterable[str] | None = None) -> "Gaussian":
-        """Mean and variance of the weights, averaged over their posteriors."""
+        """Mean and variance of the weights, averaged over their posteriors (eq. generic_em)."""
         names = learnt_names(self, learn)
         mean, var = gaussian_m_step(self.mean, self.var, statistics, "mean" in names)
         new = {"mean": mean, "var": var}

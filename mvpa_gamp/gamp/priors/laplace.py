@@ -53,7 +53,10 @@ class Laplace(Prior):
         return np.asarray(np.abs(w) * rate)
 
     def maximize(self, statistics: Statistics, learn: Iterable[str] | None = None) -> "Laplace":
-        """rate = count / sum of E|w|; at the (r, tau_r) of max-sum GAMP this tunes its l1 penalty too."""
+        """rate = count / sum of E|w| (eq. generic_em).
+
+        At the (r, tau_r) of max-sum GAMP this tunes its l1 penalty too.
+        """
         if not learnt_names(self, learn):
             return self
         size = statistics["abs"] / held_count(statistics["count"])

@@ -14,7 +14,7 @@ from mvpa_gamp.gamp.priors.prior import Prior, channel
 from mvpa_gamp.gamp.priors.sums import Parameter, Statistics, finite_or, held_count, row_count
 
 _LOG_2PI = float(np.log(2 * np.pi))
-_WEIGHT_FLOOR = 1e-10  # a component that lost its last member could never win one back
+_SHARE_FLOOR = 1e-10  # a component that lost its last member could never win one back
 # A component narrower than this part of the whole mixture has collapsed on a single weight.
 _COLLAPSED = 1e-8
 
@@ -39,6 +39,9 @@ class GaussianMixture(Prior):
 
     learnable: ClassVar[tuple[str, ...]] = ("weights", "means", "variances")
     default_learn: ClassVar[tuple[str, ...]] = ("weights", "means", "variances")
+    squares: ClassVar[tuple[str, ...]] = ("variances",)
+    shares: ClassVar[tuple[str, ...]] = ("weights",)
+    locations: ClassVar[tuple[str, ...]] = ("means",)
 
     def __post_init__(self) -> None:
         check_parameter(self, "weights", lambda weights: weights >= 0, "at least 0", ndim=1)
@@ -78,11 +81,11 @@ class GaussianMixture(Prior):
         """Share, mean and variance of every component, its weights counted by their responsibility."""
         names = learnt_names(self, learn)
         members = statistics["members"]
-        weights, means, variances = (
+        shares, means, variances = (
             _components(value, members.shape) for value in (self.weights, self.means, self.variances)
         )
-        share = np.maximum(members / held_count(statistics["count"]), _WEIGHT_FLOOR)
-        share = finite_or(share / share.sum(axis=0), weights)
+        share = np.maximum(members / held_count(statistics["count"]), _SHARE_FLOOR)
+        share = finite_or(share / share.sum(axis=0), shares)
         sums = {"count": members, "first": statistics["first"], "second": statistics["second"]}
         centre, spread = gaussian_m_step(means, variances, sums, "means" in names)
         middle = (share * centre).sum(axis=0)
@@ -95,17 +98,17 @@ class MixturePosterior:
     """The components' posteriors and their responsibilities P(component l | r)."""
 
     def __init__(
-        self, r: np.ndarray, tau_r: np.ndarray, weights: Array, means: Array, variances: Array
+        self, r: np.ndarray, tau_r: np.ndarray, shares: Array, means: Array, variances: Array
     ) -> None:
         self.r, self.tau_r = r, tau_r
         self.parts = [GaussianPosterior(r, tau_r, *pair) for pair in zip(means, variances, strict=True)]
         # Densities of r (without 2 pi) and not Bayes factors decide between components: for small tau_r
         # the latter are huge and their differences lost.
-        logs = [_log_density(r, tau_r, *row) for row in zip(weights, means, variances, strict=True)]
+        logs = [_log_density(r, tau_r, *row) for row in zip(shares, means, variances, strict=True)]
         top = np.maximum.reduce(logs)
-        shares = [np.exp(value - top) for value in logs]
-        total = np.add.reduce(shares)
-        self.responsibilities = [share / total for share in shares]
+        heights = [np.exp(value - top) for value in logs]
+        total = np.add.reduce(heights)
+        self.responsibilities = [height / total for height in heights]
         self.log_density = np.asarray(top + np.log(total))
 
     def moments(self) -> Moments:
@@ -131,12 +134,12 @@ class MixturePosterior:
         return {"count": row_count(self.log_density.shape, weights), **stacked}
 
 
-def _log_density(r: np.ndarray, tau_r: np.ndarray, weight: Any, mean: Any, var: Any) -> np.ndarray:
+def _log_density(r: np.ndarray, tau_r: np.ndarray, share: Any, mean: Any, var: Any) -> np.ndarray:
     total = np.asarray(var, r.dtype) + tau_r
     gap = r - np.asarray(mean, r.dtype)
-    with np.errstate(divide="ignore"):  # a component of weight 0 has log-weight -inf and no share
-        log_weight = np.log(weight).astype(r.dtype)
-    return np.asarray(log_weight - 0.5 * (gap * gap / total + np.log(total)))
+    with np.errstate(divide="ignore"):  # a component of share 0 has log-share -inf
+        log_share = np.log(share).astype(r.dtype)
+    return np.asarray(log_share - 0.5 * (gap * gap / total + np.log(total)))
 
 
 def _with_columns(value: np.ndarray, factor: Parameter) -> np.ndarray:

@@ -37,14 +37,20 @@ class Prior:
     """Steps that every prior derives from its ``condition``; r and tau_r broadcast, usually (N, B).
 
     Results have the dtype of r. A subclass is a frozen dataclass of parameters, each a number or one
-    value per column (B,), with ``condition``, ``log_partition`` and ``maximize``. It states its ``modes``;
-    where max-sum GAMP is one of them there are also ``prox`` and ``penalty``.
+    value per column (B,), with ``condition``, ``log_partition``, ``maximize`` and ``scaled``. It states its
+    ``modes``; where max-sum GAMP is one of them there are also ``prox`` and ``penalty``.
     """
 
     modes: ClassVar[tuple[str, ...]] = ("sum-product",)
+    # What parameters measure: squares of w or of 1 / w (float32 holds larger ones), probabilities (which may
+    # be as small as they like), and places where the density may be narrow, for quadrature.
+    squares: ClassVar[tuple[str, ...]] = ()
+    shares: ClassVar[tuple[str, ...]] = ()
+    locations: ClassVar[tuple[str, ...]] = ()
     l1_name: ClassVar[str] = ""  # of the parameter that is an l1 penalty, if there is one
-    # Whether w is zero with a probability, 1 - ``rate``. Every weight may then have a rate of its own:
-    # ``expect_local`` and ``posterior_included`` (see ``Bernoulli``) do the steps.
+    # Whether w is zero with a probability, 1 - its parameter ``rate``, which the start sets by that name.
+    # Every weight may then have a rate of its own: ``expect_local`` and ``posterior_included`` (see
+    # ``Bernoulli``) do the steps.
     has_atom: ClassVar[bool] = False
 
     @property
@@ -66,7 +72,10 @@ class Prior:
         raise NotImplementedError
 
     def maximize(self: P, statistics: Statistics, learn: Iterable[str] | None = None) -> P:
-        """M-step: the prior that maximises the expected log-density given the sums of ``expect``."""
+        """M-step (eq. generic_em): the prior of largest expected log-density, given the sums of ``expect``.
+
+        Where a weight has hidden choices, as in a mixture, the density is that of weight and choice.
+        """
         raise NotImplementedError
 
     def posterior(self, r: ArrayLike, tau_r: ArrayLike) -> Moments:
@@ -90,7 +99,7 @@ class Prior:
         learn: Iterable[str] | None = None,
         weights: Array | None = None,
     ) -> P:
-        """One expectation-maximisation step (the paper's generic update in Online Parameter Tuning)."""
+        """One expectation-maximisation step, the second sum of the paper's eq. generic_em."""
         return self.maximize(self.condition(r, tau_r).statistics(weights), learn)
 
     def inclusion(self, r: ArrayLike, tau_r: ArrayLike) -> Array:
@@ -127,8 +136,7 @@ class Prior:
     def penalty(self, w: ArrayLike) -> Array:
         """-log p(w) up to a constant: the regulariser that max-sum GAMP minimises."""
         raise ValueError(
-            f"A {type(self).__name__} prior has no penalty: its density is infinite at w = 0. "
-            "Use a Gaussian, Laplace or ElasticNet prior."
+            f"A {type(self).__name__} prior states no penalty. Use a Gaussian, Laplace or ElasticNet prior."
         )
 
 

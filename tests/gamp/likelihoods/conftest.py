@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.gamp.likelihoods import LIKELIHOODS, Hinge, Logistic, Probit, Robust
+from mvpa_gamp.gamp.parameters import parameters, with_parameters
 
 DIGITS = 30
 # Panels of two Gaussian widths, cut further around the modes and at these distances from the bend (in
@@ -42,14 +43,12 @@ class Shape(NamedTuple):
 
 
 def shape_of(likelihood: Any) -> Shape:
-    if isinstance(likelihood, Robust):
-        return _robust(shape_of(likelihood.base), mp.mpf(likelihood.flip))
-    if isinstance(likelihood, Logistic):
-        return _logistic(mp.mpf(likelihood.scale))
-    if isinstance(likelihood, Probit):
-        return _probit(mp.sqrt(mp.mpf(likelihood.var)))
-    assert isinstance(likelihood, Hinge), "a new likelihood needs its shape here"
-    return Shape(_hinge, 1, mp.mpf(1), 1)
+    found = [shape for kind, shape in SHAPES.items() if isinstance(likelihood, kind)]
+    assert found, (
+        f"{type(likelihood).__name__} has no shape to be compared with: write p, 1 - p and the derivatives "
+        "of log p in mpmath and add them to SHAPES in tests/gamp/likelihoods/conftest.py."
+    )
+    return found[0](likelihood)
 
 
 def _logistic(scale: Any) -> Shape:
@@ -86,6 +85,15 @@ def _robust(base: Shape, flip: Any) -> Shape:
 
     full = base.at(base.centre)[0]
     return base._replace(at=at, corner=base.corner * (1 - 2 * flip) * full / (flip + (1 - 2 * flip) * full))
+
+
+# What every likelihood is compared with, independent of its formulas.
+SHAPES: dict[type, Callable[[Any], Shape]] = {
+    Robust: lambda likelihood: _robust(shape_of(likelihood.base), mp.mpf(likelihood.flip)),
+    Logistic: lambda likelihood: _logistic(mp.mpf(likelihood.scale)),
+    Probit: lambda likelihood: _probit(mp.sqrt(mp.mpf(likelihood.var))),
+    Hinge: lambda likelihood: Shape(_hinge, 1, mp.mpf(1), 1),
+}
 
 
 def exact_scalar(likelihood: Any, y: float, p: float, tau_p: float) -> Exact:
@@ -139,14 +147,22 @@ def _mode(shape: Shape, x: Any, t: Any) -> Any:
 with mp.workdps(DIGITS):
     LEGENDRE = mp.calculus.quadrature.GaussLegendre(mp.mp).calc_nodes(3, mp.mp.prec)
 
+
+def rescaled(likelihood: Any, factor: float) -> Any:
+    """The likelihood with all that it can learn multiplied by a factor, probabilities by one half."""
+    values = parameters(likelihood)
+    factors = {name: 0.5 if name in likelihood.shares else factor for name in likelihood.learnable}
+    return with_parameters(likelihood, {name: factors[name] * values[name] for name in factors})
+
+
 # Every registered likelihood with its default and with other parameters, and robust versions of each.
-PLAIN = {
-    **{name: make() for name, make in LIKELIHOODS.items()},
-    "steep logistic": Logistic(scale=4.0),
-    "narrow probit": Probit(var=0.1),
-}
+PLAIN = {name: make() for name, make in LIKELIHOODS.items()}
+LEARNING = {name: likelihood for name, likelihood in PLAIN.items() if likelihood.learnable}
+RESCALED = {f"{name} x {x}": rescaled(each, x) for name, each in LEARNING.items() for x in (0.1, 4.0)}
 ROBUST = {f"robust {name}": Robust(make(), flip=0.02) for name, make in LIKELIHOODS.items()}
+PLAIN |= RESCALED
 ALL = {**PLAIN, **ROBUST}
+PROXIMAL = {name: likelihood for name, likelihood in ALL.items() if "max-sum" in likelihood.modes}
 
 
 @pytest.fixture(params=ALL.values(), ids=ALL.keys())
@@ -156,6 +172,18 @@ def likelihood(request) -> Any:
 
 @pytest.fixture(params=PLAIN.values(), ids=PLAIN.keys())
 def plain(request) -> Any:
+    return request.param
+
+
+@pytest.fixture(params=PROXIMAL.values(), ids=PROXIMAL.keys())
+def proximal(request) -> Any:
+    """A likelihood with max-sum steps."""
+    return request.param
+
+
+@pytest.fixture(params=LEARNING.values(), ids=LEARNING.keys())
+def learning(request) -> Any:
+    """A registered likelihood that can learn."""
     return request.param
 
 

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import expit, log_ndtr
+from scipy.special import expit
 
 from mvpa_gamp.gamp.likelihoods import LIKELIHOODS, Hinge, Logistic, Probit, Robust
 from mvpa_gamp.gamp.likelihoods.logistic import SCALE_RANGE
 from mvpa_gamp.gamp.likelihoods.robust import FLIP_RANGE
+from mvpa_gamp.gamp.likelihoods.scale_tuning import expected_slope, training_rows
 from mvpa_gamp.gamp.likelihoods.variational import fit
-from mvpa_gamp.gamp.parameters import parameters, take
+from mvpa_gamp.gamp.parameters import expand, parameters, take, with_parameters
 
 
 def simulate(likelihood, rows, seed, spread=2.0):
@@ -20,11 +21,18 @@ def simulate(likelihood, rows, seed, spread=2.0):
     return y, p, tau_p
 
 
+def rescaled(likelihood, factor):
+    values = parameters(likelihood)
+    factors = {name: 0.5 if name in likelihood.shares else factor for name in likelihood.learnable}
+    return with_parameters(likelihood, {name: factors[name] * values[name] for name in factors})
+
+
+# Every registered likelihood that can learn, from starts that are too low and too high, and robust ones.
+REGISTERED = [make() for make in LIKELIHOODS.values() if make().learnable]
 LEARNERS = [
-    *((make(), make().learnable) for make in LIKELIHOODS.values() if make().learnable),
-    (Logistic(1.0), ("scale",)),
+    *((rescaled(each, factor), each.learnable) for each in REGISTERED for factor in (0.2, 6.0)),
+    *((Robust(each, 0.1), ("flip", *(f"base.{name}" for name in each.learnable))) for each in REGISTERED),
     (Logistic(30.0), ("scale",)),
-    (Probit(0.5), ("var",)),
     (Robust(Logistic(0.7), 0.2), ("flip", "base.scale")),
     (Robust(Probit(3.0), 0.05), ("base.var",)),
     (Robust(Probit(), 0.3), ("flip",)),
@@ -34,29 +42,28 @@ LEARNERS = [
 @pytest.mark.parametrize(("likelihood", "learn"), LEARNERS, ids=repr)
 def test_every_step_climbs_the_likelihood_of_the_data(likelihood, learn):
     data = simulate(Logistic(2.0), 300, seed=0)
-    before = likelihood.log_partition(*data).sum()
+    values = [likelihood.log_partition(*data).sum()]
     for _ in range(4):
         likelihood = likelihood.em_update(*data, learn=learn)
-        after = likelihood.log_partition(*data).sum()
-        assert after > before - 1e-9
-        before = after
+        values.append(likelihood.log_partition(*data).sum())
+    assert np.diff(values).min() > -1e-9
+    assert values[1] > values[0] + 1e-3, "a start that is far off is left at once"
 
 
-@pytest.mark.parametrize(
-    ("likelihood", "log_p", "name"),
-    [
-        (Logistic(2.5), lambda scale, g: -np.logaddexp(0, -scale * g), "scale"),
-        (Probit(0.3), lambda var, g: log_ndtr(g / np.sqrt(var)), "var"),
-    ],
-    ids=["logistic", "probit"],
-)
-def test_maximises_the_expected_log_likelihood(likelihood, log_p, name):
+def test_maximises_the_expected_log_likelihood(learning):
     """Against adaptive quadrature of E[log p(y|z; new)] under the posterior of the present parameter."""
+    likelihood = rescaled(learning, 0.3)
+    for name in likelihood.learnable:
+        _assert_maximised(likelihood, name)
+
+
+def _assert_maximised(likelihood, name):
     y, p, tau_p = simulate(Logistic(1.0), 6, seed=1)
     tau_p[0], p[0], y[0] = 90.0, -4.0, 1.0  # a posterior much narrower than its Gaussian
 
     def expected(parameter):
-        return sum(posterior_mean(lambda z, m=m: log_p(parameter, y[m, 0] * z), m) for m in range(6))
+        new = with_parameters(likelihood, {name: parameter})
+        return sum(posterior_mean(lambda z, m=m: -new.loss(y[m], z)[0], m) for m in range(6))
 
     def posterior_mean(function, m):
         def joint(z):
@@ -71,7 +78,7 @@ def test_maximises_the_expected_log_likelihood(likelihood, log_p, name):
     low, middle, high = expected(found - h), expected(found), expected(found + h)
     assert middle > max(low, high)
     offset = 0.5 * h * (low - high) / (low - 2 * middle + high)  # of the vertex of the parabola
-    assert abs(offset) < 1e-5 * found
+    assert abs(offset) < 1e-4 * found  # 64 nodes are good to 1e-7 here, for heavy tails to 2e-5
 
 
 @pytest.mark.parametrize(
@@ -137,7 +144,12 @@ def test_variational_scale_solves_the_equation_of_the_paper():
     ("likelihood", "learn"), [*LEARNERS, (Logistic(2.0, "variational"), ("scale",))], ids=repr
 )
 def test_columns_and_weights(likelihood, learn):
-    """A column equals its own fit; rows of weight zero may hold anything; an empty column keeps its value."""
+    """A column equals its own fit; rows of weight zero may hold anything; an empty column keeps its value.
+
+    Every column starts at values of its own.
+    """
+    values, factors = parameters(likelihood), np.array([1.0, 0.5, 0.25, 0.7])
+    likelihood = with_parameters(expand(likelihood, 4), {name: factors * values[name] for name in learn})
     rng = np.random.default_rng(7)
     y, p = rng.choice([-1.0, 1.0], (40, 4)), 2 * rng.standard_normal((40, 4))
     tau_p, weights = rng.uniform(0.1, 5.0, (40, 4)), (rng.random((40, 4)) < 0.7).astype(float)
@@ -147,9 +159,9 @@ def test_columns_and_weights(likelihood, learn):
     batched = likelihood.em_update(*dirty, learn=learn, weights=weights)
     for k in range(3):
         used = weights[:, k] > 0
-        alone = likelihood.em_update(y[used, k], p[used, k], tau_p[used, k], learn=learn)
+        alone = take(likelihood, k).em_update(y[used, k], p[used, k], tau_p[used, k], learn=learn)
         np.testing.assert_allclose(_values(take(batched, k)), _values(alone), rtol=1e-9)
-    np.testing.assert_allclose(_values(take(batched, 3)), _values(likelihood), rtol=1e-14)
+    np.testing.assert_allclose(_values(take(batched, 3)), _values(take(likelihood, 3)), rtol=1e-14)
 
 
 def _values(model):
@@ -169,3 +181,12 @@ def test_robust_learns_its_flip_rate_by_default(robust):
     assert new.base == robust.base
     assert new.flip.shape == (1,)
     assert new.flip != robust.flip
+
+
+def test_scale_tuning_is_for_log_concave_likelihoods():
+    """Another one may have several peaks in its scale, of which a root of the slope finds any."""
+    rows = training_rows(1.0, np.zeros((3, 1)), 1.0)
+    with pytest.raises(
+        ValueError, match=r"needs a log-concave likelihood, got Robust.* Write an M-step that"
+    ):
+        expected_slope(Robust(Logistic()), rows, 1.0, lambda g: (expit(-g), expit(g) * expit(-g)))

@@ -52,8 +52,13 @@ def test_learnable_names():
     assert Robust(Logistic()).learnable == ("flip", "base.scale")
     assert Robust(Logistic()).default_learn == ("flip",)
     assert Robust(Hinge()).learnable == ("flip",)
-    assert [make().learnable for make in LIKELIHOODS.values()] == [("scale",), ("var",), ()]
-    assert all(make().default_learn == () for make in LIKELIHOODS.values())
+    assert (Logistic().learnable, Probit().learnable, Hinge().learnable) == (("scale",), ("var",), ())
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_a_named_likelihood_learns_nothing_by_default(name):
+    """The scale of the weights is learnt; what else the likelihood can learn is learnt on request."""
+    assert LIKELIHOODS[name]().default_learn == ()
 
 
 def test_parameters_expand_and_select_columns(likelihood):

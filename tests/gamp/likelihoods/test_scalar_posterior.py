@@ -1,12 +1,19 @@
 """Every likelihood against 30-digit quadrature, its own derivatives, and itself column by column."""
 
 import warnings
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from mvpa_gamp.gamp import Design, Laplace, SolverSettings, solve, state_evolution
 from mvpa_gamp.gamp.likelihoods import Hinge, Likelihood, Logistic, Probit, Robust
-from mvpa_gamp.gamp.parameters import parameters
+from mvpa_gamp.gamp.parameters import parameters, with_parameters
+from mvpa_gamp.gamp.starts import start
+
+STEPS = ("posterior", "log_partition", "evaluate", "loss")
+PROXIMAL_STEPS = ("prox", "prox_score", "loss_slopes", "margin_at_loss")
 
 # The quadratures inside are good to 3e-11; the contract asks for 1e-8.
 RELATIVE = 2e-10
@@ -15,6 +22,52 @@ RELATIVE = 2e-10
 def test_is_a_likelihood(likelihood):
     assert isinstance(likelihood, Likelihood)
     assert set(likelihood.default_learn) <= set(likelihood.learnable) <= set(parameters(likelihood))
+    steps = STEPS + (PROXIMAL_STEPS if "max-sum" in likelihood.modes else ())
+    missing = [step for step in steps if getattr(type(likelihood), step) is getattr(Likelihood, step)]
+    assert not missing, f"{type(likelihood).__name__} lacks {', '.join(missing)}"
+
+
+def test_steps_that_are_not_written_are_not_there():
+    class Empty(Likelihood):
+        learnable = ("scale",)
+
+    for step in (*STEPS, *PROXIMAL_STEPS):
+        given = (1.0, 0.0, 1.0)[: 2 if step.startswith("loss") else 1 if step == "margin_at_loss" else 3]
+        with pytest.raises(NotImplementedError):
+            getattr(Empty(), step)(*given)
+    with pytest.raises(NotImplementedError):
+        Empty().em_update(1.0, 0.0, 1.0, learn="scale")
+
+
+@dataclass(frozen=True)
+class SumProductOnly(Logistic):
+    modes: ClassVar[tuple[str, ...]] = ("sum-product",)
+
+
+def test_a_likelihood_without_a_max_sum_step_refuses_the_mode():
+    X, y = np.random.default_rng(0).standard_normal((12, 4)), np.tile([1.0, -1.0], 6)
+    for likelihood in (SumProductOnly(), Robust(SumProductOnly())):
+        calls = (
+            lambda of=likelihood: solve(Design(X), y, of, Laplace(), SolverSettings(mode="max-sum")),
+            lambda of=likelihood: start("laplace", Design(X), y, of, "max-sum"),
+            lambda of=likelihood: state_evolution(of, Laplace(), 1.0, mode="max-sum"),
+        )
+        for call in calls:
+            with pytest.raises(
+                ValueError, match=r"likelihood has no max-sum step. Use mode='sum-product', or"
+            ):
+                call()
+
+
+def test_states_which_parameters_only_rescale_the_score(learning):
+    """Such a parameter and the size of the weights cannot both be learnt; ``scale_names`` says so."""
+    margin = np.linspace(-3, 3, 13)
+    for name in learning.learnable:
+        other = with_parameters(learning, {name: 4.0 * parameters(learning)[name]})
+        scales = (1 / 4, 1 / 2, 2, 4)
+        same = [np.allclose(other.loss(1.0, x * margin), learning.loss(1.0, margin)) for x in scales]
+        assert (name in learning.scale_names) == any(same), name
+        assert (f"base.{name}" in Robust(learning).scale_names) == any(same)
 
 
 def test_states_whether_its_probabilities_sum_to_one(likelihood):
@@ -82,8 +135,10 @@ def test_wide_gaussians_leave_the_loss_and_narrow_ones_find_it(likelihood):
     """As tau_p goes to 0 the log-partition is minus the loss and the score its slope."""
     y, p = np.meshgrid([-1.0, 1.0], [-5.0, -0.3, 0.4, 6.0])
     (s, tau_s), log_partition = likelihood.evaluate(y, p, 1e-12)
-    first, second = likelihood.loss_slopes(y, p)
     np.testing.assert_allclose(log_partition, -likelihood.loss(y, p), rtol=1e-9, atol=1e-12)
+    if "max-sum" not in likelihood.modes:
+        return
+    first, second = likelihood.loss_slopes(y, p)
     np.testing.assert_allclose(s, first, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(tau_s, second, rtol=1e-9, atol=1e-12)
 
@@ -95,13 +150,10 @@ def test_extremes_stay_finite(likelihood):
         warnings.simplefilter("error")
         slopes, log_partition = likelihood.evaluate(y, p, tau_p)
         mean, var = likelihood.posterior(y, p, tau_p)
-        rest = (
-            *likelihood.prox(y, p, tau_p),
-            *likelihood.prox_score(y, p, tau_p),
-            *likelihood.loss_slopes(y, p),
-            likelihood.loss(y, p),
-            likelihood.predict_proba(p, tau_p),
-        )
+        rest = [likelihood.loss(y, p), likelihood.predict_proba(p, tau_p)]
+        if "max-sum" in likelihood.modes:
+            rest += [*likelihood.prox(y, p, tau_p), *likelihood.prox_score(y, p, tau_p)]
+            rest += likelihood.loss_slopes(y, p)
     for values in (*slopes, log_partition, mean, var, *rest):
         assert np.all(np.isfinite(values))
     assert np.all(var > 0)
@@ -127,7 +179,8 @@ def test_losses_are_minus_log_likelihoods(z):
     )
 
 
-def test_loss_slopes_are_derivatives(likelihood):
+def test_loss_slopes_are_derivatives(proximal):
+    likelihood = proximal
     z = np.array([-4.1, -1.3, -0.2, 0.4, 0.9, 1.7, 5.0])
     h = 1e-5
     for y in (-1.0, 1.0):
@@ -139,14 +192,10 @@ def test_loss_slopes_are_derivatives(likelihood):
         np.testing.assert_allclose(-second, change / (2 * h), atol=1e-7)
 
 
-def test_margin_at_loss_inverts_the_loss(plain):
-    level = np.array([1e-3, 0.5, 3.0, 50.0, 600.0])
-    np.testing.assert_allclose(plain.loss(1.0, plain.margin_at_loss(level)), level, rtol=1e-10)
-
-
-def test_robust_margin_at_loss_inverts_the_loss(robust):
-    level = np.array([0.05, 0.3, 1.0, 3.0])
-    np.testing.assert_allclose(robust.loss(1.0, robust.margin_at_loss(level)), level, rtol=1e-10)
+def test_margin_at_loss_inverts_the_loss(proximal):
+    bounded = isinstance(proximal, Robust)  # between -log(1 - flip) and -log(flip)
+    level = np.array([0.05, 0.3, 1.0, 3.0] if bounded else [1e-3, 0.5, 3.0, 50.0, 600.0])
+    np.testing.assert_allclose(proximal.loss(1.0, proximal.margin_at_loss(level)), level, rtol=1e-10)
 
 
 def test_probabilities(plain):
@@ -154,40 +203,31 @@ def test_probabilities(plain):
     up, down = plain.predict_proba(z, var), plain.predict_proba(-z, var)
     np.testing.assert_allclose(up + down, 1.0, rtol=1e-12)
     assert np.all(np.diff(up, axis=1) >= 0)
-    if not isinstance(plain, Hinge):
+    if plain.is_normalised:
         np.testing.assert_array_equal(up, np.exp(plain.log_partition(1.0, z, var)))
     # A flipped training label says nothing about the true label of a new example.
     np.testing.assert_array_equal(Robust(plain, 0.3).predict_proba(z, var), up)
 
 
-def columns(value):
-    return np.array([0.5, 1.0, 2.0]) * value
-
-
-@pytest.mark.parametrize(
-    ("batched", "single"),
-    [
-        (Logistic(columns(1.0)), lambda k: Logistic(columns(1.0)[k])),
-        (Logistic(columns(2.0), "variational"), lambda k: Logistic(columns(2.0)[k], "variational")),
-        (Probit(columns(1.0)), lambda k: Probit(columns(1.0)[k])),
-        (Robust(Hinge(), columns(0.1)), lambda k: Robust(Hinge(), columns(0.1)[k])),
-        (Robust(Logistic(columns(3.0)), 0.1), lambda k: Robust(Logistic(columns(3.0)[k]), 0.1)),
-        (
-            Robust(Probit(columns(3.0)), columns(0.01)),
-            lambda k: Robust(Probit(columns(3.0)[k]), columns(0.01)[k]),
-        ),
-    ],
-    ids=["logistic", "variational", "probit", "robust hinge", "robust logistic", "robust probit"],
-)
-def test_one_value_per_column_equals_a_loop(batched, single):
+def test_one_value_per_column_equals_a_loop(likelihood):
+    """All that can be learnt may differ between columns; every step then uses the column's own value."""
+    values = parameters(likelihood)
+    columns = {name: np.array([0.25, 0.5, 1.0]) * values[name] for name in likelihood.learnable}
+    batched = with_parameters(likelihood, columns)
     rng = np.random.default_rng(3)
     y, p = rng.choice([-1.0, 1.0], (20, 1)), 5 * rng.standard_normal((20, 3))
     tau_p = 10 ** rng.uniform(-3, 3, (20, 3))
-    steps = ("posterior", "log_partition", "score", "prox", "prox_score")
+    steps = ["posterior", "log_partition", "score"]
+    steps += ["prox", "prox_score"] if "max-sum" in likelihood.modes else []
     for step in steps:
         whole = np.array(getattr(batched, step)(y, p, tau_p))
         for k in range(3):
-            part = np.array(getattr(single(k), step)(y[:, 0], p[:, k], tau_p[:, k]))
+            single = with_parameters(likelihood, {name: float(value[k]) for name, value in columns.items()})
+            part = np.array(getattr(single, step)(y[:, 0], p[:, k], tau_p[:, k]))
             np.testing.assert_allclose(whole[..., k], part, rtol=1e-13, atol=1e-300, err_msg=step)
-        one = np.array(getattr(single(1), step)(y[4, 0], p[4, 1], tau_p[4, 1]))
-        np.testing.assert_allclose(whole[..., 4, 1], one, rtol=1e-13, atol=1e-300, err_msg=step)
+            one = np.array(getattr(single, step)(y[4, 0], p[4, k], tau_p[4, k]))
+            np.testing.assert_allclose(whole[..., 4, k], one, rtol=1e-13, atol=1e-300, err_msg=step)
+
+
+def test_variational_columns_equal_a_loop():
+    test_one_value_per_column_equals_a_loop(Logistic(2.0, "variational"))

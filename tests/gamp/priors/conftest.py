@@ -1,6 +1,7 @@
 """Exact scalar posteriors of every prior by quadrature in 30 digits, independent of the closed forms."""
 
 import itertools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import mpmath as mp
@@ -36,9 +37,10 @@ def _exact(prior, r, tau, nodes):
     with mp.workdps(DIGITS):
         r, tau = mp.mpf(float(r)), mp.mpf(float(tau))
         rate, slab = (mp.mpf(prior.rate), prior.slab) if isinstance(prior, Bernoulli) else (mp.mpf(1), prior)
-        density = _density(slab)
+        reference = _reference(slab)
+        density = reference.density(slab)
         sums = [mp.mpf(0)] * 4
-        ends = sorted(set(_panel_ends(slab, r, tau)))
+        ends = sorted(set(reference.panel_ends(slab, r, tau)))
         for low, high in itertools.pairwise(ends):
             half, middle = (high - low) / 2, (high + low) / 2
             for x, weight in nodes:
@@ -57,36 +59,56 @@ def _powers(w, mass):
     return mass, w * mass, w * w * mass, abs(w) * mass
 
 
-def _density(slab):
-    if isinstance(slab, (Gaussian, GaussianMixture)):
-        rows = [(a / mp.sqrt(2 * mp.pi * v), m, -1 / (2 * v)) for a, m, v in _components(slab)]
+class Reference(NamedTuple):
+    """The density of a prior in mpmath, and the ends of panels around each bump of its posterior."""
+
+    density: Callable  # slab -> (w -> p(w))
+    panel_ends: Callable  # slab, r, tau -> numbers
+    components: Callable | None = None  # slab -> (share, mean, variance) of hidden choices, if there are any
+
+
+def _reference(slab):
+    found = [reference for kind, reference in REFERENCES.items() if isinstance(slab, kind)]
+    assert found, (
+        f"{type(slab).__name__} has no density to be compared with: write it in mpmath, with the ends of "
+        "panels around its posterior, and add both to REFERENCES in tests/gamp/priors/conftest.py."
+    )
+    return found[0]
+
+
+def gaussians(components):
+    """The reference of a sum of Gaussians, each (share, mean, variance)."""
+
+    def density(slab):
+        rows = [(a / mp.sqrt(2 * mp.pi * v), m, -1 / (2 * v)) for a, m, v in _exact_rows(components(slab))]
         return lambda w: sum(a * mp.exp((w - m) ** 2 * v) for a, m, v in rows)
-    l1, l2 = _rates(slab)
-    half = mp.quad(lambda t: mp.exp(-l1 * t - l2 * t * t), [0, 1 / (l1 + mp.sqrt(l2)), mp.inf])
-    return lambda w: mp.exp(-l1 * abs(w) - l2 * w * w) / (2 * half)
+
+    def ends(slab, r, tau):
+        for _, mean, var in _exact_rows(components(slab)):
+            width, centre = mp.sqrt(var * tau / (var + tau)), (var * r + tau * mean) / (var + tau)
+            for end in ENDS:
+                yield centre - width * end
+                yield centre + width * end
+
+    return Reference(density, ends, components)
 
 
-def _components(slab):
-    if isinstance(slab, Gaussian):
-        return [(mp.mpf(1), mp.mpf(slab.mean), mp.mpf(slab.var))]
-    rows = zip(slab.weights, slab.means, slab.variances, strict=True)
-    return [tuple(mp.mpf(float(value)) for value in row) for row in rows]
+def _exact_rows(components):
+    return [tuple(mp.mpf(float(value)) for value in row) for row in components]
 
 
-def _rates(slab):
-    return (mp.mpf(slab.rate), mp.mpf(0)) if isinstance(slab, Laplace) else (mp.mpf(slab.l1), mp.mpf(slab.l2))
+def exponentials(rates):
+    """The reference of exp(-l1 |w| - l2 w^2) up to a constant."""
 
+    def density(slab):
+        l1, l2 = (mp.mpf(rate) for rate in rates(slab))
+        half = mp.quad(lambda t: mp.exp(-l1 * t - l2 * t * t), [0, 1 / (l1 + mp.sqrt(l2)), mp.inf])
+        return lambda w: mp.exp(-l1 * abs(w) - l2 * w * w) / (2 * half)
 
-def _panel_ends(slab, r, tau):
-    """Ends of panels around each bump of the posterior density."""
-    if isinstance(slab, (ElasticNet, Laplace)):
-        yield from _half_ends(*_rates(slab), r, tau)
-        return
-    for _, mean, var in _components(slab):
-        width, centre = mp.sqrt(var * tau / (var + tau)), (var * r + tau * mean) / (var + tau)
-        for end in ENDS:
-            yield centre - width * end
-            yield centre + width * end
+    def ends(slab, r, tau):
+        return _half_ends(*(mp.mpf(rate) for rate in rates(slab)), r, tau)
+
+    return Reference(density, ends)
 
 
 def _half_ends(l1, l2, r, tau):
@@ -98,6 +120,31 @@ def _half_ends(l1, l2, r, tau):
         for end in (e / max(1, abs(c)) if c < -1 else e for e in reach):
             for x in (max(c, 0) - end, max(c, 0) + end):
                 yield sign * width * max(x, 0)
+
+
+# What every prior is compared with, independent of its formulas; a Bernoulli prior by its slab.
+REFERENCES: dict[type, Reference] = {
+    Gaussian: gaussians(lambda slab: [(1.0, slab.mean, slab.var)]),
+    GaussianMixture: gaussians(lambda slab: zip(slab.weights, slab.means, slab.variances, strict=True)),
+    Laplace: exponentials(lambda slab: (slab.rate, 0)),
+    ElasticNet: exponentials(lambda slab: (slab.l1, slab.l2)),
+}
+
+
+@pytest.fixture(scope="session")
+def branches():
+    """branches(prior) -> (mass, log density, or None for the atom) of every hidden choice of a prior."""
+
+    def found(prior):
+        if isinstance(prior, Bernoulli):
+            inner = [(prior.rate * mass, density) for mass, density in found(prior.slab)]
+            return [(1 - prior.rate, None), *inner]
+        components = _reference(prior).components
+        if components is None:
+            return [(1.0, prior.log_partition)]
+        return [(float(a), Gaussian(float(m), float(v)).log_partition) for a, m, v in components(prior)]
+
+    return found
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.gamp.parameters import parameters, with_parameters
-from mvpa_gamp.gamp.priors import PRIORS, Bernoulli, ElasticNet, Gaussian, GaussianMixture, Laplace
+from mvpa_gamp.gamp.priors import PRIORS, Bernoulli, ElasticNet, Gaussian, GaussianMixture, Laplace, Prior
 
 WITH_PROX = [
     Gaussian(0.4, 0.7),
@@ -75,6 +75,14 @@ def test_priors_without_a_max_sum_step_say_what_to_use(name):
     if isinstance(prior, Bernoulli):
         with pytest.raises(ValueError, match="no penalty: its density is infinite at w = 0"):
             prior.penalty(np.zeros(2))
+
+
+def test_a_prior_without_a_penalty_says_no_more_than_that():
+    class Bare(Prior):
+        pass
+
+    with pytest.raises(ValueError, match=r"A Bare prior states no penalty. Use a Gaussian, Laplace"):
+        Bare().penalty(0.0)
 
 
 @pytest.mark.parametrize("name", PRIORS)

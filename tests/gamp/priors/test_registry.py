@@ -18,8 +18,16 @@ NAMES = {
 }
 
 
-def test_registry_names():
-    assert set(PRIORS) == NAMES
+def test_names_of_the_paper_stay():
+    assert set(PRIORS) >= NAMES
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_scaled_is_the_prior_of_a_multiple(name):
+    """p(3 w) against N(3 r, 9 tau): the same integral, in other units."""
+    prior, r, tau = PRIORS[name](), np.array([-2.0, 0.1, 1.5]), np.array([0.3, 1.0, 20.0])
+    found = prior.scaled(3.0).log_partition(3 * r, 9 * tau)
+    np.testing.assert_allclose(found, prior.log_partition(r, tau) - np.log(3), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", PRIORS)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mvpa_gamp.gamp.parameters import expand, take
+from mvpa_gamp.gamp.parameters import expand, parameters, take, with_parameters
 from mvpa_gamp.gamp.priors import PRIORS, Bernoulli, ElasticNet, Gaussian, GaussianMixture, Laplace
 
 UNEVEN = GaussianMixture(weights=(0.6, 0.3, 0.1), means=(0.0, 1.0, -3.0), variances=(0.01, 2.0, 0.5))
@@ -20,7 +20,8 @@ OTHERS = {
     "bernoulli-uneven": Bernoulli(rate=0.05, slab=UNEVEN),
     "bernoulli-never-zero": Bernoulli(rate=1.0, slab=Gaussian()),
 }
-CASES = {**{name: make() for name, make in PRIORS.items()}, **OTHERS}
+RESCALED = {f"{name} x 4": make().scaled(4.0) for name, make in PRIORS.items() if not make().has_atom}
+CASES = {**{name: make() for name, make in PRIORS.items()}, **RESCALED, **OTHERS}
 every_prior = pytest.mark.parametrize("prior", CASES.values(), ids=CASES.keys())
 
 # r over twelve decades and both signs, tau_r from 1e-6 to 50; some r of the size of the noise.
@@ -125,6 +126,26 @@ def test_inputs_are_left_alone(prior, rng):
     moments.mean[:] = moments.var[:] = 0
     prior.log_partition(r, tau)
     np.testing.assert_array_equal((r, tau), before)
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_one_value_per_column_equals_a_loop(name, rng):
+    """Every column uses its own values, in steps, sums and updates."""
+    wide, factors = expand(PRIORS[name](), 3), np.array([0.25, 0.5, 1.0])
+    free = {key: value for key, value in parameters(wide).items() if not key.endswith("weights")}
+    prior = with_parameters(wide, {key: factors * value for key, value in free.items()})
+    r, tau = rng.normal(size=(30, 3)), rng.uniform(0.1, 2, size=(30, 3))
+    found, learnt = prior.expect(r, tau), parameters(prior.em_update(r, tau, prior.learnable))
+    for b in range(3):
+        one, given = take(prior, b), (r[:, b], tau[:, b])
+        moments, sums = one.expect(*given)
+        np.testing.assert_allclose([part[:, b] for part in found[0]], moments, rtol=1e-13)
+        np.testing.assert_allclose(prior.log_partition(r, tau)[:, b], one.log_partition(*given), rtol=1e-13)
+        np.testing.assert_allclose(prior.inclusion(r, tau)[:, b], one.inclusion(*given), rtol=1e-13)
+        for key, value in sums.items():
+            np.testing.assert_allclose(found[1][key][..., b], value, rtol=1e-12, atol=1e-13)
+        for key, value in parameters(one.em_update(*given, prior.learnable)).items():
+            np.testing.assert_allclose(learnt[key][..., b], value, rtol=1e-9, err_msg=key)
 
 
 def test_columns_with_their_own_parameters(rng):
