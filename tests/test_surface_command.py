@@ -12,9 +12,11 @@ from surface_tree import VOLUMES, write_surface_tree
 
 from mvpa_gamp.__main__ import main
 from mvpa_gamp.imaging.atlas import open_atlas
+from mvpa_gamp.imaging.bids.betas import BetasSource
 from mvpa_gamp.imaging.bids.layout import find_layout, find_runs, spaces_of
 from mvpa_gamp.imaging.bids.selection import Selection
 from mvpa_gamp.imaging.brainmaps import read_image, sidecar_path
+from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.surface_names import STRUCTURES
 from mvpa_gamp.results.files import number, read_json, read_tsv
 from mvpa_gamp.results.manifest import missing_files
@@ -185,40 +187,35 @@ def write_betas(folder, data, label="01"):
     (folder / f"{stem}.tsv").write_text("\n".join(["trial_type\trun", *lines]) + "\n")
 
 
-def test_given_maps_on_surfaces(tree, tmp_path, capsys):
-    """GIFTI pairs and CIFTI files of the same maps, with tables, give the same; planted vertices lead."""
-    data, asked = tree.data["01", "fsLR"], ("--samples", "betas", "--betas", str(tmp_path / "betas"))
-    write_betas(tmp_path / "betas", data)
-    given = [
-        str(tree.root),
-        "OUT",
-        "participant",
-        "--participant-label",
-        "01",
-        *asked,
+def test_given_maps_on_surfaces(tree, tmp_path):
+    """GIFTI pairs and CIFTI files of the same maps, with tables, are the same rows; planted vertices lead."""
+    data, folder = tree.data["01", "fsLR"], tmp_path / "betas"
+    write_betas(folder, data)
+    mine = {"bids_dir": str(tree.root), "betas": str(folder), "surface_mesh": tuple(map(str, tree.meshes))}
+    mine |= {"participant_label": "01", "standardize": False, "pairs": ("face:house",)}
+    pairs, dense = (BetasSource(**mine, space=space).load() for space in ("fsnative", "fsLR"))
+    np.testing.assert_array_equal(pairs.X, dense.X)
+    assert pairs.conditions.tolist() == dense.conditions.tolist() and len(pairs.X) == 16
+    assert len(pairs.origin.sources) == 12 and pairs.entities == {"task": "faces", "space": "fsnative"}
+    asked = ["--samples", "betas", "--betas", str(folder), "--no-standardize", "--participant-label", "01"]
+    asked += [
+        "--contrasts",
+        "face:house",
+        "--methods",
+        "gamp-sbg-lr",
+        "--space",
+        "fsLR",
         *mesh(tree),
         "--quiet",
     ]
-    given += ["--methods", "gamp-sbg-lr", "--no-standardize", "--contrasts", "face:house"]
-    found = {}
-    for space in ("fsnative", "fsLR"):
-        given[1] = str(tmp_path / space)
-        assert main([*given, "--space", space]) == 0
-        found[space], results = pip_of(tmp_path / space, "01")
-        assert results.study["data"]["n_samples"] == 16 and not missing_files(results)
-        path = results.folder.statmap("01", CONTRAST, METHOD, "pip")
-        names = [source.rpartition("/")[2] for source in read_json(sidecar_path(path))["Sources"]]
-        assert len(names) == (12 if space == "fsnative" else 2) and "hemi" not in path.name
+    assert main([str(tree.root), str(tmp_path / "out"), "participant", *asked]) == 0
+    image, results = pip_of(tmp_path / "out", "01")
+    assert results.study["data"]["n_samples"] == 16 and not missing_files(results)
     for part, patch in data.patches.items():
-        np.testing.assert_array_equal(found["fsLR"].data.parts[part], found["fsnative"].data.parts[part])
-        top = np.argsort(-found["fsLR"].data.parts[part])[:3]
-        assert set(top.tolist()) <= set(patch.tolist())
-    given[1] = str(tmp_path / "out")
-    (
-        tmp_path / "betas" / "sub-01_task-faces_run-1_hemi-R_space-fsnative_stat-effect_statmap.func.gii"
-    ).unlink()
-    assert main([*given, "--space", "fsnative"]) in (1, 2)
-    assert "expected a pair, left and right hemisphere" in capsys.readouterr().err
+        assert set(np.argsort(-image.data.parts[part])[:3].tolist()) <= set(patch.tolist())
+    next(folder.glob("*run-1_hemi-R*")).unlink()
+    with pytest.raises(DataError, match="expected a pair, left and right hemisphere"):
+        BetasSource(**mine, space="fsnative").load()
 
 
 def test_gifti_pairs_of_meshes_that_are_each_participants_own(tree, dense, tmp_path):
