@@ -105,7 +105,7 @@ const surfaceViewer = (Viewer, make, volumeOf) => {
 
     project() {  // pixels and depth of every vertex: the mesh fits the canvas however it is turned
       const { points } = this.mesh, n = points.length / 3, out = new Float32Array(3 * n), [u, v, w] = this.axes();
-      const scale = 0.47 * Math.min(WIDTH, HEIGHT * 1.25) / 32767;
+      const scale = 0.49 * HEIGHT / 32767;
       for (let i = 0; i < 3 * n; i += 3) {
         const x = points[i], y = points[i + 1], z = points[i + 2];
         out[i] = WIDTH / 2 + scale * (u[0] * x + u[1] * y + u[2] * z);
