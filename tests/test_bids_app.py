@@ -407,7 +407,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_tables(tested, bids_tree, 
     distributed = pytest.importorskip("distributed")
     out, killed = tmp_path / "out", []
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
         watcher = threading.Thread(target=kill_a_worker, args=(cluster, out, killed))
         watcher.start()
@@ -459,7 +459,7 @@ def test_workers_that_do_not_see_the_files_get_fits_instead_of_participants(bids
     assert main(participant(bids_tree, alone, *only)) == 0
     needed = [str(bids_tree.root), str(alone / "config.toml")]
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
         where = cluster.scheduler_address
         assert side_by_side._answers_of_all(where, needed) == [True, True]
@@ -681,7 +681,10 @@ def test_a_mask_on_another_grid_than_everyone(bids_tree, tmp_path, capsys):
         (("--space", "T1w"), ("--space", "(MNI152NLin2009cAsym)", "'T1w'")),
         (("--task", "rest"), ("--task", "objectviewing")),
         (("--contrasts", "face:dog"), ("--contrasts", "'dog'", "'button', 'cat', 'house'")),
-        (("--contrasts", "face:hause"), ("--contrasts", "Did you mean 'house'? Others", "'button'")),
+        (
+            ("--contrasts", "face:hause"),
+            ("--contrasts", "Did you mean 'house'? Other conditions", "'button'"),
+        ),
         (("--participant-label", "09"), ("--participant-label", "01, 02, 03", "09")),
         (("--methods", "magic"), ("--methods", "'magic'")),
         (("--samples", "betas"), ("--betas",)),

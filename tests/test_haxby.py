@@ -55,7 +55,7 @@ def test_the_folder_has_the_promised_layout(finished):
     names = {path.name for path in finished.iterdir()}
     assert names == {
         "dataset_description.json", "index.html", "summary.tsv", "summary.json", "timings.tsv", "config.toml",
-        "cobidas_multivariate.tsv", "sub-tiny", "figures", "logs", "work",
+        "cobidas_multivariate.tsv", "sub-tiny", "figures", "logs", "work", "README.md", ".bidsignore",
     }  # fmt: skip
     for table in ("consistency", "confusion", "clusters"):
         assert (finished / "sub-tiny" / f"sub-tiny_{table}.tsv").is_file()

@@ -57,7 +57,7 @@ def cluster():
     """A scheduler at an address of its own, with a worker in this process."""
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=1, processes=False, dashboard_address=None, protocol="tcp://"
+        n_workers=1, processes=False, dashboard_address=":0", protocol="tcp://"
     ) as found:
         yield found
 

@@ -37,7 +37,7 @@ def write_description(
 ) -> None:
     """Write dataset_description.json, .bidsignore, and a README where there is none."""
     write_json(folder.description, description(banner, links))
-    write_text(folder.ignored, _UNNAMED)
+    write_text(folder.ignored, f"# {banner}\n{_UNNAMED}" if banner else _UNNAMED)
     if not folder.readme.exists():
         name = description(banner)["Name"]
         write_text(folder.readme, _README.format(name=name, version=__version__))

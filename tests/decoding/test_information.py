@@ -214,7 +214,10 @@ def test_too_few_label_vectors_are_said():
     [
         ({"X": np.ones((3, 2))}, "the run of each of the 3 rows of X"),
         ({"y": np.ones(3)}, "a label for each of the 24 rows of X"),
-        ({"runs": np.array([None, 1] * 12, dtype=object)}, "runs must hold numbers or words"),
+        (
+            {"runs": np.array([None, 1] * 12, dtype=object)},
+            r"runs has missing labels \(None\) in 12 of 24 samples",
+        ),
         ({"X": np.full((24, 5), 1e300)}, r"at most 1e\+15 in size, got 1e\+300"),
         ({"X": sparse.eye_array(24, 5, format="csr")}, "dense matrix"),
         ({"X": np.full((24, 5), np.inf)}, "must be finite"),

@@ -37,7 +37,7 @@ CALLS = {
         (np.where(X > 2, np.nan, X), RUNS, "X must be finite"),
         (X, RUNS[:-1], "the run of each of the 24 rows of X"),
         (X, np.column_stack([RUNS, RUNS]), "the run of each of the 24 rows of X"),
-        (X, np.array([run or None for run in RUNS], dtype=object), "runs must hold numbers or words"),
+        (X, np.array([run or None for run in RUNS], dtype=object), r"runs has missing labels \(None\)"),
     ],
 )  # fmt: skip
 def test_rows_that_cannot_be_used(name, X, runs, words):
