@@ -8,6 +8,19 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 FEATURES_AT_ONCE = 4096  # turned into float64 together: a copy of 216 rows is 7 MB
+_LARGEST_OFFSET = 1e6  # values over their range: beyond, inner products have four digits left for the range
+
+
+def check_offset(X: Any) -> None:
+    """Refuse a dense X that hardly varies around a large value: its inner products would be rounding."""
+    if sparse.issparse(X):
+        return
+    largest, extent = float(np.abs(X).max()), float(np.ptp(X, axis=0).max())
+    if 0 < extent < largest / _LARGEST_OFFSET:
+        raise ValueError(
+            f"Values of X are as large as {largest:.3g}, but no feature varies by more than {extent:.3g}, which "
+            "inner products cannot resolve. Subtract the mean of every feature, or standardise."
+        )
 
 
 def gram_matrix(X: Any) -> NDArray:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .class_weights import ClassWeight, check_class_weight, row_weights
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input
-from .gram import gram_matrix, weights_of_rows
+from .gram import check_offset, gram_matrix, weights_of_rows
 from .references import CORTES_1995
 
 
@@ -74,6 +74,7 @@ class LinearSVM:
         """Fit one classifier per column of ``train``; see ``Method.fit_folds``."""
         start = perf_counter()
         data = check_fold_input(X, y, train, runs)
+        check_offset(data.X)
         gram, weights = gram_matrix(data.X), row_weights(data.Y, self.class_weight)
         fits = [self._fit(gram, labels, mine) for labels, mine in zip(data.Y.T, weights.T, strict=True)]
         dual = np.column_stack([fit.dual for fit in fits])

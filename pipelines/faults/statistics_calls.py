@@ -64,7 +64,9 @@ def _permute(given: dict[str, Any]) -> Any:
 def _wrong_test(found: Any) -> str:
     """A p-value that its own null does not give."""
     said = not_finite({"null": found.null, "score": found.score}) or not_between("null", found.null)
-    p = (1 + np.count_nonzero(found.null >= found.score - 1e-12)) / (1 + found.null.size)
+    equal = np.abs(found.null - found.score) <= 1e-9
+    better = (found.null > found.score + 1e-9) | (equal & ~(found.null_auc < found.auc - 1e-9))
+    p = (1 + np.count_nonzero(better)) / (1 + found.null.size)
     return said or ("" if p - 1e-9 <= found.pvalue <= 1 else f"p = {found.pvalue}, its null gives {p}")
 
 

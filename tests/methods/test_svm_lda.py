@@ -115,3 +115,14 @@ def test_errors_on_the_real_slice(name, error, haxby_slice):
         X, runs = haxby_slice.X[task.rows], haxby_slice.runs[task.rows]
         rates.append(100 * fold_errors(cross_validate(METHODS[name], X, task.y, runs), task.y).mean())
     assert abs(np.mean(rates) - error) < 8 and rates[0] < 5
+
+
+def test_an_offset_that_inner_products_cannot_resolve():
+    """With 1e9 added, weights and decisions were rounding; with 1e4 they are those of X."""
+    rng = np.random.default_rng(0)
+    X, y, runs = rng.standard_normal((24, 5)), np.tile([1, -1], 12), np.repeat(np.arange(4), 6)
+    train = runs[:, None] != np.arange(4)
+    plain, moved = (METHODS["svm"].fit_folds(X + offset, y, train, runs) for offset in (0, 1e4))
+    np.testing.assert_allclose(moved.decision, plain.decision, atol=1e-3)
+    with pytest.raises(ValueError, match="no feature varies by more than.*Subtract the mean"):
+        METHODS["svm"].fit_folds(X + 1e9, y, train, runs)
