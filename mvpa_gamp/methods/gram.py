@@ -18,8 +18,8 @@ def check_offset(X: Any) -> None:
     largest, extent = float(np.abs(X).max()), float(np.ptp(X, axis=0).max())
     if 0 < extent < largest / _LARGEST_OFFSET:
         raise ValueError(
-            f"Values of X are as large as {largest:.3g}, but no feature varies by more than {extent:.3g}, which "
-            "inner products cannot resolve. Subtract the mean of every feature, or standardise."
+            f"Values of X are as large as {largest:.3g}, but no feature varies by more than {extent:.3g}. "
+            "Inner products cannot resolve that. Subtract the mean of every feature, or standardise."
         )
 
 
