@@ -280,7 +280,6 @@ REFUSED = {
     "no folder of betas": (
         ("--samples", "betas", "--betas", "nowhere"), r"--betas .*nowhere: expected a folder of maps"
     ),
-    "too few trials": (("--samples", "trial"), "at least 3 trials in every run, got 2 in run 1"),
     "no such atlas": (("--atlas", "nowhere.nii.gz"), r"atlas 'nowhere.nii.gz': expected a file"),
     "labels without an atlas": (("--atlas-labels", "names.tsv"), r"--atlas-labels"),
     "regions without an atlas": (("--by-region",), r"--by-region"),

@@ -13,10 +13,11 @@ from mvpa_gamp.imaging.bids.confounds import confound_columns
 from mvpa_gamp.imaging.bids.event_volumes import events_of
 from mvpa_gamp.imaging.bids.events import Event, trial_types
 from mvpa_gamp.imaging.bids.layout import RunFiles, participants, repetition_time_of, spaces_of, tasks_of
-from mvpa_gamp.imaging.bids.participant import check_confounds, check_enough_trials, held_out_sessions
+from mvpa_gamp.imaging.bids.participant import check_confounds, held_out_sessions, trial_counts
 from mvpa_gamp.imaging.bids.selection import choose, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.bids.surface_runs import check_surface_runs, cortex_for, cortex_of_runs, is_on_surface
+from mvpa_gamp.imaging.bids.trial_scaling import scaling_for
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.processing import check_high_pass
@@ -136,15 +137,14 @@ def _check_folds(source: BidsSource, sessions: Sequence[str], nested: str) -> No
 
 
 def _check_trials(source: BidsSource, events: Sequence[Sequence[Event]], names: Sequence[str]) -> None:
-    """Refuse runs with too few trials to z-score."""
+    """Refuse runs with too few trials to scale."""
     if source.samples != "trial":
         return
     try:
         wanted = source.wanted(names)
     except DataError:
         return  # conditions are checked for all participants together
-    counts = [sum(event.trial_type in wanted for event in own) for own in events]
-    check_enough_trials(counts, source.standardize)
+    scaling_for(*trial_counts(events, wanted), source.standardize)
 
 
 def _check_maps(source: BetasSource, maps: Sequence[Maps], atlas: AnyAtlas | None) -> None:

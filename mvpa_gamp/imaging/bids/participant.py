@@ -1,6 +1,6 @@
 """From the files of a participant's runs to samples."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,12 +26,13 @@ from mvpa_gamp.imaging.bids.events import Event, label_volumes, trial_types
 from mvpa_gamp.imaging.bids.layout import MIN_RUNS, RunFiles, repetition_time_of
 from mvpa_gamp.imaging.bids.selection import NATIVE
 from mvpa_gamp.imaging.bids.surface_runs import is_on_surface, mask_for, open_runs
+from mvpa_gamp.imaging.bids.trial_scaling import scale_run, scaling_for
 from mvpa_gamp.imaging.bids.trials import RunTrials, run_trials
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels, runs_of_files
 from mvpa_gamp.imaging.map_names import entity, shared_entities
 from mvpa_gamp.imaging.matrix import read_series, usable_voxels
-from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, Processing, clean_run
+from mvpa_gamp.imaging.processing import Nuisance
 from mvpa_gamp.imaging.samples import Samples, load_samples
 from mvpa_gamp.imaging.series import Images
 from mvpa_gamp.imaging.surface_names import ALL_VERTICES, files_of
@@ -128,33 +129,38 @@ def _trials(read: _Read, mask: Any) -> Samples:
     series = read_series(read.series, mask, source.smoothing_fwhm)
     places = np.split(np.arange(sum(read.volumes)), np.cumsum(read.volumes)[:-1])
     usable, notes = usable_voxels(series, places)
-    notes = series.notes + notes
-    found = []
-    for number, (run, place) in enumerate(zip(read.runs, places, strict=True), start=1):
+    scaling = scaling_for(*trial_counts(read.events, read.wanted), source.standardize)
+    others = {name for each in read.events for name in trial_types(each)} - read.wanted
+
+    def effects(number: int, wanted: Collection[str]) -> RunTrials:
+        run, place = read.runs[number - 1], places[number - 1]
         times = start_time(run, read.t_r) + read.t_r * np.arange(len(place))
-        values = series.values[np.ix_(place, usable)]
-        events, nuisance = read.events[number - 1], read.nuisance[number]
-        found.append(run_trials(values, times, events, read.wanted, nuisance, source.model, number))
+        values, nuisance = series.values[np.ix_(place, usable)], read.nuisance[number]
+        return run_trials(values, times, read.events[number - 1], wanted, nuisance, source.model, number)
+
+    numbers = range(1, len(places) + 1)
+    found = [effects(number, read.wanted) for number in numbers]
+    rest = [effects(number, others if scaling.over_all else ()) for number in numbers]
+    own = [len(each.events) for each in found]
+    scaling = scaling_for(  # of those that were scanned
+        own, [n + len(each.events) for n, each in zip(own, rest, strict=True)], source.standardize
+    )
+    X = [
+        scale_run(each.effects, other.effects, scaling, number)
+        for number, each, other in zip(numbers, found, rest, strict=True)
+    ]
     unseen = sum(each.unseen for each in found)
+    notes = series.notes + notes + ((scaling.note,) if scaling.note else ())
     if unseen:
         notes += (f"{unseen} events lie outside the volumes of their run and were left out.",)
-    return trial_samples(found, series.mask_of(usable), series.mean_img, source.standardize, notes, source)
+    samples = trial_samples(np.concatenate(X), found, series.mask_of(usable), series.mean_img, notes, source)
+    return replace(samples, provenance={"trial_scaling": scaling.words})
 
 
 def trial_samples(
-    found: Sequence[RunTrials],
-    mask_img: Any,
-    mean_img: Any,
-    standardize: bool,
-    notes: Any,
-    source: "BidsSource",
+    X: NDArray, found: Sequence[RunTrials], mask_img: Any, mean_img: Any, notes: Any, source: "BidsSource"
 ) -> Samples:
-    """The effects of all runs, each run z-scored by itself if asked for."""
-    steps = Processing(detrend=False, standardize=standardize)
-    check_enough_trials([len(each.events) for each in found], standardize)
-    X = np.concatenate(
-        [clean_run(each.effects, steps, None, None, k) for k, each in enumerate(found, start=1)]
-    )
+    """The scaled effects of the trials of all runs as samples that know their event."""
     events = [event for each in found for event in each.events]
     return Samples(
         X=np.ascontiguousarray(X, dtype=np.float32),
@@ -173,14 +179,10 @@ def trial_samples(
     )
 
 
-def check_enough_trials(counts: Sequence[int], standardize: bool) -> None:
-    """Refuse to z-score runs with a trial or two; ``counts`` are those of run 1, 2, ..."""
-    for number, count in enumerate(counts, start=1):
-        if standardize and count < MIN_VOLUMES:
-            raise DataError(
-                f"--standardize: expected at least {MIN_VOLUMES} trials in every run, got {count} in run "
-                f"{number}. Give --no-standardize, or leave the run out."
-            )
+def trial_counts(events: Sequence[Sequence[Event]], wanted: Collection[str]) -> tuple[list[int], list[int]]:
+    """The trials compared and all events, of each run."""
+    compared = [sum(event.trial_type in wanted for event in own) for own in events]
+    return compared, [len(own) for own in events]
 
 
 def by_session(samples: Samples, sessions: Sequence[str]) -> Samples:

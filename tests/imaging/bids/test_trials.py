@@ -5,9 +5,19 @@ import numpy as np
 import pandas
 import pytest
 from nilearn.glm.first_level import FirstLevelModel, compute_regressor
+from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
+from sklearn.svm import SVC
 
 from mvpa_gamp.imaging.bids.events import Event
 from mvpa_gamp.imaging.bids.source import BidsSource
+from mvpa_gamp.imaging.bids.trial_scaling import (
+    CENTRED,
+    OVER_ALL,
+    OVER_COMPARED,
+    RAW,
+    scale_run,
+    scaling_for,
+)
 from mvpa_gamp.imaging.bids.trials import TrialModel, run_trials
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.processing import Nuisance
@@ -132,9 +142,63 @@ def test_trials_of_a_dataset_are_samples_that_know_their_event(bids_tree):
         assert float(duration) == samples.events["duration"][k]
     raw = BidsSource(**given | {"pairs": ("face:house",)}, samples="trial", standardize=False).load()
     assert len(raw.X) == 2 * 6
-    with pytest.raises(DataError, match="at least 3 trials in every run, got 2 in run 1"):
-        BidsSource(**given | {"pairs": ("face:house",)}, samples="trial").load()
     with pytest.raises(DataError, match="--lag-trs does not apply to --samples trial"):
         BidsSource(**given, samples="trial", lag_trs=2).load()
     with pytest.raises(DataError, match="--trial-model is for --samples trial, got block"):
         BidsSource(**given, samples="block", trial_model="lss").load()
+
+
+@pytest.mark.parametrize("kind", ["lss", "lsa"])
+def test_two_trials_of_a_run_are_scaled_over_all_of_its_events(bids_tree, kind):
+    given = {"bids_dir": str(bids_tree.root), "participant_label": "01", "samples": "trial"}
+    given |= {"trial_model": kind, "pairs": ("face:house",)}
+    samples, raw = BidsSource(**given).load(), BidsSource(**given, standardize=False).load()
+    assert any("z-scored over all events of their run" in note for note in samples.notes)
+    assert not any("z-scored" in note for note in raw.notes) and raw.provenance["trial_scaling"] == ""
+    assert samples.X.shape == raw.X.shape == (2 * 6, raw.X.shape[1])
+    others = BidsSource(**given | {"pairs": ("cat:button",)}, standardize=False).load()
+    for run in np.unique(samples.runs):
+        mine = raw.X[raw.runs == run]
+        every = np.concatenate([mine, others.X[others.runs == run]])
+        expected = (mine - every.mean(axis=0)) / every.std(axis=0, ddof=1)
+        np.testing.assert_allclose(samples.X[samples.runs == run], expected, atol=2e-4)
+
+
+def test_the_scaling_is_the_best_one_that_every_run_allows():
+    assert (
+        scaling_for([3, 4], [3, 9], True) is OVER_COMPARED and scaling_for([3, 2], [3, 3], True) is OVER_ALL
+    )
+    assert scaling_for([2, 8], [2, 8], True) is CENTRED and scaling_for([1, 2], [2, 2], False) is RAW
+    assert scaling_for([0, 3], [0, 3], True) is OVER_COMPARED  # a run without trials has none to scale
+    with pytest.raises(DataError, match=r"--standardize: run 2 has a single trial .* Give --no-standardize"):
+        scaling_for([2, 1], [2, 2], True)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "others", "least", "most"), [(OVER_ALL, 1, 90, 100), (CENTRED, 0, 75, 100), (RAW, 0, 50, 85)]
+)
+def test_scaling_finds_a_planted_effect_and_nothing_where_there_is_none(scaling, others, least, most):
+    """Two trials in each of eight runs whose levels differ: 30 datasets with an effect, 30 without."""
+
+    def accuracy(effect, seed):
+        rng = np.random.default_rng(seed)
+        spread, level = rng.lognormal(0, 0.5, 200), rng.normal(size=(8, 1, 200))
+        values = (rng.normal(size=(8, 3, 200)) + level) * spread
+        pattern = np.zeros(200)
+        pattern[:20] = effect * rng.choice([-1, 1], 20)
+        values[:, 0] += pattern / 2
+        values[:, 1] -= pattern / 2
+        X = [scale_run(each[:2], each[2 : 2 + others], scaling, k) for k, each in enumerate(values, start=1)]
+        alone = scale_run(values[5][:2], values[5][2 : 2 + others], scaling, 1)
+        np.testing.assert_array_equal(X[5], alone)  # whatever the other runs are
+        y, runs = np.tile([0, 1], 8), np.repeat(np.arange(8), 2)
+        return (
+            100
+            * cross_val_score(
+                SVC(kernel="linear"), np.vstack(X), y, groups=runs, cv=LeaveOneGroupOut()
+            ).mean()
+        )
+
+    found = np.mean([accuracy(1.2, seed) for seed in range(30)])
+    null = np.mean([accuracy(0.0, seed) for seed in range(100, 130)])
+    assert least <= found <= most and 38 <= null <= 62, (found, null)
