@@ -19,7 +19,7 @@ from mvpa_gamp.imaging.bids.confounds import (
 from mvpa_gamp.imaging.bids.event_volumes import (
     average_events,
     event_notes,
-    events_of,
+    events_of_runs,
     lost_conditions,
 )
 from mvpa_gamp.imaging.bids.events import Event, label_volumes, trial_types
@@ -97,7 +97,7 @@ def _files(runs: Sequence[RunFiles]) -> list[Path]:
 def _read(source: "BidsSource") -> _Read:
     runs = source.runs()
     t_r = repetition_time_of(runs, source.t_r)
-    events = [events_of(run) for run in runs]
+    events = events_of_runs(runs)
     wanted = source.wanted([trial for each in events for trial in trial_types(each)])
     columns = confound_columns(source.confounds)
     check_confounds(runs, columns, source.confounds_strategy)
