@@ -230,6 +230,8 @@ def test_a_session_is_held_out_with_two_sessions_where_nothing_is_tuned_inside(t
     assert "24 single trials in 2 sessions entered the analysis" in page
     assert "Cross-validation leaves one session out at a time" in page
     assert "each trial by its own model" in page and "Mumford" in page
+    assert "Session 1 is ses-post, 2 is ses-pre: sessions are in the order of their names" in page
+    assert "1 = ses-post task-faces run-01, 2 = ses-post" in page
     assert "detrended" not in page and "labels were not shifted" not in page
     assert re.search(r"sessions\s+2\s", page) and not re.search(r"\sruns\s+2\s", page)
 

@@ -33,14 +33,14 @@ class MissingEvents(DataError):
 
 def events_of_runs(runs: Sequence[RunFiles]) -> list[list[Event]]:
     """The events of every run of a participant."""
-    missing = [_short_name(run) for run in runs if run.events is None]
+    missing = [short_name(run) for run in runs if run.events is None]
     if missing:
         which = f"all {len(runs)} runs" if len(missing) == len(runs) else ", ".join(missing)
         raise MissingEvents([f"sub-{runs[0].entities['sub']} ({which})"])
     return [read_events(run.events) for run in runs if run.events is not None]
 
 
-def _short_name(run: RunFiles) -> str:
+def short_name(run: RunFiles) -> str:
     """Session, task and run of a file name."""
     named = [f"{key}-{run.entities[key]}" for key in ("ses", "task", "run") if key in run.entities]
     return " ".join(named) or run.bold.name

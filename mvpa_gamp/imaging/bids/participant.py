@@ -21,6 +21,7 @@ from mvpa_gamp.imaging.bids.event_volumes import (
     event_notes,
     events_of_runs,
     lost_conditions,
+    short_name,
 )
 from mvpa_gamp.imaging.bids.events import Event, label_volumes, trial_types
 from mvpa_gamp.imaging.bids.layout import MIN_RUNS, RunFiles, repetition_time_of
@@ -76,7 +77,14 @@ def load_participant(source: "BidsSource") -> Samples:
     raw = () if source.layout.derivatives else (_RAW,)
     samples = replace(
         samples,
-        notes=(*mask_notes, *raw, *volume_notes(read.confounds), *lost, *samples.notes),
+        notes=(
+            *mask_notes,
+            *raw,
+            *volume_notes(read.confounds),
+            *lost,
+            *samples.notes,
+            *session_notes(read.runs, source.cv),
+        ),
         space=read.runs[0].entities.get("space", NATIVE),
         entities=shared_entities(run.entities for run in read.runs),
         origin=source.layout.origin(_files(read.runs), read.runs[0].metadata),
@@ -213,6 +221,27 @@ def _sessions(runs: Sequence[RunFiles], numbers: NDArray) -> NDArray | None:
     return names[numbers - 1] if len(set(names.tolist())) > 1 else None
 
 
+def session_notes(runs: Sequence[RunFiles], cv: str) -> tuple[str, ...]:
+    """Which runs are of which session, where there are several: names do not tell which came first."""
+    numbers: dict[str, list[int]] = {}
+    for number, run in enumerate(runs, start=1):
+        numbers.setdefault(run.session, []).append(number)
+    if len(numbers) < 2:
+        return ()
+    if cv == "session":
+        told = [f"{k} is ses-{name}" for k, name in enumerate(numbers, start=1)]
+    else:
+        told = [f"{_span(own)} of ses-{name}" for name, own in numbers.items()]
+    return (
+        f"{'Session' if cv == 'session' else 'Runs'} {', '.join(told)}: sessions are in the order of their "
+        "names, which need not be that of the scans.",
+    )
+
+
+def _span(numbers: Sequence[int]) -> str:
+    return f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
+
+
 def start_time(run: RunFiles, t_r: float) -> float:
     """When the first volume stands for: fMRIPrep's StartTime after slice-timing correction, else 0."""
     value = run.metadata.get("StartTime", 0.0)
@@ -239,6 +268,7 @@ def _told(samples: Samples, read: _Read) -> Samples:
         f"Participant {samples.subject} of a BIDS dataset ({what}); samples are {samples.plural}.",
         unit=samples.plural,
         space=samples.space,
+        runs=", ".join(f"{k} = {short_name(run)}" for k, run in enumerate(runs, start=1)),
         events=[str(run.events) for run in runs],
         mask=source.mask or (ALL_VERTICES if is_on_surface(runs) else _COMMON),
         confound_columns=list(samples.confound_columns),
