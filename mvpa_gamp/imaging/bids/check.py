@@ -15,7 +15,7 @@ from mvpa_gamp.imaging.bids.confounds import confound_columns
 from mvpa_gamp.imaging.bids.event_volumes import MissingEvents, events_of_runs
 from mvpa_gamp.imaging.bids.events import Event, trial_types
 from mvpa_gamp.imaging.bids.layout import RunFiles, participants, repetition_time_of, spaces_of, tasks_of
-from mvpa_gamp.imaging.bids.participant import check_confounds, held_out_sessions, trial_counts
+from mvpa_gamp.imaging.bids.participant import check_confounds, held_out_sessions
 from mvpa_gamp.imaging.bids.selection import OpenChoice, choose, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.bids.surface_runs import check_surface_runs, cortex_for, cortex_of_runs, is_on_surface
@@ -169,7 +169,8 @@ def _check_trials(source: BidsSource, events: Sequence[Sequence[Event]], names: 
         wanted = source.wanted(names)
     except DataError:
         return  # conditions are checked for all participants together
-    scaling_for(*trial_counts(events, wanted), source.standardize)
+    counts = [sum(event.trial_type in wanted for event in own) for own in events]
+    scaling_for(counts, source.standardize)
 
 
 def _check_maps(source: BetasSource, maps: Sequence[Maps], atlas: AnyAtlas | None) -> None:

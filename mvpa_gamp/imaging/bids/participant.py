@@ -1,6 +1,6 @@
 """From the files of a participant's runs to samples."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,26 +137,14 @@ def _trials(read: _Read, mask: Any) -> Samples:
     series = read_series(read.series, mask, source.smoothing_fwhm)
     places = np.split(np.arange(sum(read.volumes)), np.cumsum(read.volumes)[:-1])
     usable, notes = usable_voxels(series, places)
-    scaling = scaling_for(*trial_counts(read.events, read.wanted), source.standardize)
-    others = {name for each in read.events for name in trial_types(each)} - read.wanted
-
-    def effects(number: int, wanted: Collection[str]) -> RunTrials:
-        run, place = read.runs[number - 1], places[number - 1]
+    found = []
+    for number, (run, place) in enumerate(zip(read.runs, places, strict=True), start=1):
         times = start_time(run, read.t_r) + read.t_r * np.arange(len(place))
-        values, nuisance = series.values[np.ix_(place, usable)], read.nuisance[number]
-        return run_trials(values, times, read.events[number - 1], wanted, nuisance, source.model, number)
-
-    numbers = range(1, len(places) + 1)
-    found = [effects(number, read.wanted) for number in numbers]
-    rest = [effects(number, others if scaling.over_all else ()) for number in numbers]
-    own = [len(each.events) for each in found]
-    scaling = scaling_for(  # of those that were scanned
-        own, [n + len(each.events) for n, each in zip(own, rest, strict=True)], source.standardize
-    )
-    X = [
-        scale_run(each.effects, other.effects, scaling, number)
-        for number, each, other in zip(numbers, found, rest, strict=True)
-    ]
+        values = series.values[np.ix_(place, usable)]
+        events, nuisance = read.events[number - 1], read.nuisance[number]
+        found.append(run_trials(values, times, events, read.wanted, nuisance, source.model, number))
+    scaling = scaling_for([len(each.events) for each in found], source.standardize)
+    X = [scale_run(each.effects, scaling, number) for number, each in enumerate(found, start=1)]
     unseen = sum(each.unseen for each in found)
     notes = series.notes + notes + ((scaling.note,) if scaling.note else ())
     if unseen:
@@ -185,12 +173,6 @@ def trial_samples(
             "event_line": np.array([event.line for event in events]),
         },
     )
-
-
-def trial_counts(events: Sequence[Sequence[Event]], wanted: Collection[str]) -> tuple[list[int], list[int]]:
-    """The trials compared and all events, of each run."""
-    compared = [sum(event.trial_type in wanted for event in own) for own in events]
-    return compared, [len(own) for own in events]
 
 
 def by_session(samples: Samples, sessions: Sequence[str]) -> Samples:

@@ -1,8 +1,8 @@
 """The scale of single-trial effects: every run by itself, however few trials it has.
 
 Effects are z-scored over the compared trials of their run. A run of a block design may have only two: then
-the other events of the run count, too, and where even these are too few, effects are only centred. What is
-possible in every run is done to all, so that runs have one unit.
+effects are centred. What is possible in every run is done to all, so that runs have one unit. Other events
+do not count: short ones (buttons) have effects a hundred times as large, which would hide the trials.
 """
 
 from collections.abc import Sequence
@@ -22,48 +22,36 @@ class TrialScaling(NamedTuple):
 
     words: str = ""
     note: str = ""
-    over_all: bool = False  # events of conditions that are not compared count
-    divides: bool = False
 
 
 RAW = TrialScaling()
-OVER_COMPARED = TrialScaling("z-scored within each run", divides=True)
-OVER_ALL = TrialScaling(
-    "z-scored within each run over all of its events",
-    f"A run has fewer than {MIN_VOLUMES} trials of the conditions compared: trials were z-scored over all "
-    "events of their run.",
-    over_all=True,
-    divides=True,
-)
+Z_SCORED = TrialScaling("z-scored within each run")
 CENTRED = TrialScaling(
     "centred within each run",
     f"A run has fewer than {MIN_VOLUMES} trials, too few for z-scores: trials were centred within their run.",
 )
 
 
-def scaling_for(compared: Sequence[int], events: Sequence[int], standardize: bool) -> TrialScaling:
-    """What numbers of compared trials and of all events allow in run 1, 2, ...; no trial is 0 by itself."""
-    used = [(own, total) for own, total in zip(compared, events, strict=True) if own]
+def scaling_for(counts: Sequence[int], standardize: bool) -> TrialScaling:
+    """What numbers of compared trials allow in run 1, 2, ...; a run without any has none to scale."""
+    used = [count for count in counts if count]
     if not standardize or not used:
         return RAW
-    if min(own for own, _ in used) >= MIN_VOLUMES:
-        return OVER_COMPARED
-    if min(total for _, total in used) >= MIN_VOLUMES:
-        return OVER_ALL
-    if 1 in compared:
+    if min(used) >= MIN_VOLUMES:
+        return Z_SCORED
+    if 1 in used:
         raise DataError(
-            f"--standardize: run {list(compared).index(1) + 1} has a single trial of the conditions compared "
-            f"and fewer than {MIN_VOLUMES} events, so that nothing is left of it. Give --no-standardize, or "
-            "leave the run out (--run-label)."
+            "--standardize: expected at least 2 trials of the compared conditions in every run, got 1 in run "
+            f"{list(counts).index(1) + 1}, of which centring leaves nothing. Give --no-standardize, or leave "
+            "the run out (--run-label)."
         )
     return CENTRED
 
 
-def scale_run(effects: NDArray, others: NDArray, scaling: TrialScaling, run: int) -> NDArray:
-    """The effects (n, N) of a run's compared trials, scaled; ``others`` (m, N) are those of other events."""
+def scale_run(effects: NDArray, scaling: TrialScaling, run: int) -> NDArray:
+    """The effects (n, N) of a run's trials, scaled."""
     if scaling is RAW or not len(effects):
         return effects
-    if not scaling.divides:
+    if scaling is CENTRED:
         return np.asarray(effects - effects.mean(axis=0))
-    together = np.concatenate([effects, others]) if scaling.over_all else effects
-    return clean_run(together, _Z_SCORES, None, None, run)[: len(effects)]
+    return clean_run(effects, _Z_SCORES, None, None, run)
