@@ -2,7 +2,7 @@
 
 Effects are z-scored over the compared trials of their run. A run of a block design may have only two: then
 effects are centred. What is possible in every run is done to all, so that runs have one unit. Other events
-do not count: short ones (buttons) have effects a hundred times as large, which would hide the trials.
+do not count: effects of short ones (buttons) can be a hundred times as large.
 """
 
 from collections.abc import Sequence
