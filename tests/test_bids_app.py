@@ -543,7 +543,7 @@ def spoil(tree) -> dict[str, str]:
     shutil.rmtree(tree.derivatives / "sub-11")
     return {
         "02": "trial_type is missing. Add it",
-        "03": r"run-03.*expected an events\.tsv",
+        "03": r"Without an events\.tsv .*: sub-03 \(task-objectviewing run-03\)\. Add .*--run-label or",
         "04": "expected at least 2 runs of task objectviewing.*got 1",
         "05": r"--space: expected one that sub-05 has \(T1w\), got 'MNI152NLin2009cAsym'",
         "06": "corrupt, truncated",
@@ -562,17 +562,21 @@ def test_who_cannot_be_analysed_is_skipped_with_a_sentence_and_counted(make_bids
     assert main(participant(tree, out, *QUICK, "--space", SPACE)) == 1
     said = capsys.readouterr().err
     assert "Traceback" not in said
-    assert "1 of 11 participants analysed" in said and "10 not:" in said
+    assert "1 of 11 participants analysed" in said and "10 not: sub-02, sub-03, " in said
     for label, words in sentences.items():
         assert re.search(rf"^sub-{label}: skipped\. .*{words}", said, flags=re.MULTILINE), said
+        assert len(re.findall(words, said)) == 1, words
         assert not (out / f"sub-{label}").exists()
     assert (out / "sub-01" / "index.html").is_file()
     assert not list(tmp_path.rglob(".writing-*"))
 
     # The group knows who is missing, and that four runs are too few for a test at 0.05.
-    assert main(group(tree, out)) == 0
-    page = (out / "index.html").read_text()
+    assert main([str(tree.root), str(out), "group"]) == 0
+    page, said = (out / "index.html").read_text(), capsys.readouterr().err
     assert all(f"sub-{label} was skipped" in page for label in sentences)
+    assert "Skipped at the participant level: sub-02, sub-03, " in said and "was skipped" not in said
+    assert "There is only one participant: " in said and "There is only one participant: " in page
+    assert "1 participants" not in said and "below 1" not in said
     assert "smallest p-value is 0.15" in page
     assert read_tsv(out / "group_summary.tsv")[0]["prevalence"] == "n/a"
 
@@ -667,6 +671,27 @@ def test_what_is_wrong_with_the_files_of_all_is_said_once(copy, tmp_path, capsys
     refused(participant(copy, out, *QUICK), capsys, *words)
 
 
+def test_missing_events_name_every_participant_and_its_runs(copy, tmp_path, capsys):
+    for path in [
+        *copy.root.glob("sub-01/func/*_events.tsv"),
+        *copy.root.glob("sub-03/func/*_run-02_events.tsv"),
+    ]:
+        path.unlink()
+    two = ("--participant-label", "01", "03")
+    given = participant(copy, tmp_path / "out", *QUICK, *two)
+    named = "sub-01 (all 6 runs); sub-03 (task-objectviewing run-02). Add"
+    refused(given, capsys, named, "--run-label or --bids-filter-file", "--samples betas")
+    assert "applies to all" not in str(main(given)) + capsys.readouterr().err
+    others = [str(k) for k in (1, 3, 4, 5, 6)]
+    more = ("--participant-label", "03", "--run-label", *others, "--quiet")
+    assert main(participant(copy, tmp_path / "out", *QUICK, *more)) == 0
+    each_events(copy, "02", "trial_type", "stimulus")
+    for path in copy.root.glob("sub-02/ses-*/func/*_events.tsv"):
+        path.write_text(path.read_text().replace("trial_type", "stimulus"))
+    given = participant(copy, tmp_path / "other", *QUICK)
+    refused(given, capsys, named, "trial_type is missing")
+
+
 def test_a_mask_on_another_grid_than_everyone(bids_tree, tmp_path, capsys):
     away = np.eye(4)
     away[:3, 3] = 900
@@ -710,10 +735,13 @@ def test_what_is_wrong_for_everyone_is_refused(bids_tree, tmp_path, capsys, more
 def test_a_choice_left_open_is_refused(copy, tmp_path, capsys):
     for path in list(copy.func("01", True).glob(f"*space-{SPACE}*")):
         shutil.copy(path, path.with_name(path.name.replace(SPACE, "T1w")))
-    refused(participant(copy, tmp_path / "out", *QUICK), capsys, f"sub-01 has several ({SPACE}, T1w)")
+    words = (f"sub-01 has several ({SPACE}, T1w)", f"For example: --space {SPACE}")
+    refused(participant(copy, tmp_path / "out", *QUICK), capsys, *words)
     for path in list(copy.func("01", True).glob("*")):
         shutil.copy(path, path.with_name(path.name.replace("task-objectviewing", "task-rest")))
-    refused(participant(copy, tmp_path / "out", *QUICK), capsys, "--task: the dataset has several")
+    both = ("--task: the dataset has several", "--space: sub-01 has several")
+    example = f"For example: --task objectviewing --space {SPACE}"
+    refused(participant(copy, tmp_path / "out", *QUICK), capsys, *both, example)
 
 
 def test_the_group_level_says_which_options_it_does_not_use(done, bids_tree, tmp_path, capsys):

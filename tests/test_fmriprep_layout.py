@@ -230,6 +230,8 @@ def test_a_session_is_held_out_with_two_sessions_where_nothing_is_tuned_inside(t
     assert "24 single trials in 2 sessions entered the analysis" in page
     assert "Cross-validation leaves one session out at a time" in page
     assert "each trial by its own model" in page and "Mumford" in page
+    assert "Session 1 is ses-post, 2 is ses-pre: sessions are in the order of their names" in page
+    assert "1 = ses-post task-faces run-01, 2 = ses-post" in page
     assert "detrended" not in page and "labels were not shifted" not in page
     assert re.search(r"sessions\s+2\s", page) and not re.search(r"\sruns\s+2\s", page)
 
@@ -280,7 +282,6 @@ REFUSED = {
     "no folder of betas": (
         ("--samples", "betas", "--betas", "nowhere"), r"--betas .*nowhere: expected a folder of maps"
     ),
-    "too few trials": (("--samples", "trial"), "at least 3 trials in every run, got 2 in run 1"),
     "no such atlas": (("--atlas", "nowhere.nii.gz"), r"atlas 'nowhere.nii.gz': expected a file"),
     "labels without an atlas": (("--atlas-labels", "names.tsv"), r"--atlas-labels"),
     "regions without an atlas": (("--by-region",), r"--by-region"),

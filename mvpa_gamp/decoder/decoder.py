@@ -162,7 +162,7 @@ class GAMPDecoder(FittedDecoder):
     confusion_ : pandas.DataFrame
         Counts of held-out images by true (rows) and predicted class.
 
-    contrast_scores_ : dict of lists, one score per fold
+    contrast_scores_ : dict of ndarrays of shape (n_folds,)
         By contrast: the score of its own classifier on held-out images of its two classes.
 
     contrasts_ : list of :obj:`str`
@@ -307,7 +307,7 @@ class GAMPDecoder(FittedDecoder):
         self.cv_ = data.splits.folds.rows()
         self.fold_scores_ = found.fold_scores
         self.cv_scores_ = found.class_scores
-        self.contrast_scores_ = found.contrast_scores
+        self.contrast_scores_ = {key: np.asarray(each) for key, each in found.contrast_scores.items()}
         groups = None if data.groups is None else data.groups[said.rows]
         self.cv_predictions_ = predictions_table(
             data.rows[said.rows], groups, said.fold, true, found.judged, classes

@@ -94,7 +94,7 @@ def _all_classes(decoder: Any, permutation: PermutationTest | None) -> AllClasse
         scoring=scoring if isinstance(scoring, str) else "score",
         held_out=decoder._data.splits.folds.held_out,
         fold_scores=decoder.fold_scores_,
-        contrast_scores=decoder.contrast_scores_,
+        contrast_scores={key: each.tolist() for key, each in decoder.contrast_scores_.items()},
         class_scores=decoder.cv_scores_ if decoder.n_classes_ > 2 else {},
         confusion=decoder.confusion_.to_numpy(),
         predictions=decoder.cv_predictions_.to_dict("records"),
@@ -109,14 +109,15 @@ def _about(decoder: Any) -> About:
     counts = np.bincount(data.codes)
     settings = {name: value for name, value in decoder.get_params(deep=False).items() if name != "mask"}
     cleaning = {name: getattr(decoder.masker_, name) for name in CLEANING if name != "t_r"}
+    unit = "images" if data.groups is None else "volumes"
     return About(
         data={
             "source": "images",
-            "description": f"{len(data.X)} images of {decoder.n_classes_} classes.",
+            "description": f"{len(data.X)} {unit} of {decoder.n_classes_} classes.",
             "n_samples": len(data.X),
             "n_voxels": decoder.n_elements_,
             "n_runs": None if data.groups is None else len(np.unique(data.groups)),
-            "unit": "images",
+            "unit": unit,
             "space": space_name(decoder.mask_img_),
             "categories": {str(name): int(counts[k]) for k, name in enumerate(decoder.classes_)},
             "notes": list(decoder.notes_),
@@ -131,6 +132,6 @@ def _about(decoder: Any) -> About:
         },
         seed=None,
         cross_validation=data.splits.sentence,
-        held_out="group" if data.splits.leave_one_group_out else "fold",
+        held_out="run" if data.splits.leave_one_group_out else "fold",
         settings={name: str(value) for name, value in settings.items()},
     )

@@ -34,6 +34,14 @@ class InformationImages:
     logpfwe_img: ContrastMaps
     mask_img: ContrastMaps
 
+    def __repr__(self) -> str:
+        """One line per contrast: how many voxels are significant."""
+        lines = [
+            f"  {key}: {int(each.selected(_LEVEL).sum())} of {each.pvalue.size}"
+            for key, each in self.records.items()
+        ]
+        return "\n".join([f"Voxels that carry information, family-wise p <= {_LEVEL:g}:", *lines])
+
 
 @dataclass(frozen=True, eq=False)
 class SelectionImages:
@@ -49,6 +57,11 @@ class SelectionImages:
     checks: Mapping[str, PlantedCheck]
     mask_img: ContrastMaps
     strength_img: ContrastMaps
+
+    def __repr__(self) -> str:
+        """One line per contrast: how many voxels, and the verdict."""
+        lines = [f"  {key}: {each.verdict}" for key, each in self.records.items()]
+        return "\n".join([f"Voxels selected at a false-discovery rate of {self.fdr:g}:", *lines])
 
 
 class FoundVoxels(NamedTuple):

@@ -50,7 +50,8 @@ def trial_words(steps: Mapping[str, Any]) -> str:
     smooth = steps.get("smoothing_fwhm")
     before = f" after smoothing with a Gaussian kernel of {smooth:g} mm FWHM" if smooth else ""
     also = f" and {confound_words(steps)}" if steps.get("confound_columns") else ""
-    scaled = "; effects were z-scored within each run" if steps.get("standardize") else ""
+    done = "z-scored within each run" if steps.get("standardize") is True else steps.get("standardize")
+    scaled = f"; effects were {done}" if done else ""
     return (
         f"Effects of single trials were estimated run by run{before}, {each}, by ordinary least squares in "
         f"nilearn's designs (response model {steps['hrf_model']}) with {drifts}{also}, in per cent of each "

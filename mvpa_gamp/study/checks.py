@@ -2,9 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
-from mvpa_gamp.decoding.cross_tasks import refuse_runs, refuse_same
+from mvpa_gamp.decoding.cross_tasks import refuse_runs, refuse_same, session_crosses
 from mvpa_gamp.imaging.atomic_files import WriteError
+from mvpa_gamp.imaging.bids.check import numbered_runs
+from mvpa_gamp.imaging.bids.layout import participants
+from mvpa_gamp.imaging.bids.source import BidsSource
+from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, check_cluster, check_workers
 from mvpa_gamp.study.errors import StudyError
@@ -31,6 +36,25 @@ def check_settings(settings: StudySettings, workers: Workers) -> list[Method]:
     check_preparation(settings)
     check_regions(settings, methods)
     return methods
+
+
+def check_cross_session(texts: Sequence[str], source: BidsSource, labels: Sequence[str]) -> None:
+    """Refuse runs and sessions that no participant has; a lone one may differ from the others."""
+    problems = []
+    others = participants(source.layout) if len(labels) == 1 else ()
+    for label in dict.fromkeys([*labels, *others]) if texts else ():
+        try:
+            runs, sessions = numbered_runs(replace(source, participant_label=label))
+        except DataError:
+            continue  # said when its turn comes
+        try:
+            session_crosses((), texts, runs, sessions)
+            return
+        except ValueError as error:
+            problems.append(f"sub-{label}: {error}")
+    if problems:
+        count = f" This applies to all {len(problems)} participants." if len(problems) > 1 else ""
+        raise StudyError(f"--cross-session: {problems[0]}{count}")
 
 
 def _check_texts(option: str, refuse: Callable[[Sequence[str]], None], texts: Sequence[str]) -> None:

@@ -78,7 +78,7 @@ def _processing(settings: StudySettings, samples: Samples) -> dict[str, Any]:
         steps |= {"confounds": columns, "confound_columns": columns}
         steps |= {name: samples.provenance.get(name) for name in LEFT_OUT}
     if samples.kind == "trial":
-        steps |= _modelled(settings)
+        steps |= _modelled(settings) | {"standardize": samples.provenance["trial_scaling"]}
     return steps
 
 

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,9 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     write_tsv(folder.group_table("differences"), DIFFERENCE_COLUMNS, difference_rows(scores))
     designs = write_group_designs(folder, people, alpha)
     maps, sentences = write_group_maps(folder, people, alpha)
+    skipped = _skipped(folder, people)
     notes = [
-        *unfinished, *_skipped(folder, people), *_mixed(people), *sentences,
+        *unfinished, *skipped.values(), *_mixed(people), *sentences,
         *_powerless(scores, alpha, people), *_few_participants(rows, alpha),
     ]  # fmt: skip
     study = _study(people, scores, alpha, maps, notes) | {"entities": dict(folder.entities)}
@@ -81,7 +82,7 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     more = (DESIGN_CAPTION,) if designs else ()
     for caption in (ACCURACY_CAPTION, TESTS_CAPTION, significance_caption(alpha, study["test"]), *more):
         console.note(caption)
-    for note in notes[len(unfinished) :]:
+    for note in [*_skipped_line(skipped), *notes[len(unfinished) + len(skipped) :]]:
         console.note(note)
     for line in group_closing(read_tsv(folder.group_table("summary")), study["methods"], page):
         console.note(line)
@@ -156,15 +157,22 @@ def _own_test(person: Results, subject: str, contrast: str, method: str) -> OwnT
     return None
 
 
-def _skipped(folder: ResultsFolder, people: Sequence[Results]) -> list[str]:
-    """Participants whom the participant level could not analyse."""
+def _skipped(folder: ResultsFolder, people: Sequence[Results]) -> dict[str, str]:
+    """Participants whom the participant level could not analyse, each with a sentence."""
     done = {subject for person in people for subject in person.subjects}
     notes = [read_json(path) for path in sorted((folder.root / "logs").glob("sub-*_skipped.json"))]
-    return [
-        f"sub-{note['participant']} was skipped at the participant level: {note['reason']}"
+    return {
+        f"sub-{note['participant']}": f"sub-{note['participant']} was skipped at the participant level: "
+        f"{note['reason']}"
         for note in notes
         if note["participant"] not in done
-    ]
+    }
+
+
+def _skipped_line(skipped: Iterable[str]) -> list[str]:
+    """Who was skipped, in one line for the terminal: the participant level has said why."""
+    names = ", ".join(skipped)
+    return [f"Skipped at the participant level: {names} (reasons on the page)."] if names else []
 
 
 def _mixed(people: Sequence[Results]) -> list[str]:
@@ -220,9 +228,15 @@ def _few_participants(rows: Sequence[dict[str, Any]], alpha: float) -> list[str]
     if not few:
         return []
     n, smallest = few[0]["participants"], few[0]["signflip_smallest_p"]
+    needed = int(np.ceil(-np.log2(alpha)))
+    if n == 1:
+        return [
+            "There is only one participant: its numbers are repeated here, and nothing can be tested across "
+            f"participants. At a level of {alpha:g} the sign-flip test needs {needed} participants."
+        ]
     return [
-        f"The sign-flip test of {n} participant{'s' * (n != 1)} cannot give a p-value below {smallest:.3g}: "
-        f"at a level of {alpha:g} it needs {int(np.ceil(-np.log2(alpha)))} participants."
+        f"The sign-flip test of {n} participants cannot give a p-value below {smallest:.3g}: "
+        f"at a level of {alpha:g} it needs {needed} participants."
     ]
 
 

@@ -217,6 +217,8 @@ def _too_few(n: int, alpha: float) -> list[str]:
     if smallest <= alpha:
         return []
     needed = int(np.ceil(1 - np.log2(alpha)))
+    if n == 1:
+        return [f"There is no family-wise map: it takes {needed} participants at a level of {alpha:g}."]
     return [
         f"There is no family-wise map: flipping the signs of {n} participants' maps cannot give a p-value "
         f"below {smallest:.3g}. It takes {needed} participants at a level of {alpha:g}."

@@ -11,7 +11,7 @@ from mvpa_gamp.parallel import Workers
 from mvpa_gamp.results.bids_description import write_description
 from mvpa_gamp.results.files import write_json, write_text
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.study.checks import check_settings, usage_errors
+from mvpa_gamp.study.checks import check_cross_session, check_settings, usage_errors
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.finish import rebuild_report
@@ -20,7 +20,7 @@ from mvpa_gamp.study.output import Output, check_output, check_resume
 from mvpa_gamp.study.preparing import check_preparation
 from mvpa_gamp.study.regions import atlas_of
 from mvpa_gamp.study.settings import StudySettings, settings_text
-from mvpa_gamp.study.side_by_side import analyse, own_output, sees_files, side_by_side
+from mvpa_gamp.study.side_by_side import INCOMPLETE, analyse, own_output, sees_files, side_by_side
 
 
 def run_participants(
@@ -44,6 +44,7 @@ def run_participants(
         check_preparation(settings, chosen)
         nested = ", ".join(method.name for method in methods if not method.is_batched)
         check_participants(source, chosen, nested, atlas_of(settings))
+        check_cross_session(settings.cross_session, source, chosen)
         for label in chosen:
             check_output(own_output(output, label))
         for label in chosen if settings.strict else ():
@@ -107,11 +108,15 @@ def choose_participants(layout: Layout, labels: Sequence[str] | None) -> list[st
 
 
 def _count(chosen: Sequence[str], troubles: dict[str, str], root: Path, console: Console) -> int:
-    """The last lines: how many participants are done, and who is missing why."""
+    """The last lines: how many participants are done, and who is not; the reason was said in its turn."""
     done = len(chosen) - len(troubles)
     console.log_to(ResultsFolder(root).log)
     said = f"{done} of {len(chosen)} participant{'s' * (len(chosen) != 1)} analysed in {root}"
-    console.note(said + (f", {len(troubles)} not:" if troubles else "."), level=0 if troubles else 1)
-    for label, trouble in troubles.items():
-        console.note(f"  sub-{label}: {trouble}", level=0)
+    missing = [f"sub-{label}" for label, trouble in troubles.items() if trouble != INCOMPLETE]
+    partial = [f"sub-{label}" for label in troubles if f"sub-{label}" not in missing]
+    if missing:
+        said += f", {len(missing)} not: {', '.join(missing)} (reasons above and in logs/)"
+    if partial:
+        said += f", {len(partial)} incomplete: {', '.join(partial)} (fits or files are missing, see the page)"
+    console.note(f"{said}.", level=0 if troubles else 1)
     return 1 if troubles else 0

@@ -132,15 +132,15 @@ def _run(
     except Exception as error:  # the others must not suffer
         console.note(traceback.format_exc(), level=2)
         return f"{type(error).__name__}: {error}"
-    return None if code == 0 else _INCOMPLETE
+    return None if code == 0 else INCOMPLETE
 
 
-_INCOMPLETE = "some of its fits or files are missing, see its page."
+INCOMPLETE = "some of its fits or files are missing, see its page."
 
 
 def _said(label: str, trouble: str | None, console: Console) -> str | None:
     """The sentence about a participant without results."""
-    if trouble is not None and trouble != _INCOMPLETE:
+    if trouble is not None and trouble != INCOMPLETE:
         console.note(f"sub-{label}: skipped. {trouble}", level=0)
     return trouble
 

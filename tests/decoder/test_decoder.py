@@ -306,7 +306,9 @@ def test_scores_follow_scoring(scan):
     expected = [roc_auc_score(house[said.fold == k], -said.decision[said.fold == k, 0]) for k in range(2)]
     np.testing.assert_allclose(decoder.cv_scores_["face"], expected)
     assert decoder.cv_scores_["face"] == decoder.cv_scores_["house"]
-    assert decoder.contrast_scores_ == {"face-house": decoder.cv_scores_["face"]}
+    assert list(decoder.contrast_scores_) == ["face-house"] and isinstance(decoder.cv_scores_["face"], list)
+    np.testing.assert_array_equal(decoder.contrast_scores_["face-house"], decoder.cv_scores_["face"])
+    assert decoder.contrast_scores_["face-house"].mean() == decoder.fold_scores_.mean()
 
 
 def test_a_callable_scores_contrasts_but_not_a_class_against_others(scan):
@@ -315,7 +317,8 @@ def test_a_callable_scores_contrasts_but_not_a_class_against_others(scan):
 
     rows = scan.only("cat", "face", "house")
     called, named = (GAMPDecoder(mask=scan.mask, scoring=s).fit(*rows) for s in (accuracy, "accuracy"))
-    assert called.cv_scores_ == {} and called.contrast_scores_ == named.contrast_scores_
+    assert called.cv_scores_ == {}
+    np.testing.assert_equal(called.contrast_scores_, named.contrast_scores_)
 
 
 def test_tables_are_tidy(three):

@@ -1,5 +1,7 @@
 """Information maps and selections of a decoder: numbers and files of the command for the same volumes."""
 
+import json
+
 import nibabel
 import numpy as np
 import pytest
@@ -54,6 +56,16 @@ def folder(decoder, found, tmp_path_factory):
 
 def values(path):
     return np.asarray(nibabel.load(path).dataobj)
+
+
+def test_what_is_found_prints_a_line_per_contrast(found, folder):
+    information, selection = (str(each).splitlines() for each in found)
+    assert len(selection) == 2 and "at an estimated false-discovery rate of" in selection[1]
+    assert len(information) == 2 and information[1].endswith(
+        f" of {found[0].records['face-house'].pvalue.size}"
+    )
+    study = json.loads((folder / "summary.json").read_text())
+    assert study["held_out"] == "run" and study["data"]["unit"] == "volumes"  # groups are runs
 
 
 @pytest.mark.parametrize("name", IMAGES)

@@ -31,6 +31,13 @@ def test_groups_classes_and_sessions_of_a_dataset(bids_tree, tmp_path, monkeypat
     )
 
 
+def test_runs_that_one_participant_lacks_are_no_error_of_the_command(bids_tree, tmp_path):
+    """Only sub-02 has sessions: alone, another one is skipped."""
+    more = ("--contrasts", "face:house", "--cross-session", "ses-01>>ses-02", "--methods", "svm", "--quiet")
+    assert main(arguments(bids_tree, tmp_path / "out", *more, "--participant-label", "03")) == 1
+    assert (tmp_path / "out" / "logs" / "sub-03_skipped.json").is_file()
+
+
 def _not_drawn(root: Path) -> Path:
     (root / "index.html").write_text("not drawn")
     return root / "index.html"
@@ -48,6 +55,9 @@ def _not_drawn(root: Path) -> Path:
         (("--cross-session", "1-2>later"), ("--cross-session: ", "names 'later'", "1-6>7-12")),
         (("--cross-session", "3-1>>ses-02"), ("--cross-session: ", "names '3-1'")),
         (("--cross-session", "1-2"), ("--cross-session: ", "quotation marks")),
+        (("--cross-session", "1-2>3-9"), ("--cross-session: sub-01: ", "'3-9'", "applies to all 3")),
+        (("--cross-session", "ses-07>>ses-02"), ("--cross-session: sub-01: ", "'ses-07'", "runs 1, 2, 3")),
+        (("--cross-session", "1>9", "--participant-label", "03"), ("--cross-session: sub-03: ", "'9'")),
         (("--fold-confounds", "no-{participant}.tsv"), ("--fold-confounds ", "no-01.tsv: ", "found no file")),
     ],
 )

@@ -5,18 +5,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import nibabel
+import numpy as np
+from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.atlas import Atlas
 from mvpa_gamp.imaging.bids.beta_files import Maps, find_betas, runs_of
 from mvpa_gamp.imaging.bids.betas import BetasSource
 from mvpa_gamp.imaging.bids.confounds import confound_columns
-from mvpa_gamp.imaging.bids.event_volumes import events_of
+from mvpa_gamp.imaging.bids.event_volumes import MissingEvents, events_of_runs
 from mvpa_gamp.imaging.bids.events import Event, trial_types
 from mvpa_gamp.imaging.bids.layout import RunFiles, participants, repetition_time_of, spaces_of, tasks_of
-from mvpa_gamp.imaging.bids.participant import check_confounds, check_enough_trials, held_out_sessions
-from mvpa_gamp.imaging.bids.selection import choose, chosen_tasks
+from mvpa_gamp.imaging.bids.participant import check_confounds, held_out_sessions
+from mvpa_gamp.imaging.bids.selection import OpenChoice, choose, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.bids.surface_runs import check_surface_runs, cortex_for, cortex_of_runs, is_on_surface
+from mvpa_gamp.imaging.bids.trial_scaling import scaling_for
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.mask_grid import mask_on_grid
 from mvpa_gamp.imaging.processing import check_high_pass
@@ -39,6 +42,7 @@ class _Participant:
     conditions: Sequence[str] = ()
     failed: str | None = None
     problem: str = ""
+    no_events: Sequence[str] = ()  # who lacks the events of which runs
 
 
 def check_participants(
@@ -69,13 +73,20 @@ def _check_steps(checked: Sequence[_Participant]) -> None:
         passed = [each for each in checked if each.failed is None or _STEPS.index(each.failed) > number]
         all_failed = len(failed) == len(checked) > 1
         if failed and not passed and (step in _DECIDED_BY_SETTINGS or all_failed):
-            count = f" This applies to all {len(failed)} participants." if all_failed else ""
-            raise DataError(failed[0].problem + count)
+            alike = all_failed and not any(each.no_events for each in failed)
+            count = f" This applies to all {len(failed)} participants." if alike else ""
+            raise DataError(_problem_of(failed) + count)
     if len(checked) > 1 and all(each.failed for each in checked):
-        first = {each.failed: each.problem for each in reversed(checked)}  # one of each kind
-        raise DataError(
-            f"None of the {len(checked)} participants can be analysed. {' '.join(first.values())}"
-        )
+        kinds = dict.fromkeys(each.failed for each in checked)
+        first = [_problem_of([each for each in checked if each.failed == kind]) for kind in kinds]
+        raise DataError(f"None of the {len(checked)} participants can be analysed. {' '.join(first)}")
+
+
+def _problem_of(failed: Sequence[_Participant]) -> str:
+    """The first problem at a step; missing events are one sentence that names all participants."""
+    missing = [who for each in failed for who in each.no_events]
+    others = [each.problem for each in failed if not each.no_events]
+    return " ".join([*([str(MissingEvents(missing))] if missing else []), *others[:1]])
 
 
 def _check_one(source: BidsSource, mask: Any, nested: str, atlas: AnyAtlas | None) -> _Participant:
@@ -93,7 +104,7 @@ def _check_one(source: BidsSource, mask: Any, nested: str, atlas: AnyAtlas | Non
         step = "folds"
         _check_folds(source, [run.session for run in runs], nested)
         step = "events"
-        events = [events_of(run) for run in runs]
+        events = events_of_runs(runs)
         names = [name for each in events for name in trial_types(each)]
         step = "trials"
         _check_trials(source, events, names)
@@ -108,7 +119,8 @@ def _check_one(source: BidsSource, mask: Any, nested: str, atlas: AnyAtlas | Non
             atlas.check(cortex_of_runs(source, runs) if is_on_surface(runs) else None)
     except DataError as error:
         chosen = step == "files" and str(error).startswith("--")  # no series is left that fits an option
-        return _Participant(names, "choice" if chosen else step, str(error))
+        no_events = error.which if isinstance(error, MissingEvents) else ()
+        return _Participant(names, "choice" if chosen else step, str(error), no_events)
     return _Participant(names)
 
 
@@ -124,6 +136,20 @@ def _fits_others(source: BidsSource, label: str) -> bool:
     return False
 
 
+def numbered_runs(source: BidsSource) -> tuple[NDArray, NDArray | None]:
+    """Run numbers as cross-validation counts them, and sessions by name where samples know them."""
+    if isinstance(source, BetasSource):
+        sessions, named = [key[0] for key in runs_of(find_betas(source))], False
+    else:
+        sessions = [run.session for run in source.runs()]
+        named = len(set(sessions)) > 1
+    numbers = np.arange(1, len(sessions) + 1)
+    if source.cv == "session":
+        names = held_out_sessions(sessions)
+        numbers = np.array([names.index(each) + 1 for each in sessions])
+    return numbers, np.array(sessions) if named else None
+
+
 def _check_folds(source: BidsSource, sessions: Sequence[str], nested: str) -> None:
     """Refuse too few runs or sessions (those of each run are given) for cross-validation and tuning."""
     number = len(held_out_sessions(sessions)) if source.cv == "session" else len(sessions)
@@ -136,7 +162,7 @@ def _check_folds(source: BidsSource, sessions: Sequence[str], nested: str) -> No
 
 
 def _check_trials(source: BidsSource, events: Sequence[Sequence[Event]], names: Sequence[str]) -> None:
-    """Refuse runs with too few trials to z-score."""
+    """Refuse runs with too few trials to scale."""
     if source.samples != "trial":
         return
     try:
@@ -144,7 +170,7 @@ def _check_trials(source: BidsSource, events: Sequence[Sequence[Event]], names: 
     except DataError:
         return  # conditions are checked for all participants together
     counts = [sum(event.trial_type in wanted for event in own) for own in events]
-    check_enough_trials(counts, source.standardize)
+    scaling_for(counts, source.standardize)
 
 
 def _check_maps(source: BetasSource, maps: Sequence[Maps], atlas: AnyAtlas | None) -> None:
@@ -177,12 +203,27 @@ def _check_mask(source: BidsSource, mask: Any, runs: Sequence[RunFiles]) -> None
 
 
 def _check_task_and_space(source: BidsSource, labels: Sequence[str]) -> None:
-    """Refuse a task or space that nobody has, and a choice that is left open."""
-    layout, space = source.layout, source.space
-    wanted = source.selection()
+    """Refuse a task or space that nobody has, and a choice that is left open: both in one message."""
+    problems, example = [], ""
+    for find, option in ((_open_tasks, "--task"), (_open_spaces, "--space")):
+        try:
+            find(source, labels)
+        except OpenChoice as error:
+            problems.append(str(error))
+            example += f" {option} {error.available[0]}"
+    if problems:
+        raise DataError(f"{' '.join(problems)} For example:{example}")
+
+
+def _open_tasks(source: BidsSource, labels: Sequence[str]) -> None:
+    layout, wanted = source.layout, source.selection()
     tasks = sorted({task for label in labels for task in tasks_of(layout, label, wanted)})
     if tasks:
         chosen_tasks(source.task, tasks, "the dataset")
+
+
+def _open_spaces(source: BidsSource, labels: Sequence[str]) -> None:
+    layout, space, wanted = source.layout, source.space, source.selection()
     if layout.derivatives is None:
         return
     each = {label: spaces_of(layout, label, wanted) for label in labels}

@@ -19,14 +19,31 @@ from mvpa_gamp.imaging.samples import Samples
 _OFFERED = 6  # conditions listed in a message
 
 
-def events_of(run: RunFiles) -> list[Event]:
-    """The events of a run."""
-    if run.events is None:
-        raise DataError(
-            f"{run.bold.name}: expected an events.tsv of the same run (or an inherited one) in the BIDS "
-            "dataset, found none. Add it, or give beta maps with --samples betas."
+class MissingEvents(DataError):
+    """Runs without an events.tsv; ``which`` are they, in a few words that start with the participant."""
+
+    def __init__(self, which: Sequence[str]) -> None:
+        self.which = which
+        super().__init__(
+            f"Without an events.tsv (or an inherited one) in the BIDS dataset: {'; '.join(which)}. Add the "
+            "files, leave such runs out with --run-label or --bids-filter-file (a participant with "
+            "--participant-label), or give beta maps with --samples betas."
         )
-    return read_events(run.events)
+
+
+def events_of_runs(runs: Sequence[RunFiles]) -> list[list[Event]]:
+    """The events of every run of a participant."""
+    missing = [short_name(run) for run in runs if run.events is None]
+    if missing:
+        which = f"all {len(runs)} runs" if len(missing) == len(runs) else ", ".join(missing)
+        raise MissingEvents([f"sub-{runs[0].entities['sub']} ({which})"])
+    return [read_events(run.events) for run in runs if run.events is not None]
+
+
+def short_name(run: RunFiles) -> str:
+    """Session, task and run of a file name."""
+    named = [f"{key}-{run.entities[key]}" for key in ("ses", "task", "run") if key in run.entities]
+    return " ".join(named) or run.bold.name
 
 
 def wanted_categories(

@@ -19,19 +19,21 @@ from mvpa_gamp.imaging.bids.confounds import (
 from mvpa_gamp.imaging.bids.event_volumes import (
     average_events,
     event_notes,
-    events_of,
+    events_of_runs,
     lost_conditions,
+    short_name,
 )
 from mvpa_gamp.imaging.bids.events import Event, label_volumes, trial_types
 from mvpa_gamp.imaging.bids.layout import MIN_RUNS, RunFiles, repetition_time_of
 from mvpa_gamp.imaging.bids.selection import NATIVE
 from mvpa_gamp.imaging.bids.surface_runs import is_on_surface, mask_for, open_runs
+from mvpa_gamp.imaging.bids.trial_scaling import scale_run, scaling_for
 from mvpa_gamp.imaging.bids.trials import RunTrials, run_trials
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels, runs_of_files
 from mvpa_gamp.imaging.map_names import entity, shared_entities
 from mvpa_gamp.imaging.matrix import read_series, usable_voxels
-from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, Processing, clean_run
+from mvpa_gamp.imaging.processing import Nuisance
 from mvpa_gamp.imaging.samples import Samples, load_samples
 from mvpa_gamp.imaging.series import Images
 from mvpa_gamp.imaging.surface_names import ALL_VERTICES, files_of
@@ -75,7 +77,14 @@ def load_participant(source: "BidsSource") -> Samples:
     raw = () if source.layout.derivatives else (_RAW,)
     samples = replace(
         samples,
-        notes=(*mask_notes, *raw, *volume_notes(read.confounds), *lost, *samples.notes),
+        notes=(
+            *mask_notes,
+            *raw,
+            *volume_notes(read.confounds),
+            *lost,
+            *samples.notes,
+            *session_notes(read.runs, source.cv),
+        ),
         space=read.runs[0].entities.get("space", NATIVE),
         entities=shared_entities(run.entities for run in read.runs),
         origin=source.layout.origin(_files(read.runs), read.runs[0].metadata),
@@ -96,7 +105,7 @@ def _files(runs: Sequence[RunFiles]) -> list[Path]:
 def _read(source: "BidsSource") -> _Read:
     runs = source.runs()
     t_r = repetition_time_of(runs, source.t_r)
-    events = [events_of(run) for run in runs]
+    events = events_of_runs(runs)
     wanted = source.wanted([trial for each in events for trial in trial_types(each)])
     columns = confound_columns(source.confounds)
     check_confounds(runs, columns, source.confounds_strategy)
@@ -128,33 +137,26 @@ def _trials(read: _Read, mask: Any) -> Samples:
     series = read_series(read.series, mask, source.smoothing_fwhm)
     places = np.split(np.arange(sum(read.volumes)), np.cumsum(read.volumes)[:-1])
     usable, notes = usable_voxels(series, places)
-    notes = series.notes + notes
     found = []
     for number, (run, place) in enumerate(zip(read.runs, places, strict=True), start=1):
         times = start_time(run, read.t_r) + read.t_r * np.arange(len(place))
         values = series.values[np.ix_(place, usable)]
         events, nuisance = read.events[number - 1], read.nuisance[number]
         found.append(run_trials(values, times, events, read.wanted, nuisance, source.model, number))
+    scaling = scaling_for([len(each.events) for each in found], source.standardize)
+    X = [scale_run(each.effects, scaling, number) for number, each in enumerate(found, start=1)]
     unseen = sum(each.unseen for each in found)
+    notes = series.notes + notes + ((scaling.note,) if scaling.note else ())
     if unseen:
         notes += (f"{unseen} events lie outside the volumes of their run and were left out.",)
-    return trial_samples(found, series.mask_of(usable), series.mean_img, source.standardize, notes, source)
+    samples = trial_samples(np.concatenate(X), found, series.mask_of(usable), series.mean_img, notes, source)
+    return replace(samples, provenance={"trial_scaling": scaling.words})
 
 
 def trial_samples(
-    found: Sequence[RunTrials],
-    mask_img: Any,
-    mean_img: Any,
-    standardize: bool,
-    notes: Any,
-    source: "BidsSource",
+    X: NDArray, found: Sequence[RunTrials], mask_img: Any, mean_img: Any, notes: Any, source: "BidsSource"
 ) -> Samples:
-    """The effects of all runs, each run z-scored by itself if asked for."""
-    steps = Processing(detrend=False, standardize=standardize)
-    check_enough_trials([len(each.events) for each in found], standardize)
-    X = np.concatenate(
-        [clean_run(each.effects, steps, None, None, k) for k, each in enumerate(found, start=1)]
-    )
+    """The scaled effects of the trials of all runs as samples that know their event."""
     events = [event for each in found for event in each.events]
     return Samples(
         X=np.ascontiguousarray(X, dtype=np.float32),
@@ -171,16 +173,6 @@ def trial_samples(
             "event_line": np.array([event.line for event in events]),
         },
     )
-
-
-def check_enough_trials(counts: Sequence[int], standardize: bool) -> None:
-    """Refuse to z-score runs with a trial or two; ``counts`` are those of run 1, 2, ..."""
-    for number, count in enumerate(counts, start=1):
-        if standardize and count < MIN_VOLUMES:
-            raise DataError(
-                f"--standardize: expected at least {MIN_VOLUMES} trials in every run, got {count} in run "
-                f"{number}. Give --no-standardize, or leave the run out."
-            )
 
 
 def by_session(samples: Samples, sessions: Sequence[str]) -> Samples:
@@ -211,6 +203,27 @@ def _sessions(runs: Sequence[RunFiles], numbers: NDArray) -> NDArray | None:
     return names[numbers - 1] if len(set(names.tolist())) > 1 else None
 
 
+def session_notes(runs: Sequence[RunFiles], cv: str) -> tuple[str, ...]:
+    """Which runs are of which session, where there are several: names do not tell which came first."""
+    numbers: dict[str, list[int]] = {}
+    for number, run in enumerate(runs, start=1):
+        numbers.setdefault(run.session, []).append(number)
+    if len(numbers) < 2:
+        return ()
+    if cv == "session":
+        told = [f"{k} is ses-{name}" for k, name in enumerate(numbers, start=1)]
+    else:
+        told = [f"{_span(own)} of ses-{name}" for name, own in numbers.items()]
+    return (
+        f"{'Session' if cv == 'session' else 'Runs'} {', '.join(told)}: sessions are in the order of their "
+        "names, which need not be that of the scans.",
+    )
+
+
+def _span(numbers: Sequence[int]) -> str:
+    return f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
+
+
 def start_time(run: RunFiles, t_r: float) -> float:
     """When the first volume stands for: fMRIPrep's StartTime after slice-timing correction, else 0."""
     value = run.metadata.get("StartTime", 0.0)
@@ -237,6 +250,7 @@ def _told(samples: Samples, read: _Read) -> Samples:
         f"Participant {samples.subject} of a BIDS dataset ({what}); samples are {samples.plural}.",
         unit=samples.plural,
         space=samples.space,
+        runs=", ".join(f"{k} = {short_name(run)}" for k, run in enumerate(runs, start=1)),
         events=[str(run.events) for run in runs],
         mask=source.mask or (ALL_VERTICES if is_on_surface(runs) else _COMMON),
         confound_columns=list(samples.confound_columns),

@@ -103,6 +103,14 @@ def _matches(value: str | None, wanted: Sequence[str | None]) -> bool:
     return any(value is not None if each == _ANY else value == each for each in wanted)
 
 
+class OpenChoice(DataError):
+    """An option that must name one of the values ``available``."""
+
+    def __init__(self, sentence: str, available: Sequence[str]) -> None:
+        self.available = available
+        super().__init__(sentence)
+
+
 def chosen_tasks(asked: Sequence[str], available: Sequence[str], who: str) -> tuple[str, ...]:
     """The tasks asked for, each of which must be there; the only one where none is named."""
     if not asked:
@@ -157,8 +165,10 @@ def choose(option: str, asked: str | None, available: Sequence[str], who: str) -
     if matching:
         came = "none was given" if asked is None else f"{asked} fits several"
         offer = "one of them, or several" if option == "--task" else "one of them"
-        raise DataError(f"{option}: {who} has several ({known}) and {came}. Choose {offer}.")
-    raise DataError(f"{option}: expected one that {who} has ({known}), got {asked!r}. Choose among them.")
+        raise OpenChoice(f"{option}: {who} has several ({known}) and {came}. Choose {offer}.", matching)
+    raise OpenChoice(
+        f"{option}: expected one that {who} has ({known}), got {asked!r}. Choose among them.", available
+    )
 
 
 def space_of(file: BidsFile) -> str:

@@ -5,9 +5,12 @@ import numpy as np
 import pandas
 import pytest
 from nilearn.glm.first_level import FirstLevelModel, compute_regressor
+from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
+from sklearn.svm import SVC
 
 from mvpa_gamp.imaging.bids.events import Event
 from mvpa_gamp.imaging.bids.source import BidsSource
+from mvpa_gamp.imaging.bids.trial_scaling import CENTRED, RAW, Z_SCORED, scale_run, scaling_for
 from mvpa_gamp.imaging.bids.trials import TrialModel, run_trials
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.processing import Nuisance
@@ -132,9 +135,57 @@ def test_trials_of_a_dataset_are_samples_that_know_their_event(bids_tree):
         assert float(duration) == samples.events["duration"][k]
     raw = BidsSource(**given | {"pairs": ("face:house",)}, samples="trial", standardize=False).load()
     assert len(raw.X) == 2 * 6
-    with pytest.raises(DataError, match="at least 3 trials in every run, got 2 in run 1"):
-        BidsSource(**given | {"pairs": ("face:house",)}, samples="trial").load()
     with pytest.raises(DataError, match="--lag-trs does not apply to --samples trial"):
         BidsSource(**given, samples="trial", lag_trs=2).load()
     with pytest.raises(DataError, match="--trial-model is for --samples trial, got block"):
         BidsSource(**given, samples="block", trial_model="lss").load()
+
+
+def test_two_trials_of_a_run_are_centred(bids_tree):
+    """The phantom has an effect; its button presses do not count."""
+    given = {"bids_dir": str(bids_tree.root), "participant_label": "01", "samples": "trial"}
+    given |= {"pairs": ("face:house",)}
+    samples, raw = BidsSource(**given).load(), BidsSource(**given, standardize=False).load()
+    assert any("trials were centred within their run" in note for note in samples.notes)
+    assert not any("centred" in note for note in raw.notes) and raw.provenance["trial_scaling"] == ""
+    for run in np.unique(samples.runs):
+        mine = raw.X[raw.runs == run]
+        np.testing.assert_allclose(samples.X[samples.runs == run], mine - mine.mean(axis=0), atol=1e-5)
+    folds = {"groups": samples.runs, "cv": LeaveOneGroupOut()}
+    scores = cross_val_score(SVC(kernel="linear"), samples.X, samples.conditions, **folds)
+    assert scores.mean() > 0.7
+
+
+def test_the_scaling_is_the_best_one_that_every_run_allows():
+    assert scaling_for([3, 4], True) is Z_SCORED and scaling_for([2, 8], True) is CENTRED
+    assert scaling_for([1, 2], False) is RAW and scaling_for([0, 3], True) is Z_SCORED
+    with pytest.raises(DataError, match=r"--standardize: .* got 1 in run 2, .* Give --no-standardize"):
+        scaling_for([2, 1], True)
+
+
+@pytest.mark.parametrize(("scaling", "least", "most"), [(CENTRED, 75, 100), (RAW, 50, 85)])
+def test_scaling_finds_a_planted_effect_and_nothing_where_there_is_none(scaling, least, most):
+    """Two trials in each of eight runs whose levels differ: 30 datasets with an effect, 30 without."""
+
+    def accuracy(effect, seed):
+        rng = np.random.default_rng(seed)
+        spread, level = rng.lognormal(0, 0.5, 200), rng.normal(size=(8, 1, 200))
+        values = (rng.normal(size=(8, 3, 200)) + level) * spread
+        pattern = np.zeros(200)
+        pattern[:20] = effect * rng.choice([-1, 1], 20)
+        values[:, 0] += pattern / 2
+        values[:, 1] -= pattern / 2
+        X = [scale_run(each[:2], scaling, k) for k, each in enumerate(values, start=1)]
+        alone = scale_run(values[5][:2], scaling, 1)
+        np.testing.assert_array_equal(X[5], alone)  # whatever the other runs are
+        y, runs = np.tile([0, 1], 8), np.repeat(np.arange(8), 2)
+        return (
+            100
+            * cross_val_score(
+                SVC(kernel="linear"), np.vstack(X), y, groups=runs, cv=LeaveOneGroupOut()
+            ).mean()
+        )
+
+    found = np.mean([accuracy(1.2, seed) for seed in range(30)])
+    null = np.mean([accuracy(0.0, seed) for seed in range(100, 130)])
+    assert least <= found <= most and 38 <= null <= 62, (found, null)
