@@ -34,7 +34,11 @@ def recommended_map(results: Results, subject: str, contrast: str, method: str) 
     if results.refit(subject, contrast, method)["voxels"] == "0":
         del paths["pip"]  # nowhere above one half
     found = ((stat, path) for stat, path in paths.items() if is_there(path))
-    return next((Recommended(stat, _MEANING[stat], path) for stat, path in found), None)
+    stat, path = next(found, ("", None))
+    if path is None:
+        return None
+    masked = stat == "information" and path != folder.tested_information(subject, contrast)
+    return Recommended(stat, _MEANING[stat] + " in its mask" * masked, path)
 
 
 def information_map(results: Results, subject: str, contrast: str) -> Path:

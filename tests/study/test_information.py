@@ -103,8 +103,9 @@ def test_the_map_of_what_passed_is_zero_elsewhere_and_recommended(informed, cont
     assert sidecar["Threshold"] == "family-wise p of 0.05 or less"
     assert recommended_map(results, "tiny", contrast, "gamp-bg-lr").path == path
     path.unlink()  # as in folders of earlier versions
-    before = recommended_map(results, "tiny", contrast, "gamp-bg-lr").path
-    assert before == path_of(tmp_path / "out", contrast, ENDINGS[0])
+    before = recommended_map(results, "tiny", contrast, "gamp-bg-lr")
+    assert before.path == path_of(tmp_path / "out", contrast, ENDINGS[0])
+    assert before.meaning.endswith("in its mask")
 
 
 @pytest.mark.parametrize("contrast", PAIRS)
