@@ -18,6 +18,7 @@ import pytest
 
 from mvpa_gamp.__main__ import build_parser, main, study_settings
 from mvpa_gamp.decoding.ordering import places, share_as_good
+from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.manifest import write_manifest
 from mvpa_gamp.results.reader import read_results
@@ -209,6 +210,33 @@ def test_maps_of_the_group_share_and_family_wise_test(done, bids_tree, tmp_path,
         and "not corrected over" in about["Description"]
     )
     assert "Nichols & Holmes" in html.unescape((out / "index.html").read_text())
+    said = answered(out)
+    assert "Where no voxel at p ≤ 0.05 the pattern is largest at" in said  # 0.25 at best
+    assert f"Which file has the map {name.format('Mean', 'pip')}" in said
+    assert "shown where p ≤ 0.05" not in (out / "index.html").read_text()
+    before = (out / "figures" / "group_contrast-faceMinusHouse_maps.png").read_bytes()
+    path = out / "group" / name.format("SignFlip", "logpfwe")
+    image = nibabel.load(path)
+    every = np.arange(np.prod(image.shape)).reshape(image.shape)
+    passed = np.where(every % 7 == 0, 2.0, 0.1) * inside_of(out)
+    nibabel.Nifti1Image(passed.astype(np.float32), image.affine).to_filename(path)
+    build_group_page(out)
+    said = answered(out)
+    assert f"Which file has the map {name.format('SignFlip', 'logpfwe')}" in said
+    assert f"{np.count_nonzero(passed == 2.0)} voxels with p ≤ 0.05" in said
+    assert "shown where p ≤ 0.05 (1.3)" in (out / "index.html").read_text()
+    assert (out / "figures" / "group_contrast-faceMinusHouse_maps.png").read_bytes() != before
+
+
+def inside_of(out):
+    return np.asarray(nibabel.load(out / "group" / f"{SHARED}desc-common_mask.nii.gz").dataobj) > 0
+
+
+def answered(out):
+    """The text of the first box of a group's page."""
+    page = (out / "index.html").read_text()
+    box = page[page.index('<dl class="answer">') : page.index("</dl>", page.index('<dl class="answer">'))]
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", box)).split())
 
 
 def test_the_group_page_is_one_file_and_says_what_was_assumed(done):
@@ -232,7 +260,7 @@ def test_the_group_page_answers_where_how_stable_and_in_which_file(done):
     """The same box as on the page of a participant, with numbers of the group's tables and maps."""
     page = (done / "index.html").read_text()
     box = page[page.index('<dl class="answer">') : page.index("</dl>", page.index('<dl class="answer">'))]
-    said = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", box)).split())
+    said = answered(done)
     for words in ("How accurate", "How sure", "How common", "How stable", "Where", "Which file has the map"):
         assert words in said, words
     (row,) = [row for row in read_tsv(done / "group_summary.tsv") if row["method"] == "gamp-bg-lr"]
@@ -247,10 +275,11 @@ def test_the_group_page_answers_where_how_stable_and_in_which_file(done):
     peak = np.unravel_index(np.abs(pattern.get_fdata()).argmax(), pattern.shape)
     place = nibabel.affines.apply_affine(pattern.affine, peak)
     x = str(int(np.floor(place[0] + 0.5))).replace("-", "−")
-    assert f"Where {x} " in said and "not tested; space: MNI152NLin2009cAsym" in said  # three are too few
-    assert box.index("mean pattern") < box.index("share of participants")
+    assert f"Where not tested the mean pattern is largest at {x} " in said  # three are too few
+    assert "a description; space: MNI152NLin2009cAsym" in said
+    assert box.index("mean inclusion") < box.index("mean pattern over") < box.index("share of participants")
     assert "family-wise" not in box
-    name = next((done / "group").glob("*faceMinusHouse_desc-gampBgLrMean_stat-pattern_statmap.nii.gz")).name
+    name = next((done / "group").glob("*faceMinusHouse_desc-gampBgLrMean_stat-pip_statmap.nii.gz")).name
     assert name in said  # the name of the file, not only the words of a link
     top = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page[: page.index('<dl class="answer">')])).split())
     assert f"two folds share {np.mean(shared):.0f} % of the selected voxels" in top and name in top

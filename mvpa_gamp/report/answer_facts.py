@@ -10,8 +10,10 @@ from mvpa_gamp.report.inference_rows import power_range, selected_at_rate
 from mvpa_gamp.report.map_files import leading_files
 from mvpa_gamp.report.printed import chance_text, significant
 from mvpa_gamp.report.recommended import informative_voxels
+from mvpa_gamp.results.files import number
 from mvpa_gamp.results.reader import Results
 
+_RANKED = "(ranked by inclusion probability and correlation: not all of the selected, nor only those)"
 _PEAKS = 3  # places of a pattern named in the box
 
 
@@ -69,10 +71,8 @@ def _tested_voxels(results: Results, subject: str, contrast: str, method: str) -
     for row in results.inference_rows():
         mine = (row["subject"], row["contrast"], row["method"]) == (subject, contrast, method)
         if mine and selected_at_rate(row):
-            power = power_range(results, row)
-            out.append(
-                f"{row['fdr_voxels']} at a false-discovery rate of {results.inference['fdr']:g}{power}"
-            )
+            rate = f"{results.inference['fdr']:g}{power_range(results, row)} {_RANKED}"
+            out.append(f"{row['fdr_voxels']} at a false-discovery rate of {rate}")
     return out
 
 
@@ -96,6 +96,17 @@ def stability_fact(shared: float, by_chance: float) -> Fact:
         return Fact("How stable", "–", "no selection whose folds could be compared")
     note = f"share of selected voxels that two folds have in common; {significant(by_chance)} % by chance"
     return Fact("How stable", f"{shared:.0f} % consistency", note)
+
+
+def first_place(results: Results, subject: str, contrast: str, found: Answer) -> list[float] | None:
+    """The place in mm that :func:`place_fact` names first; None where it is the largest value of a map."""
+    chose = bool(found.peaks) and found.voxels < found.n_voxels
+    if not chose and not results.study.get("pattern_clusters"):
+        return None
+    for row in results.table(subject, "clusters" if chose else "patternclusters"):
+        if (row["contrast"], row["method"]) == (contrast, found.method):
+            return [number(row[f"peak_{axis}_mm"]) for axis in "xyz"]
+    return None
 
 
 def place_fact(results: Results, subject: str, contrast: str, found: Answer) -> Fact:

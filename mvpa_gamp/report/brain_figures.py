@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.surface_names import is_surface_map
+from mvpa_gamp.imaging.surface_names import is_surface_map, is_there
 from mvpa_gamp.report.answers import answering
 from mvpa_gamp.report.brain_panels import (
     LoadedLine,
@@ -20,17 +20,18 @@ from mvpa_gamp.report.brain_panels import (
     draw_panel,
 )
 from mvpa_gamp.report.outlines import Outline, cell_outlines
+from mvpa_gamp.report.recommended import informative_voxels
 from mvpa_gamp.report.style import INK, Drawn, look, png_and_svg
 from mvpa_gamp.report.volumes import PLANES, Backdrop, Volume, peak_of, read_backdrop
 from mvpa_gamp.results.reader import Results
 
-_DRAWN = ("weight", "pattern", "pip", "selfreq")
+_DRAWN = ("information", "logpfwe", "weight", "pattern", "pip", "selfreq")
 _WIDTH = 11.5  # inches: the page's width at a readable size of letters
 _TALLEST = 2.6  # inches of a line: a single slice need not fill the page
 _BAR = 0.12  # inches across a colour bar ...
-_BESIDE = 0.62  # ... and the room for it and its numbers
-_BETWEEN = 0.18  # inches between panels
-_LEFT, _TOP, _BELOW = 0.35, 0.50, 0.40  # inches for the method's name, titles above, letters below a line
+_BESIDE = 0.52  # ... and the room for it and its numbers
+_BETWEEN = 0.24  # inches between panels
+_LEFT, _TOP, _BELOW = 0.42, 0.62, 0.48  # inches for the method's name, titles above, letters below a line
 _NEXT = 0.15  # inches above a line that hold the letter of its upper side
 _RING = 12.0  # points, at least; around large voxels more
 
@@ -55,6 +56,8 @@ def _panels(shape: tuple[int, ...], shown: Collection[str]) -> list[Panel]:
         plane = next(name for name, axis in PLANES.items() if shape[axis] == 1)
         return [Panel(stat, plane) for stat in _DRAWN if stat in shown]
     panels = [
+        Panel("information", "axial", projection=True),
+        Panel("logpfwe", "axial", projection=True),
         *(Panel(lead, plane) for plane in PLANES),
         *([] if lead == "pattern" else [Panel("pattern", "axial")]),
         Panel("pip", "axial", projection=True),
@@ -80,13 +83,21 @@ def comparison_maps(results: Results, subject: str, contrast: str) -> Drawn:
         MapLine(
             results.labels[method],
             {stat: results.folder.statmap(subject, contrast, entity(method), stat)
-             for stat in results.stats(subject, contrast, method)},
+             for stat in results.stats(subject, contrast, method) if stat != "logpfwe"}
+            | (_information(results, subject, contrast) if method == first else {}),
             results.folder.selected_mask(subject, contrast, method),
             cell_outlines(results, subject, contrast, method),
         )
         for method in sorted(results.finished(subject, contrast), key=lambda name: name != first)
     ]  # fmt: skip
     return map_figure(lines, results.folder.background(subject), results.folder.mask(subject), results.banner)
+
+
+def _information(results: Results, subject: str, contrast: str) -> dict[str, Path]:
+    """The tested information map, which is the comparison's, if any voxel passed."""
+    path = results.folder.tested_information(subject, contrast)
+    found = informative_voxels(results, subject, contrast) and is_there(path)
+    return {"information": path} if found else {}
 
 
 def map_figure(lines: Sequence[MapLine], background: Path, mask: Path, banner: str | None) -> Drawn:
@@ -162,17 +173,20 @@ def _draw_line(
     across, up = sheet.figure.get_size_inches()
     middle = (bottom + height / 2) / up
     sheet.figure.text(
-        0.1 / across, middle, line.label, rotation=90, ha="center", va="center", fontsize=9, color=INK
-    )
+        0.1 / across, middle, line.label, rotation=90, ha="center", va="center", color=INK,
+        fontsize=min(9.0, 72 * (height + _BELOW) / (0.62 * len(line.label))),
+    )  # fmt: skip
     for i, (panel, (left, width, tall)) in enumerate(zip(panels, places, strict=True)):
-        ax = sheet.axes(left, bottom, width, tall)
+        low = bottom + (height - tall) / 2
+        ax = sheet.axes(left, low, width, tall)
         if panel.stat not in line.maps:
-            draw_lacking(ax)
+            draw_lacking(ax, panel.stat)
             continue
         colours, scale = colours_and_scale(panel.stat, line.maps[panel.stat])
         draw_panel(ax, sheet, line, panel, colours, scale)
         if titled:
-            ax.set_title(panel.title, fontsize=8.5, pad=13)
+            x, y = (left + width / 2) / across, (bottom + height + 0.18) / up
+            sheet.figure.text(x, y, panel.title, ha="center", va="bottom", fontsize=8.5, color=INK)
         if _ends_kind(panels, i):
-            bar = sheet.axes(left + width + 0.14, bottom + 0.15 * tall, _BAR, 0.7 * tall)
+            bar = sheet.axes(left + width + 0.14, low + 0.15 * tall, _BAR, 0.7 * tall)
             colour_bar(bar, colours, scale)

@@ -12,23 +12,28 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mvpa_gamp.report.answers import whole
-from mvpa_gamp.report.outlines import Outline, draw_outline
+from mvpa_gamp.report.outlines import FAMILY_WISE, Outline, at_least, draw_outline
 from mvpa_gamp.report.style import INK, QUIET, SHARES, WEIGHTS
 from mvpa_gamp.report.volumes import AXES, PLANES, SIDES, Backdrop
 
 TITLES = {
+    "information": "information",
+    "logpfwe": "family-wise p",
     "weight": "weight",
     "pattern": "pattern",
     "pip": "inclusion probability",
     "selfreq": "selection frequency",
 }
-_SIGNED = ("weight", "pattern")
+_SIGNED = ("weight", "pattern", "information")
+_FADING = ("weight", "pattern")  # where the method selected nothing
+_COMMON = ("information",)  # of the comparison, whatever the method: on its first line alone
+_LEAST = {"logpfwe": FAMILY_WISE}  # values below are not shown
 _SILHOUETTE = "#e3e7ea"
 _FADED = 0.35  # opacity of what was not selected
 _SMALLEST = 2.6  # points across a selected voxel, however fine the grid
 # Values below this share of the scale stay transparent, so that the brain can be seen. A posterior is nowhere
 # zero: where it hardly differs from the prior there is nothing to show.
-_FAINT = {"weight": 0.05, "pip": 0.2, "selfreq": 0.0, "pattern": 0.0}
+_FAINT = {"weight": 0.05, "pip": 0.2}
 _LACKING = "this method has none"
 
 
@@ -47,8 +52,8 @@ class Panel:
 
     @property
     def title(self) -> str:
-        """The words above the column."""
-        return f"{TITLES[self.stat]}, {'from above' if self.projection else self.plane}"
+        """The words above the column, in two lines."""
+        return f"{TITLES[self.stat]}\n{'from above' if self.projection else self.plane}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ def draw_panel(
     backdrop, axis, at = sheet.backdrop, panel.axis, sheet.peak[panel.axis]
 
     def seen(volume: NDArray) -> NDArray:
-        return volume.max(axis=axis) if panel.projection else np.take(volume, at, axis=axis)
+        return _deepest(volume, axis) if panel.projection else np.take(volume, at, axis=axis)
 
     if panel.projection:
         shadow = np.ma.masked_equal(seen(backdrop.analysed), False)
@@ -96,8 +101,10 @@ def draw_panel(
     else:
         _show(ax, np.ma.masked_array(seen(backdrop.mean.data), ~seen(backdrop.inside)), "gray", backdrop.grey)
     values = seen(line.maps[panel.stat])
-    faint = np.abs(values) <= _FAINT[panel.stat] * (scale.vmax or 1.0)
-    chosen = None if line.selected is None or panel.stat not in _SIGNED else seen(line.selected)
+    faint = np.abs(values) <= _FAINT.get(panel.stat, 0.0) * (scale.vmax or 1.0)
+    if panel.stat in _LEAST:
+        faint = ~at_least(values, _LEAST[panel.stat])
+    chosen = None if line.selected is None or panel.stat not in _FADING else seen(line.selected)
     _show(
         ax,
         np.ma.masked_array(values, faint),
@@ -114,9 +121,20 @@ def draw_panel(
     _annotate(ax, sheet, panel)
 
 
-def draw_lacking(ax: Axes) -> None:
+def _deepest(volume: NDArray, axis: int) -> NDArray:
+    """The value of largest size along the line of sight."""
+    if volume.dtype == bool:
+        return np.asarray(volume.any(axis=axis))
+    place = np.expand_dims(np.abs(volume).argmax(axis=axis), axis)
+    return np.take_along_axis(volume, place, axis=axis).squeeze(axis)
+
+
+def draw_lacking(ax: Axes, stat: str) -> None:
     """The place of a map that a method does not have."""
-    ax.text(0.5, 0.5, _LACKING, transform=ax.transAxes, ha="center", va="center", fontsize=7.5, color=QUIET)
+    if stat in _COMMON:
+        return
+    words = "no voxel at p ≤ 0.05" if stat in _LEAST else _LACKING
+    ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", fontsize=7.5, color=QUIET)
 
 
 def _show(
@@ -144,6 +162,8 @@ def _enlarge(
 
 def colours_and_scale(stat: str, values: NDArray) -> tuple[Colormap, Normalize]:
     """Signed maps are symmetric around zero, shares run from 0 to 1."""
+    if stat in _LEAST:
+        return SHARES, Normalize(_LEAST[stat], max(float(values.max()), 2.0))
     if stat not in _SIGNED:
         return SHARES, Normalize(0, 1)
     top = float(np.abs(values).max()) or 1.0
@@ -153,24 +173,33 @@ def colours_and_scale(stat: str, values: NDArray) -> tuple[Colormap, Normalize]:
 def _annotate(ax: Axes, sheet: Sheet, panel: Panel) -> None:
     """Letters at the four sides, the slice's coordinate below, a ring around the peak."""
     axis, mean = panel.axis, sheet.backdrop.mean
-    words = "largest value of all slices"
+    words = "largest of all slices"
     if not panel.projection:
         words = f"{AXES[axis]} = {whole((mean.affine @ [*sheet.peak, 1])[axis])} mm"
         if sheet.ring:
             across, up = np.delete(sheet.peak, axis)
             _draw_ring(ax, across, up, sheet.ring)
+    _letter_sides(ax, sheet, panel, words)
+
+
+def _letter_sides(ax: Axes, sheet: Sheet, panel: Panel, words: str) -> None:
+    """Letters beside the brain, outside of what is seen of it, and words below it."""
+    axis, backdrop = panel.axis, sheet.backdrop
+    seen = (
+        backdrop.analysed.any(axis) if panel.projection else np.take(backdrop.inside, sheet.peak[axis], axis)
+    )
+    places = np.argwhere(seen) if seen.any() else np.argwhere(~seen)
+    (x0, y0), (x1, y1) = places.min(axis=0) - 0.5, places.max(axis=0) + 0.5
     (left, right), (bottom, top) = (SIDES[side] for side in range(3) if side != axis)
-    for x, y, ha, va, letter in (
-        (0.0, 0.0, "left", "top", left),
-        (1.0, 0.0, "right", "top", right),
-        (0.5, 0.0, "center", "top", bottom),
-        (0.5, 1.0, "center", "bottom", top),
+    x, y = (x0 + x1) / 2, (y0 + y1) / 2
+    for at, away, ha, va, letter in (
+        ((x0, y), (-2, 0), "right", "center", left),
+        ((x1, y), (2, 0), "left", "center", right),
+        ((x, y0), (0, -2), "center", "top", bottom),
+        ((x, y0), (0, -11), "center", "top", words),
+        ((x, y1), (0, 2), "center", "bottom", top),
     ):
-        ax.text(x, y, letter, transform=ax.transAxes, ha=ha, va=va, fontsize=7, color=QUIET)
-    ax.annotate(
-        words, (0.5, 0), (0, -10), "axes fraction", "offset points", ha="center", va="top",
-        fontsize=7, color=QUIET,
-    )  # fmt: skip
+        ax.annotate(letter, at, away, "data", "offset points", ha=ha, va=va, fontsize=7, color=QUIET)
 
 
 def _draw_ring(ax: Axes, across: int, up: int, size: float) -> None:

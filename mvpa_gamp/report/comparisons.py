@@ -6,8 +6,9 @@ from typing import Any
 
 from PIL import Image
 
+from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.answer_box import map_line
-from mvpa_gamp.report.answer_facts import facts_box, files_of
+from mvpa_gamp.report.answer_facts import facts_box, files_of, first_place
 from mvpa_gamp.report.answers import EVERYBODY, NOBODY, Answer, sentence
 from mvpa_gamp.report.brain_figures import first_line_share
 from mvpa_gamp.report.map_files import information_files, method_files
@@ -17,6 +18,7 @@ from mvpa_gamp.report.markup import (
     details,
     figure,
     file_link,
+    file_list,
     headings,
     paragraph,
     section,
@@ -36,6 +38,7 @@ from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 
 _CLUSTERS_SHOWN = 5
+FEW = 3  # comparisons up to which the first one is open
 _MEANING = {
     "Information": "The correlation of a voxel’s signal with the labels within runs, independent of the "
     "classifier; with --permutations, and shown where its family-wise p is at most 0.05. "
@@ -54,7 +57,7 @@ _MEANING = {
 
 def comparisons_section(results: Results) -> str:
     """The answer of every comparison, and all that belongs to it."""
-    many = len(results.tasks) > 1
+    many, few = len(results.tasks) > 1, len(results.tasks) <= FEW
     parts = []
     if results.drawn is not None and len(results.drawn) < len(results.tasks):
         parts.append(_left_out(results))
@@ -62,7 +65,8 @@ def comparisons_section(results: Results) -> str:
         clusters = results.table(subject, "clusters")
         for contrast, found in answers(results, subject).items():
             task = next(task for task in results.tasks if task["contrast"] == contrast)
-            parts.append(_block(results, subject, task, found, clusters, unfolded=not many))
+            first = few and task is results.tasks[0]
+            parts.append(_block(results, subject, task, found, clusters, unfolded=first))
     meaning = "".join(f"<dt>{text(k)}</dt><dd>{text(v)}</dd>" for k, v in _MEANING.items())
     parts.append(details("What the maps mean, and what they do not", f'<dl class="meaning">{meaning}</dl>'))
     return section("maps", "Comparison by comparison" if many else "The answer", *parts, many=many)
@@ -91,7 +95,9 @@ def _block(
     if found.voxels in (0, found.n_voxels):
         parts.append(paragraph(EVERYBODY if found.voxels else NOBODY, kind="note"))
     if results.drawn is None or contrast in results.drawn:
-        parts.append(viewer(results, subject, task, found.method))
+        parts.append(
+            viewer(results, subject, task, found.method, first_place(results, subject, contrast, found))
+        )
         parts.append(_static_figure(results, subject, task, who, faded=found.voxels > 0))
         parts.append(_glass_brain(results, subject, task, results.labels[found.method]))
     if mine:
@@ -154,20 +160,29 @@ def _glass_brain(results: Results, subject: str, task: Mapping[str, Any], label:
 
 
 def _outline_words(results: Results, subject: str, contrast: str) -> str:
-    """What the outlines are, if there are any."""
+    """What the tested map and the outlines are, if there are any."""
     found = {what for method in results.finished(subject, contrast)
              for what in results.inferred(subject, contrast, method)}  # fmt: skip
     said = []
     if "logpfwe" in found:
         said.append("solid outline: family-wise p ≤ 0.05")
     if has_selection(found):
-        said.append(f"dotted outline: selected at FDR {results.inference['fdr']:g}")
-    if informative_voxels(results, subject, contrast):
+        said.append(
+            f"dotted outline in the inclusion probability: selected at FDR {results.inference['fdr']:g}"
+        )
+    drawn = is_there(results.folder.tested_information(subject, contrast))
+    passed = bool(informative_voxels(results, subject, contrast))
+    if passed and not drawn:  # folders of earlier versions
         said.append("grey outline in the pattern: carries information (family-wise p ≤ 0.05)")
     joined = "; ".join(said)
-    return f"{joined[:1].upper()}{joined[1:]}. " if said else ""
+    outlines = f"{joined[:1].upper()}{joined[1:]}. " if said else ""
+    return (_INFORMATION if passed and drawn else "") + outlines
 
 
+_INFORMATION = (
+    "Information, which is the comparison's and needs no method: correlation with the labels where its "
+    "family-wise p ≤ 0.05. "
+)
 _TOUCH = {
     False: "touch (faces, edges or corners) form a cluster; coordinates are in the space of the image's "
     "affine",
@@ -212,14 +227,13 @@ def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
 
 
 def _file_table(results: Results, subject: str, contrast: str) -> str:
-    """Every map and table of the comparison: those of any method first, then a line per method."""
-    lines = {"any": information_files(results, subject, contrast)}
+    """Every map and table of the comparison: those of any method first, then those of each method."""
+    lines = {"Of the comparison, whatever the method": information_files(results, subject, contrast)}
     for method in results.finished(subject, contrast):
         lines[results.labels[method]] = method_files(results, subject, contrast, method)
     body = []
     for label, files in lines.items():
         if files:
             root = results.folder.root
-            links = ", ".join(file_link(path, root, results.linked, words) for words, path in files.items())
-            body.append(cell(label, "name") + f'<td class="name wrap">{links}</td>')
-    return table([headings(("Method", "Files"), 2)], body)
+            body.append(f"<h4>{text(label)}</h4>" + file_list(files, root, results.linked))
+    return "".join(body)

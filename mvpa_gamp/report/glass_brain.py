@@ -40,7 +40,7 @@ def glass_figure(path: Path, signed: bool, banner: str | None) -> Drawn:
     ]
     widths = [_INCHES_PER_MM * (across[1] - across[0]) for across, _ in sides]
     with look():
-        figure = Figure(figsize=(sum(widths) + 1.5, 3.2))
+        figure = Figure(figsize=(sum(widths) + 1.2, 3.5))
         across, up = figure.get_size_inches()
         left = 0.1
         for (plane, through), (wide, tall), width in zip(PLANES.items(), sides, widths, strict=True):
@@ -49,11 +49,12 @@ def glass_figure(path: Path, signed: bool, banner: str | None) -> Drawn:
                 (left / across, 0.08 / up, width / across, height / up), xlim=wide, ylim=tall
             )
             _draw_view(ax, volume, through, scale, colours)
-            ax.set_title(_VIEWS[plane], fontsize=8.5, pad=2)
+            middle = (left + width / 2) / across
+            figure.text(middle, 3.28 / up, _VIEWS[plane], ha="center", va="bottom", fontsize=10)
             left += width + 0.15
         bar: Any = figure.add_axes(((left + 0.1) / across, 0.25, 0.12 / across, 0.5))
         figure.colorbar(ScalarMappable(scale, colours), cax=bar).outline.set_visible(False)
-        bar.tick_params(labelsize=7, length=2, colors=QUIET)
+        bar.tick_params(labelsize=9.5, length=2, colors=QUIET)
         return png_and_svg(figure, banner)
 
 

@@ -4,50 +4,47 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+from mvpa_gamp.imaging.surface_names import is_surface_map
 from mvpa_gamp.report.answer_box import Fact, Files, answer_box, map_line
 from mvpa_gamp.report.answer_facts import stability_fact
 from mvpa_gamp.report.answers import place_words
-from mvpa_gamp.report.group_maps import map_figures, map_files
+from mvpa_gamp.report.comparisons import FEW
+from mvpa_gamp.report.group_maps import WORDS, map_figures, map_files
 from mvpa_gamp.report.group_results import Group
 from mvpa_gamp.report.group_words import words
 from mvpa_gamp.report.markup import block, details, paragraph, section, swatch, text
 from mvpa_gamp.report.outlines import FAMILY_WISE, at_least
 from mvpa_gamp.report.printed import significant
 from mvpa_gamp.report.style import colour_of
-from mvpa_gamp.report.volumes import peak_of, read_map
+from mvpa_gamp.report.viewer import seen_from_above
+from mvpa_gamp.report.volumes import peak_of, read_backdrop, read_map
 from mvpa_gamp.results.files import number
 
 Row = dict[str, str]
-_FILES = {
-    ("SignFlip", "logpfwe"): "−log10 of the family-wise p of the pattern over participants: 1.3 is p = 0.05",
-    ("SignFlip", "t"): "t values",
-    ("Mean", "pattern"): "mean pattern over participants: where the signals of the two categories differ",
-    ("Mean", "pip"): "mean inclusion probability",
-    ("Share", "selfreq"): "share of participants",
-}
 
 
 def answer_section(group: Group) -> str:
-    """A block per comparison; a single one is open."""
+    """A block per comparison; of a few the first one is open."""
     by = (
         f"Answers are those of {group.study['methods'][group.answering]}, chosen by a fixed order of methods."
     )
     why = "" if group.study["maps"] else " There are no maps of the group; the notes above give the reason."
-    blocks = [_block(group, row) for row in group.answers()]
+    rows = group.answers()
+    blocks = [_block(group, row, unfolded=len(rows) <= FEW and row is rows[0]) for row in rows]
     title = "The answer" if group.unfolded else "Comparison by comparison"
     return section("answer", title, paragraph(by + why, kind="quiet"), *blocks, many=not group.unfolded)
 
 
-def _block(group: Group, row: Row) -> str:
+def _block(group: Group, row: Row, unfolded: bool) -> str:
     """One comparison."""
     contrast, label = row["contrast"], row["comparison"]
     places = _places(group, row)
-    head = (
+    head = _thumbnail(group, row) + (
         f'<h3>{text(label)}</h3> <span class="by">{swatch(colour_of(row["method"]))}'
         f'{text(group.study["methods"][row["method"]])}</span> <span class="said">'
         f"{text(sentence(group, row, places))}</span>"
     )
-    paths = {_FILES[of, stat]: path for (_, of, stat), path in _ordered(group, row).items()}
+    paths = {WORDS[of, stat]: path for (_, of, stat), path in _ordered(group, row, places).items()}
     files = Files(paths, group.folder.root)
     head += map_line(files)
     parts = [answer_box(_facts(group, row, places), files)]
@@ -56,14 +53,7 @@ def _block(group: Group, row: Row) -> str:
             map_figures(group, contrast),
             details("Files of this comparison", map_files(group, contrast)),
         ]
-    return block(f"comparison-{contrast}", label, head, *parts, unfolded=group.unfolded)
-
-
-def _ordered(group: Group, row: Row) -> dict[tuple[str, str, str], Path]:
-    """The maps of the answering method, what was tested first."""
-    maps = group.maps(row["contrast"], row["method"])
-    keys = [(row["method"], *key) for key in _FILES]
-    return {key: maps[key] for key in keys if key in maps}
+    return block(f"comparison-{contrast}", label, head, *parts, unfolded=unfolded)
 
 
 @dataclass(frozen=True)
@@ -77,7 +67,8 @@ class Places:
 
 
 def _places(group: Group, row: Row) -> Places:
-    maps = {key[1:]: read_map(path) for key, path in _ordered(group, row).items()}
+    found = group.maps(row["contrast"], row["method"])
+    maps = {key[1:]: read_map(path) for key, path in found.items()}
     tested, t = maps.get(("SignFlip", "logpfwe")), maps.get(("SignFlip", "t"))
     lead = t or maps.get(("Mean", "pattern"))
     if lead is None:
@@ -92,10 +83,33 @@ def _places(group: Group, row: Row) -> Places:
     )
 
 
+def _ordered(group: Group, row: Row, places: Places) -> dict[tuple[str, str, str], Path]:
+    """The maps of the answering method, the one to use first.
+
+    As for a participant: what was tested if a voxel passed, else what classifiers need if participants
+    selected voxels, else the pattern.
+    """
+    first = ("Mean", "pip") if places.most > 0 else ("Mean", "pattern")
+    first = ("SignFlip", "logpfwe") if places.voxels else first
+    maps = group.maps(row["contrast"], row["method"])
+    keys = [(row["method"], *key) for key in sorted(WORDS, key=lambda key: key != first)]
+    return {key: maps[key] for key in keys if key in maps}
+
+
+def _thumbnail(group: Group, row: Row) -> str:
+    """The share of participants that select a voxel, from above, where there are several comparisons."""
+    path = group.maps(row["contrast"], row["method"]).get((row["method"], "Share", "selfreq"))
+    if path is None or group.unfolded or is_surface_map(path) or not path.is_file():
+        return ""
+    backdrop = read_backdrop(group.folder.group_background, group.folder.group_mask)
+    words = "Share of participants that select a voxel, from above"
+    return seen_from_above(backdrop, backdrop.read(path).data, words, signed=False)
+
+
 def sentence(group: Group, row: Row, places: Places) -> str:
     """The answer in one sentence, without the comparison's name."""
     said = words(row)
-    where = f"; {_where(places)} {places.peak} mm" if places.peak else ""
+    where = f"; {_where(places)}" if places.peak else ""
     p = number(row.get("signflip_p_value", "n/a"))
     tested = "not tested across participants" if math.isnan(p) else f"p = {p:.2g}, sign flips"
     return (
@@ -116,8 +130,12 @@ def _shared(group: Group, row: Row) -> str:
 
 def _where(places: Places) -> str:
     if math.isnan(places.p):
-        return "mean pattern strongest at"
-    return f"pattern largest (family-wise p = {places.p:.2g}) at"
+        return f"places not tested, mean pattern strongest at {places.peak} mm"
+    if not places.voxels:
+        return (
+            f"no voxel has a family-wise p ≤ 0.05, pattern largest (p = {places.p:.2g}) at {places.peak} mm"
+        )
+    return f"pattern largest (family-wise p = {places.p:.2g}) at {places.peak} mm"
 
 
 def _facts(group: Group, row: Row, places: Places) -> list[Fact]:
@@ -171,11 +189,14 @@ def _place_fact(group: Group, places: Places) -> Fact:
         return Fact("Where", "no maps of the group", "the notes at the top of the page give the reason")
     space = f"; space: {group.study['space']}" if group.study.get("space") else ""
     if math.isnan(places.p):
-        note = f"peak of the mean pattern (x y z), not tested{space}"
-    else:
-        voxels = f"{places.voxels:,} voxel{'s' * (places.voxels != 1)}"
-        note = (
-            f"peak of the pattern over participants (x y z), family-wise p = {places.p:.2g}; {voxels} with "
-            f"p ≤ 0.05{space}"
-        )
+        note = f"the mean pattern is largest at {places.peak} mm (x y z), a description{space}"
+        return Fact("Where", "not tested", note)
+    if not places.voxels:
+        note = f"the pattern is largest at {places.peak} mm (x y z), family-wise p = {places.p:.2g}{space}"
+        return Fact("Where", "no voxel at p ≤ 0.05", note)
+    voxels = f"{places.voxels:,} voxel{'s' * (places.voxels != 1)}"
+    note = (
+        f"peak of the pattern over participants (x y z), family-wise p = {places.p:.2g}; {voxels} with "
+        f"p ≤ 0.05{space}"
+    )
     return Fact("Where", f"{places.peak} mm", note)

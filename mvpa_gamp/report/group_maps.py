@@ -6,18 +6,28 @@ from pathlib import Path
 from mvpa_gamp.report.brain_figures import MapLine, map_figure
 from mvpa_gamp.report.glass_brain import glass_figure
 from mvpa_gamp.report.group_results import Group
-from mvpa_gamp.report.markup import figure, file_link, text
-from mvpa_gamp.report.outlines import FAMILY_WISE, Outline
+from mvpa_gamp.report.markup import figure, file_link, file_list, text
+from mvpa_gamp.report.outlines import FAMILY_WISE, Outline, at_least
 from mvpa_gamp.report.surface_figures import group_caption
+from mvpa_gamp.report.volumes import read_map
 
 _CAPTION = (
     "Means over participants of the fits' patterns (each scaled to unit root mean square first) and, where "
     "all methods have them, of inclusion probabilities, at the voxels analysed in all participants; and the "
     "share of participants that select a voxel (selection frequency). The same slices for every method: "
     "those through the answering method's largest pattern (ring). {outline}Views from above show the largest "
-    "value of all slices on the outline of the analysed voxels. Neurological convention: the left hemisphere "
+    "value of all slices on the outline of the analysed voxels. Grey voxels were not analysed in all "
+    "participants. Neurological convention: the left hemisphere "
     "is on the left."
 )
+WORDS = {
+    ("SignFlip", "logpfwe"): "−log10 of the family-wise p of the pattern over participants: 1.3 is p = 0.05",
+    ("SignFlip", "t"): "t values",
+    ("Mean", "pip"): "mean inclusion probability: how likely the classifiers need a voxel",
+    ("Mean", "pattern"): "mean pattern over participants: where the signals of the two categories differ",
+    ("Share", "selfreq"): "share of participants",
+}
+_TESTED = "Family-wise p: −log10 p over sign flips of participants, shown where p ≤ 0.05 (1.3). "
 _OUTLINE = "Solid outline in the pattern: family-wise p ≤ 0.05 over sign flips of participants. "
 _GLASS = (
     "Glass brain (MNI space): mean inclusion probability, the largest along each line of sight, where it is "
@@ -48,7 +58,17 @@ def _lines(group: Group, contrast: str) -> list[MapLine]:
 
 
 def _drawn(maps: Mapping[tuple[str, str, str], Path], method: str) -> dict[str, Path]:
-    return {stat: path for (name, of, stat), path in maps.items() if name == method and of != "SignFlip"}
+    """What a method's line shows: the tested map where a voxel passed, then means and shares."""
+    tested = maps.get((method, "SignFlip", "logpfwe"))
+    lead = {} if tested is None or not passed(tested) else {"logpfwe": tested}
+    return lead | {
+        stat: path for (name, of, stat), path in maps.items() if name == method and of != "SignFlip"
+    }
+
+
+def passed(tested: Path) -> int:
+    """How many voxels of a map of -log10 p have a family-wise p of at most 0.05."""
+    return int(at_least(read_map(tested).data, float(FAMILY_WISE)).sum())
 
 
 def _outlines(maps: Mapping[tuple[str, str, str], Path], method: str) -> list[Outline]:
@@ -69,7 +89,8 @@ def map_figures(group: Group, contrast: str) -> str:
     tested = any(of == "SignFlip" for _, of, _ in group.maps(contrast))
     stem = f"group_contrast-{contrast}_maps"
     link = f" {file_link(folder.figure(stem + '.svg'), folder.root, words='SVG')}"
-    outline = _OUTLINE if tested else ""
+    found = "logpfwe" in _lines(group, contrast)[0].paths
+    outline = _TESTED * found + _OUTLINE * tested
     caption = group_caption(folder.group_mask, text(_CAPTION.format(outline=outline)), outline)
     picture = figure(folder.figure(stem + ".png"), caption, f"Mean maps of {label}", "wide maps", link)
     glass = folder.figure(f"group_contrast-{contrast}_glass.png")
@@ -78,7 +99,17 @@ def map_figures(group: Group, contrast: str) -> str:
     return picture
 
 
+def _words(of: str, stat: str) -> str:
+    """What a map holds, in a few words; earlier versions wrote other kinds."""
+    return WORDS.get((of, stat), f"{of.lower()} {stat}").split(":")[0]
+
+
 def map_files(group: Group, contrast: str) -> str:
     """Links to every map of a comparison."""
-    links = ", ".join(file_link(path, group.folder.root) for path in group.maps(contrast).values())
-    return f'<p class="files">{links}</p>'
+    by_method: dict[str, dict[str, Path]] = {}
+    for (method, of, stat), path in group.maps(contrast).items():
+        by_method.setdefault(method, {})[_words(of, stat)] = path
+    return "".join(
+        f"<h4>{text(group.study['methods'][method])}</h4>{file_list(files, group.folder.root)}"
+        for method, files in by_method.items()
+    )

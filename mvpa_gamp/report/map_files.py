@@ -39,7 +39,8 @@ def information_files(results: Results, subject: str, contrast: str) -> dict[str
     """Which voxels carry information about the labels, whatever the method; none without permutations."""
     folder = results.folder
     return _there({
-        "information map": folder.information(subject, contrast, "stat-corr_statmap.nii.gz"),
+        "information map, where p ≤ 0.05": folder.tested_information(subject, contrast),
+        "information map of all voxels": folder.information(subject, contrast, "stat-corr_statmap.nii.gz"),
         "its mask (p ≤ 0.05)": folder.information(subject, contrast, "mask.nii.gz"),
         "its family-wise p": folder.information(subject, contrast, "stat-logpfwe_statmap.nii.gz"),
         "its voxels": folder.information(subject, contrast, "voxels.tsv"),

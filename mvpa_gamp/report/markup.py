@@ -1,7 +1,7 @@
 """The few pieces of HTML the page is made of; everything that is text is escaped here."""
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from urllib.parse import quote
@@ -91,6 +91,19 @@ def file_link(path: Path, root: Path, linked: bool = True, words: str = "") -> s
         return f"<code>{text(path.name)}</code>"
     shown = text(words or path.name)
     return f'<a class="file" href="{text(quote(path.relative_to(root).as_posix()))}">{shown}</a>'
+
+
+def file_list(files: Mapping[str, Path], root: Path, linked: bool = True) -> str:
+    """Links to files by what they hold, side by side in columns."""
+    items = "".join(f"<li>{file_link(path, root, linked, words)}</li>" for words, path in files.items())
+    return f'<ul class="files">{items}</ul>'
+
+
+def swatched(colour: str, label: str) -> str:
+    """A name behind a spot of colour, broken between its words alone."""
+    first, *others = label.split(" ")
+    words = [f"{swatch(colour)}{text(first)}", *(text(word) for word in others)]
+    return " ".join(f'<span class="whole">{word}</span>' for word in words)
 
 
 def swatch(colour: str) -> str:

@@ -10,6 +10,7 @@ from matplotlib.collections import LineCollection
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.style import INK
 from mvpa_gamp.results.reader import Results
 
@@ -50,19 +51,21 @@ def cell_outlines(results: Results, subject: str, contrast: str, method: str) ->
         path = folder.statmap(subject, contrast, entity(method), "logpfwe")
         out.append(Outline(path, float(FAMILY_WISE), "-", "weight"))
     if has_selection(found):
-        out.append(Outline(folder.fdr_mask(subject, contrast, method), 1.0, ":", "weight"))
-    if contrast in results.study.get("information", {}).get("contrasts", ()):
+        on = "pip" if "pip" in results.stats(subject, contrast, method) else "weight"
+        out.append(Outline(folder.fdr_mask(subject, contrast, method), 1.0, ":", on))
+    known = contrast in results.study.get("information", {}).get("contrasts", ())
+    if known and not is_there(folder.tested_information(subject, contrast)):  # which has its own panel
         path = folder.information(subject, contrast, "mask.nii.gz")
         out.append(Outline(path, 1.0, "-", "pattern", "#4d4d4d"))
     return out
 
 
 def draw_outline(ax: Axes, inside: NDArray, outline: Outline) -> None:
-    """Lines along the edges between voxels inside and outside, on a white halo; first axis to the right."""
+    """Lines along the edges of voxels inside, on a narrow white halo; first axis to the right."""
     edges = voxel_edges(inside)
     if not len(edges):
         return
-    for colour, width, dash in (("white", 2.0, "-"), (outline.colour, 0.9, outline.dash)):
+    for colour, width, dash in (("white", 1.2, "-"), (outline.colour, 0.7, outline.dash)):
         ax.add_collection(
             LineCollection(list(edges), colors=colour, linewidths=width, linestyles=dash), autolim=False
         )

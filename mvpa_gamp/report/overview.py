@@ -9,7 +9,7 @@ import numpy as np
 from mvpa_gamp.report.answer_box import map_name, p_words
 from mvpa_gamp.report.answer_facts import files_of
 from mvpa_gamp.report.answers import Answer, answer, facts, leading_columns
-from mvpa_gamp.report.markup import cell, html_cell, section, swatch, table, text
+from mvpa_gamp.report.markup import cell, html_cell, section, swatched, table, text
 from mvpa_gamp.report.printed import chance_text, significant
 from mvpa_gamp.report.style import OVERLAP, colour_of
 from mvpa_gamp.results.reader import Results
@@ -172,7 +172,7 @@ def _comparison_table(results: Results, subject: str, found: Mapping[str, Answer
 
 
 def _method_heading(results: Results, method: str) -> str:
-    return f"<th>{swatch(colour_of(method))}{text(results.labels[method])}</th>"
+    return f"<th>{swatched(colour_of(method), results.labels[method])}</th>"
 
 
 def _comparison_row(

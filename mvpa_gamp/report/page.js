@@ -177,7 +177,8 @@
       const width = shape[across] * zooms[across], height = shape[up] * zooms[up];
       const scale = 720 / Math.max(...shape.map((count, side) => count * zooms[side]));
       const canvas = make("canvas", { tabindex: 0, role: "img", width: Math.round(width * scale), height: Math.round(height * scale) });
-      const panel = { name, axis, across, up, canvas, box: make("div", { style: `flex: ${width} 1 0` }, canvas) };
+      const sides = make("div", { class: "sides" }, ...SIDES[across].map(letter => make("span", {}, letter)));
+      const panel = { name, axis, across, up, canvas, box: make("div", { style: `flex: ${width} 1 0` }, sides, canvas) };
       canvas.addEventListener("click", event => {
         const inside = canvas.getBoundingClientRect();
         const place = [...this.at];
@@ -256,16 +257,6 @@
       context.imageSmoothingEnabled = false;
       context.drawImage(small, 0, 0, w, h);
       this.drawCross(context, (this.at[across] + 0.5) / nx * w, (1 - (this.at[up] + 0.5) / ny) * h, w / nx, h / ny);
-      context.font = "600 24px sans-serif";
-      context.fillStyle = "#5d666f";
-      context.textBaseline = "top";
-      context.strokeStyle = "#fff";  // a halo, where the letter lies on the brain
-      context.lineWidth = 5;
-      const right = w - 6 - context.measureText(SIDES[across][1]).width;
-      for (const [letter, x] of [[SIDES[across][0], 6], [SIDES[across][1], right]]) {
-        context.strokeText(letter, x, 6);
-        context.fillText(letter, x, 6);
-      }
       canvas.setAttribute("aria-label", `${name} slice ${this.where(axis)}; arrow keys move`);
     }
 

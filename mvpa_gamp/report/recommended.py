@@ -7,7 +7,7 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.results.reader import Results
 
-INFORMATION = "information map: where the two categories differ, family-wise p ≤ 0.05 in its mask"
+INFORMATION = "information map: where the two categories differ, family-wise p ≤ 0.05"
 _MEANING = {
     "information": INFORMATION,
     "pip": "inclusion probability: how likely the classifier needs a voxel",
@@ -30,11 +30,22 @@ def recommended_map(results: Results, subject: str, contrast: str, method: str) 
     folder, desc = results.folder, entity(method)
     paths = {stat: folder.statmap(subject, contrast, desc, stat) for stat in ("pip", "pattern", "weight")}
     if informative_voxels(results, subject, contrast):
-        paths = {"information": folder.information(subject, contrast, "stat-corr_statmap.nii.gz")} | paths
+        paths = {"information": information_map(results, subject, contrast)} | paths
     if results.refit(subject, contrast, method)["voxels"] == "0":
         del paths["pip"]  # nowhere above one half
     found = ((stat, path) for stat, path in paths.items() if is_there(path))
-    return next((Recommended(stat, _MEANING[stat], path) for stat, path in found), None)
+    stat, path = next(found, ("", None))
+    if path is None:
+        return None
+    masked = stat == "information" and path != folder.tested_information(subject, contrast)
+    return Recommended(stat, _MEANING[stat] + " in its mask" * masked, path)
+
+
+def information_map(results: Results, subject: str, contrast: str) -> Path:
+    """The map where it passed its test; in folders of earlier versions everywhere, beside its mask."""
+    tested = results.folder.tested_information(subject, contrast)
+    everywhere = results.folder.information(subject, contrast, "stat-corr_statmap.nii.gz")
+    return tested if is_there(tested) else everywhere
 
 
 def informative_voxels(results: Results, subject: str, contrast: str) -> int | None:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.brainmaps import read_image
 from mvpa_gamp.imaging.surface_names import in_vertices, is_surface_map
+from mvpa_gamp.report.brain_panels import TITLES, colours_and_scale
 from mvpa_gamp.report.markup import text
-from mvpa_gamp.report.style import INK, QUIET, SHARES, WEIGHTS, Drawn, look, png_and_svg
+from mvpa_gamp.report.style import INK, QUIET, Drawn, look, png_and_svg
 from mvpa_gamp.results.files import number
 
 if TYPE_CHECKING:
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
     from mvpa_gamp.report.outlines import Outline
 
 # Rows of a method, in order, at most three; the share of folds where there is no inclusion probability.
+# Before them the map that was tested.
+_TESTED = ("information", "logpfwe")
 _ROWS = ("weight", "pattern", "pip", "selfreq")
-_TITLES = {"weight": "weight", "pattern": "pattern", "pip": "inclusion probability",
-           "selfreq": "selection frequency"}  # fmt: skip
-_SIGNED = ("weight", "pattern")
+_SIGNED = ("weight", "pattern", "information")
 _VIEWS = (("left", "lateral"), ("left", "medial"), ("right", "medial"), ("right", "lateral"))
-_FAINT = {"weight": 0.05, "pattern": 0.25, "pip": 0.2, "selfreq": 0.01}  # of the scale: not drawn
+# Shares of the scale that are not drawn.
+_FAINT = {"weight": 0.05, "pattern": 0.25, "pip": 0.2, "selfreq": 0.01, "information": 0.01}
 _WIDTH, _TALL = 11.5, 1.95  # inches of the figure and of a row
 _LEFT, _TOP, _BAR = 0.45, 0.35, 0.9  # inches for names, titles and colour bars
 _PALE = (0.08, 0.42)  # of nilearn's grey scale, from white to black
@@ -51,13 +53,13 @@ def surface_figure(lines: Sequence["MapLine"], background: Path, banner: str | N
         for number, (line, stat) in enumerate(rows):
             values = read_image(line.paths[stat])
             bottom = tall - _TOP - (number + 1) * _TALL
-            colours, scale = _scale(stat, ground.cortex.joined(values))
+            colours, scale = colours_and_scale(stat, ground.cortex.joined(values))
             outlines = [(o, read_image(o.path)) for o in line.outlines if o.stat in (None, stat)]
             for k, (part, view) in enumerate(views):
                 box = (_LEFT + k * width, bottom, width, _TALL)
                 picture = hemisphere(ground, values, (part, view), stat, colours, scale, outlines)
                 _place(figure, box, picture, f"{part}, {_WORDS[view]}" if number == 0 else "")
-            _name(figure, bottom, line.label, _TITLES[stat])
+            _name(figure, bottom, line.label, TITLES[stat])
             _colour_bar(figure, bottom, colours, scale)
         return png_and_svg(figure, banner)
 
@@ -66,8 +68,9 @@ _WORDS = {"lateral": "from outside", "medial": "from inside"}
 
 
 def _shown(line: "MapLine") -> list[str]:
-    """The kinds of map that are drawn of a line, at most three."""
-    return [stat for stat in _ROWS if stat in line.paths][:3]
+    """The kinds of map that are drawn of a line: what was tested, and at most three others."""
+    tested = [stat for stat in _TESTED if stat in line.paths]
+    return tested + [stat for stat in _ROWS if stat in line.paths][:3]
 
 
 def hemisphere(
@@ -91,7 +94,7 @@ def hemisphere(
         view=view,
         cmap=colours,
         colorbar=False,
-        threshold=_FAINT[stat] * top,
+        threshold=float(scale.vmin or 0.0) if stat == "logpfwe" else _FAINT[stat] * top,
         vmin=scale.vmin,
         vmax=top,
         symmetric_cbar=stat in _SIGNED,
@@ -186,14 +189,6 @@ def _colour_bar(figure: Figure, bottom: float, colours: Colormap, scale: Normali
     bar: Any = figure.colorbar(ScalarMappable(scale, colours), cax=ax)
     bar.ax.tick_params(labelsize=7, length=2, pad=1.5, colors=QUIET)
     bar.outline.set_visible(False)
-
-
-def _scale(stat: str, values: NDArray) -> tuple[Colormap, Normalize]:
-    """Signed maps are symmetric around zero, shares run from 0 to 1."""
-    if stat not in _SIGNED:
-        return SHARES, Normalize(0, 1)
-    top = float(np.abs(values).max()) or 1.0
-    return WEIGHTS, Normalize(-top, top)
 
 
 def surface_caption(task: Mapping[str, Any], kind: str = "", outlines: str = "") -> str:

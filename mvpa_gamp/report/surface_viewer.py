@@ -7,6 +7,7 @@ mesh's reach. Values of vertices, one byte each, are the rows of a grey PNG, as 
 import base64
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +47,12 @@ class MeshBackdrop:
     def read(self, path: Path) -> Values:
         """A map of the folder."""
         return self._pixels(self.cortex.joined(stored_map(path, self.cortex)))
+
+    def nearest(self, place: Sequence[float]) -> tuple[int, ...]:
+        """The vertex that is closest to a place in mm."""
+        away = np.linalg.norm(np.asarray(self.cortex.coordinates) - np.asarray(place), axis=1)
+        row, column = divmod(int(away.argmin()), self.columns)
+        return column, row, 0
 
     @property
     def is_too_fine(self) -> bool:

@@ -7,7 +7,7 @@ either side up to the largest value, shares run from 0 to 255. Colours and thres
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,8 +51,13 @@ _SHADOW = (0.55, 0.6, 0.64, 0.35)  # red, green, blue and opacity: seen on light
 _BUDGET = 6_000_000
 
 
-def viewer(results: Results, subject: str, task: Mapping[str, Any], method: str) -> str:
-    """The place of a viewer, with its volumes; empty (the static figure stays) until the script opens it."""
+def viewer(
+    results: Results, subject: str, task: Mapping[str, Any], method: str, place: Sequence[float] | None = None
+) -> str:
+    """The place of a viewer, with its volumes; empty (the static figure stays) until the script opens it.
+
+    It opens at ``place`` (mm), which the answer names, or at the largest value of its first map.
+    """
     backdrop = _backdrop(results, subject)
     if backdrop.is_too_fine:
         return ""  # the figure below shows the maps
@@ -73,7 +78,7 @@ def viewer(results: Results, subject: str, task: Mapping[str, Any], method: str)
     view = {
         "ground": f"ground-{subject}",
         "shape": backdrop.shape,
-        "at": (peak := peak_of(volumes[known[0]])),
+        "at": (peak := peak_of(volumes[known[0]]) if place is None else backdrop.nearest(place)),
         **backdrop.geometry(peak),
         "positive": task["positive"],
         "negative": task["negative"],
@@ -94,12 +99,17 @@ def thumbnail(results: Results, subject: str, contrast: str, method: str) -> str
     if not path.is_file():
         return ""
     backdrop = read_backdrop(results.folder.background(subject), results.folder.mask(subject))
-    weights = backdrop.read(path).data
+    return seen_from_above(backdrop, backdrop.read(path).data, "Selected voxels from above")
+
+
+def seen_from_above(backdrop: Backdrop, weights: NDArray, words: str, signed: bool = True) -> str:
+    """A small picture of the values that are not zero; signed ones around zero, others from 0 to 1."""
     axis = int(np.argmin(weights.shape)) if min(weights.shape) == 1 else 2
     deepest = np.expand_dims(np.abs(weights).argmax(axis=axis), axis)
     seen = np.take_along_axis(weights, deepest, axis=axis).squeeze(axis)
     top = float(np.abs(seen).max()) or 1.0
-    picture = np.where(seen[..., None] != 0, WEIGHTS(0.5 + 0.5 * seen / top), 0.0)
+    shades = WEIGHTS(0.5 + 0.5 * seen / top) if signed else SHARES(seen)
+    picture = np.where(seen[..., None] != 0, shades, 0.0)
     shadow = backdrop.analysed.any(axis=axis) & (seen == 0)
     picture[shadow] = _SHADOW
     width, height = np.delete(backdrop.mean.zooms, axis) * seen.shape
@@ -108,8 +118,8 @@ def thumbnail(results: Results, subject: str, contrast: str, method: str) -> str
     buffer = io.BytesIO()
     pixels.resize(size, Image.Resampling.NEAREST).save(buffer, format="PNG", optimize=True)
     source = data_url(buffer.getvalue(), "image/png")
-    words = f'alt="Selected voxels from above" width="{size[0]}" height="{_THUMB}"'
-    return f'<img class="thumb" src="{source}" {words}>'
+    size_of = f'width="{size[0]}" height="{_THUMB}"'
+    return f'<img class="thumb" src="{source}" alt="{text(words)}" {size_of}>'
 
 
 def _room(results: Results, backdrop: Backdrop | MeshBackdrop) -> dict[str, bool]:

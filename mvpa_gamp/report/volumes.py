@@ -1,5 +1,6 @@
 """Volumes as figures and viewer need them: axes to the right, front and top, cut to what can be seen."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -83,6 +84,11 @@ class Backdrop:
     def read(self, path: Path) -> Volume:
         """A map inside the box."""
         return read_volume(path).cut(self.box)
+
+    def nearest(self, place: Sequence[float]) -> tuple[int, ...]:
+        """The voxel of the box that is closest to a place in mm."""
+        voxel = np.rint(np.linalg.solve(self.mean.affine, [*place, 1.0])[:3]).astype(int)
+        return tuple(int(i) for i in np.clip(voxel, 0, np.array(self.shape) - 1))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -24,30 +24,42 @@ def write_information(
     folder: ResultsFolder, subject: Subject, found: Sequence[tuple[Task, InformationMap]]
 ) -> dict[str, Any]:
     """Write the files of every comparison; returns the ``information`` part of summary.json."""
-    rows = [_write_comparison(folder, subject, task, each) for task, each in found]
+    rows = []
+    for task, each in found:
+        _write_maps(folder, subject, task, each)
+        rows.append(_write_voxels(folder, subject, task, each))
     write_tsv(folder.subject_table(subject.name, "information"), _COLUMNS, rows)
-    return {"level": LEVEL, "contrasts": [task.name for task, _ in found]}
+    return {"level": LEVEL, "contrasts": [task.name for task, _ in found], "thresholded": True}
 
 
-def _write_comparison(
-    folder: ResultsFolder, subject: Subject, task: Task, each: InformationMap
-) -> dict[str, Any]:
-    """Maps, mask and table of one comparison; returns its row."""
+def _write_maps(folder: ResultsFolder, subject: Subject, task: Task, each: InformationMap) -> None:
+    """The maps of one comparison: everywhere, its mask, and where the test was passed."""
     what = f"{task.positive} (positive) versus {task.negative} (negative)"
-    selected = each.selected(LEVEL)
-    maps = {
-        "corr": (each.correlation, "Correlation of each voxel with the labels, both centred within runs."),
-        "logpfwe": (-np.log10(each.pvalue), f"-log10 of the p-value of that correlation, corrected for all "
-                  f"voxels by step-down maxima over {each.n} permutations of the labels. 1.301 is p = 0.05."),
-        "mask": (selected, f"Voxels that carry information about the labels, family-wise p <= {LEVEL}."),
-    }  # fmt: skip
-    for ending, (stat, (values, about)) in zip(MAPS, maps.items(), strict=True):
-        threshold = f"family-wise p of {LEVEL} or less" if values is selected else NO_THRESHOLD
+    selected, tested = each.selected(LEVEL), f"family-wise p of {LEVEL} or less"
+    corr = "Correlation of each voxel with the labels, both centred within runs"
+    maps = (
+        ("corr", each.correlation, f"{corr}.", NO_THRESHOLD),
+        ("logpfwe", -np.log10(each.pvalue), "-log10 of the p-value of that correlation, corrected for "
+         f"all voxels by step-down maxima over {each.n} permutations of the labels. 1.301 is p = 0.05.",
+         NO_THRESHOLD),
+        ("mask", selected,
+         f"Voxels that carry information about the labels, family-wise p <= {LEVEL}.", tested),
+        ("corr", np.where(selected, each.correlation, 0.0),
+         f"{corr}, where its family-wise p <= {LEVEL}; 0 elsewhere.", tested),
+    )  # fmt: skip
+    paths = [folder.information(subject.name, task.name, ending) for ending in MAPS]
+    paths.append(folder.tested_information(subject.name, task.name))
+    for path, (stat, values, about, threshold) in zip(paths, maps, strict=True):
         sidecar = subject.sidecar({"Description": about, "Contrast": what, "Threshold": threshold})
-        path = folder.information(subject.name, task.name, ending)
         display = subject.display(stat, f"information {stat} {task.label}")
         write_map(path, values, subject.mask_img, sidecar, display)
-    space = subject.space
+
+
+def _write_voxels(
+    folder: ResultsFolder, subject: Subject, task: Task, each: InformationMap
+) -> dict[str, Any]:
+    """The table of the voxels that passed the test; returns the row that sums up the comparison."""
+    selected, space = each.selected(LEVEL), subject.space
     places = space.coordinates()
     order = np.lexsort((-np.abs(each.correlation), each.pvalue))
     order = order[selected[order]]

@@ -40,6 +40,8 @@ def _named_files(results: Results) -> Iterator[Path]:
         yield from (folder.root / place for place in results.cross.get("files", ()))
         for contrast in results.study.get("information", {}).get("contrasts", ()):
             images = [folder.information(sub, contrast, ending) for ending in MAPS]
+            if results.study["information"].get("thresholded"):  # not in folders of earlier versions
+                images.append(folder.tested_information(sub, contrast))
             yield from (path for image in images for path in (image, sidecar_path(image)))
             yield folder.information(sub, contrast, "voxels.tsv")
         if results.study.get("fold_confounds"):

@@ -118,6 +118,11 @@ class ResultsFolder:
         """Which voxels carry information about a comparison's labels: maps, mask and table."""
         return self.subject_file(subject, f"contrast-{contrast}_desc-information_{ending}")
 
+    def tested_information(self, subject: str, contrast: str) -> Path:
+        """The same map where it passed its family-wise test, 0 elsewhere."""
+        ending = f"contrast-{contrast}_desc-informationFwe_stat-corr_statmap.nii.gz"
+        return self.subject_file(subject, ending)
+
     def atlas(self, subject: str) -> Path:
         """The regions of an atlas on the grid of the data; its table has the same name with ``.tsv``."""
         return self.subject_file(subject, "desc-regions_dseg.nii.gz")

@@ -6,9 +6,12 @@ import re
 import shutil
 from html import unescape
 
+import numpy as np
 import pytest
 
 from mvpa_gamp.haxby import main
+from mvpa_gamp.report.answers import place_words
+from mvpa_gamp.report.brain_figures import comparison_maps
 from mvpa_gamp.report.recommended import recommended_map
 from mvpa_gamp.report.viewer import viewer
 from mvpa_gamp.results.files import number, read_tsv, write_tsv
@@ -76,7 +79,7 @@ def test_the_tested_map_is_offered_first_and_weights_never_alone(designed):
     for each, task in zip(links[2:], results.tasks, strict=True):  # comparisons
         first = recommended_map(results, "tiny", task["contrast"], "gamp-bg-lr")
         assert each[0].endswith(first.path.name) and first.stat in ("pip", "pattern")  # no voxel passed
-        assert "desc-information_stat-corr" in each[1] and "desc-information_mask" in each[2]
+        assert "desc-informationFwe_stat-corr" in each[1] and "desc-information_stat-corr" in each[2]
         assert not [link for link in each if "stat-weight" in link and "Selected" not in link]
     html = (designed / "index.html").read_text()
     assert '"name": "information"' in unescape(html)  # in the viewer as well
@@ -96,6 +99,32 @@ def test_where_voxels_passed_the_test_their_map_is_recommended(designed, tmp_pat
     assert view["maps"][0]["name"] == "information"
 
 
+def test_the_viewer_opens_at_the_place_that_the_answer_names(five):
+    results = read_results(five)
+    html = (five / "index.html").read_text()
+    views = [json.loads(unescape(view)) for view in re.findall(r'data-view="([^"]*)"', html)]
+    named = re.findall(r"<dt>Where</dt><dd>([^<]*) mm<small>", html)
+    assert len(views) == len(named) == len(results.tasks)
+    for view, words in zip(views, named, strict=True):
+        place = np.array(view["affine"]) @ [*view["at"], 1]
+        assert place_words(place) == unescape(words)
+
+
+def test_a_tested_information_map_is_the_first_column_of_the_figure(designed, tmp_path):
+    results = read_results(shutil.copytree(designed, tmp_path / "passed"))
+    contrast = results.tasks[0]["contrast"]
+    without = comparison_maps(results, "tiny", contrast)
+    path = results.folder.subject_table("tiny", "information")
+    rows = read_tsv(path)
+    write_tsv(path, list(rows[0]), [{**row, "voxels": "2"} for row in rows])
+    results = read_results(tmp_path / "passed")
+    drawn = comparison_maps(results, "tiny", contrast)
+    titles = re.findall(rb"<!-- (information|weight|pattern|selection frequency) -->", drawn.svg)
+    assert titles[0] == b"information" and b"<!-- information -->" not in without.svg
+    results.folder.tested_information("tiny", contrast).unlink()  # as in folders of earlier versions
+    assert b"<!-- information -->" not in comparison_maps(results, "tiny", contrast).svg
+
+
 def test_without_permutations_the_inclusion_probability_leads(phantom_results):
     (text,), (links,) = boxes(phantom_results)
     assert links[0].endswith("_stat-pip_statmap.nii.gz") and links[0].rpartition("/")[2] in text
@@ -105,8 +134,8 @@ def test_closed_comparisons_name_the_file_of_their_map(five, browser):
     """What a reader sees before anything is opened: a name, not only the words of a link."""
     page = browser.open(five / "index.html")
     results = read_results(five)
+    page.run("document.querySelectorAll('details').forEach(part => { part.open = false; })")
     seen = page.run("document.querySelector('main').innerText")
-    assert page.run("document.querySelectorAll('details[open]').length") == 0
     for task in results.tasks:
         first = recommended_map(results, "tiny", task["contrast"], "gamp-sbg-lr")
         assert first.path.is_file() and first.path.name in seen
@@ -129,7 +158,7 @@ def test_paper_shows_answers_and_one_row_of_maps_per_comparison(five, browser):
         "[...document.querySelectorAll('#maps .window')].map(each => "
         "each.clientHeight / each.querySelector('img').height)"
     )
-    assert len(rows) == 3 and all(0.15 < row < 0.35 for row in rows)  # one of five methods
+    assert len(rows) == 3 and all(0.15 < row < 0.38 for row in rows)  # one of five methods
     sheets = base64.b64decode(browser.ask("Page.printToPDF", page.session)["data"])
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", sheets)) <= 8
 

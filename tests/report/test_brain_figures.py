@@ -64,12 +64,17 @@ def test_no_voxel_lies_outside_what_is_shown_below(drawn):
 
 def test_every_side_has_its_letter(drawn):
     for panel, ax in drawn:
-        places = {text.get_text(): text.get_position() for text in ax.texts}
+        places = {text.get_text(): text.xy for text in ax.texts}
         left, right, bottom, top = SIDES[panel.plane]
-        assert places[left] == (0, 0) and places[right] == (1, 0)
-        assert places[bottom] == (0.5, 0) and places[top] == (0.5, 1)
+        (x0, y), (x1, _) = places[left], places[right]
+        (x, y0), (_, y1) = places[bottom], places[top]
+        assert x0 < x == (x0 + x1) / 2 < x1 and y0 < y == (y0 + y1) / 2 < y1
+        there = ax.images[0].get_array()  # the mean volume, or the shadow: letters stand at its edges
+        rows, columns = np.nonzero(~np.ma.getmaskarray(there))
+        assert (columns.min() - 0.5, columns.max() + 0.5) == (x0, x1)
+        assert (rows.min() - 0.5, rows.max() + 0.5) == (y0, y1)
         words = [name for name in places if len(name) > 1]
-        assert words == ["largest value of all slices"] if panel.projection else " mm" in words[0]
+        assert words == ["largest of all slices"] if panel.projection else " mm" in words[0]
 
 
 def test_the_ring_is_seen_on_dark_and_on_pale_voxels(drawn):

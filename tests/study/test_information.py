@@ -13,6 +13,7 @@ from mvpa_gamp.decoding import carries_information, make_tasks
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
+from mvpa_gamp.report.recommended import recommended_map
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.manifest import missing_files, result_files
 from mvpa_gamp.results.reader import read_results
@@ -90,6 +91,24 @@ def test_maps_and_mask_are_those_of_carries_information(informed, direct, contra
 
 
 @pytest.mark.parametrize("contrast", PAIRS)
+def test_the_map_of_what_passed_is_zero_elsewhere_and_recommended(informed, contrast, tmp_path):
+    results = read_results(shutil.copytree(informed, tmp_path / "out"))
+    everywhere, mask = (
+        np.asarray(nibabel.load(path_of(informed, contrast, ENDINGS[n])).dataobj) for n in (0, 2)
+    )
+    path = results.folder.tested_information("tiny", contrast)
+    assert path.name == f"sub-tiny_contrast-{contrast}_desc-informationFwe_{ENDINGS[0]}"
+    np.testing.assert_array_equal(nibabel.load(path).dataobj, np.where(mask > 0, everywhere, 0))
+    sidecar = json.loads(path.with_name(path.name.replace(".nii.gz", ".json")).read_text())
+    assert sidecar["Threshold"] == "family-wise p of 0.05 or less"
+    assert recommended_map(results, "tiny", contrast, "gamp-bg-lr").path == path
+    path.unlink()  # as in folders of earlier versions
+    before = recommended_map(results, "tiny", contrast, "gamp-bg-lr")
+    assert before.path == path_of(tmp_path / "out", contrast, ENDINGS[0])
+    assert before.meaning.endswith("in its mask")
+
+
+@pytest.mark.parametrize("contrast", PAIRS)
 def test_the_table_names_every_voxel_the_smallest_p_value_first(informed, direct, contrast):
     rows, found = read_tsv(path_of(informed, contrast, "voxels.tsv")), direct[contrast]
     assert len(rows) == found.selected().sum()
@@ -131,7 +150,7 @@ def test_the_folder_promises_these_files(informed, tmp_path):
     promised = {path.relative_to(informed).as_posix() for path in result_files(results)}
     found = (path for path in informed.rglob("sub-*") if "information" in path.name)
     written = {path.relative_to(informed).as_posix() for path in found}
-    assert len(written) == 2 * (3 + 3 + 1) + 1 and written <= promised
+    assert len(written) == 2 * (4 + 4 + 1) + 1 and written <= promised
     listed = {row["path"] for row in read_tsv(informed / "logs" / "manifest.tsv")}
     assert written <= listed
     out = shutil.copytree(informed, tmp_path / "out")
