@@ -26,6 +26,7 @@ from mvpa_gamp.report.markup import (
 )
 from mvpa_gamp.report.outlines import has_selection
 from mvpa_gamp.report.overview import anchor, answers
+from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.report.recommended import informative_voxels
 from mvpa_gamp.report.style import DPI, colour_of
 from mvpa_gamp.report.surface_figures import cluster_volume, surface_caption
@@ -193,7 +194,7 @@ def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
     for method, label in results.labels.items():
         mine = [row for row in rows if row["method"] == method]
         for row in mine[:_CLUSTERS_SHOWN]:
-            peak = ", ".join(f"{number(row[f'peak_{axis}_mm']):.1f}" for axis in "xyz")
+            peak = tenths(number(row[f"peak_{axis}_mm"]) for axis in "xyz")
             cells = (
                 f"{row['cluster']} of {len(mine)}",
                 row["voxels"],

@@ -22,6 +22,7 @@ from mvpa_gamp.decoding.group_differences import DIFFERENCE_COLUMNS, difference_
 from mvpa_gamp.imaging.map_names import shared_entities
 from mvpa_gamp.report.closing import group_closing
 from mvpa_gamp.report.group_page import build_group_page
+from mvpa_gamp.report.group_results import read_group
 from mvpa_gamp.report.group_words import (
     ACCURACY_CAPTION,
     DESIGN_CAPTION,
@@ -72,7 +73,7 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     ]  # fmt: skip
     study = _study(people, scores, alpha, maps, notes) | {"entities": dict(folder.entities)}
     write_json(folder.group, study)
-    page = build_group_page(root)
+    build_group_page(root)
     console.result(group_lines(read_tsv(folder.group_table("summary")), study["methods"]), always=True)
     if designs:
         console.result(
@@ -83,7 +84,7 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
         console.note(caption)
     for note in notes[len(unfinished) :]:
         console.note(note)
-    for line in group_closing(read_tsv(folder.group_table("summary")), study["methods"], page):
+    for line in group_closing(read_group(root)):
         console.note(line)
     return 1 if unfinished else 0
 
