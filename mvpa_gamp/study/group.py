@@ -232,6 +232,19 @@ def _labels(people: Sequence[Results]) -> dict[str, str]:
     return {name: label for person in people for name, label in person.labels.items()}
 
 
+def _described(people: Sequence[Results]) -> list[dict[str, Any]]:
+    """What every method does and who described it, for the methods text."""
+    kept = ("name", "label", "description", "reference", "short_reference")
+    methods = {method["name"]: method for person in people for method in person.methods}
+    return [{name: method[name] for name in kept} for method in methods.values()]
+
+
+def _cross_validation(people: Sequence[Results]) -> str:
+    """What is held out in a fold where that is the same for all, else nothing."""
+    words = {person.fold_word for person in people}
+    return words.pop() if len(words) == 1 else ""
+
+
 def _study(
     people: Sequence[Results],
     scores: Sequence[Score],
@@ -249,6 +262,8 @@ def _study(
         **_in_common(people),
         "test": name_of_test(scores),
         "methods": _labels(people),
+        "described": _described(people),
+        "cross_validation": _cross_validation(people),
         "comparisons": {s.contrast: s.comparison for s in scores if s.contrast != AVERAGE},
         "maps": maps,
         "notes": notes,
