@@ -43,7 +43,8 @@ _MEANING = {
     "Show this map in a paper to say where the two categories differ.",
     "Weight": "The coefficient of a voxel in the classifier. A weight is not activation: a voxel without "
     "signal can have a weight because it cancels the noise of its neighbours, and an active voxel can have "
-    "none because another one carries the same information.",
+    "none because another one carries the same information. Compare sizes within a method only: those of "
+    "OneBitCS are sums over volumes, those of the others coefficients of a model.",
     "Pattern": "How a voxel’s signal changes with the classifier’s decision (Haufe et al., 2014): read it "
     "to see where the two categories differ. It does not show which voxels the classifier needed.",
     "Inclusion probability": "The posterior probability that the weight is not zero, given the model. It "

@@ -42,8 +42,12 @@ def power_words(results: Results, row: Mapping[str, str]) -> str:
 
 def power_range(results: Results, row: Mapping[str, str]) -> str:
     """The same from the smallest to the largest effect, for a line that has little space."""
-    shares = [f"{100 * share:.0f}" for _, share in _powers(results, row)]
-    return f", power {' to '.join(dict.fromkeys((shares[0], shares[-1])))} %" if shares else ""
+    found = _powers(results, row)
+    if not found:
+        return ""
+    shares, sizes = ([f"{100 * share:.0f}" for _, share in found], [f"{size:.2g}" for size, _ in found])
+    span, effects = (" to ".join(dict.fromkeys((each[0], each[-1]))) for each in (shares, sizes))
+    return f", power {span} % for simulated effects of {effects} SD"
 
 
 def _powers(results: Results, row: Mapping[str, str]) -> list[tuple[float, float]]:
