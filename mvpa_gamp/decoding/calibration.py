@@ -59,19 +59,19 @@ class FdrSelection:
                 f"few for a rate below {self.smallest:.2g}. {self.advice}"
             )
         rare = (
-            f"permuted labels gave as good a set in {self.pvalue:.1%} of {self.n + 1} arrangements of "
-            "the labels"
+            f"permuted labels gave as good a set in {100 * self.pvalue:.1f} % of {self.n + 1} arrangements "
+            f"of the labels (the real one and {self.n} permutations)"
         )
         if count:
             return (
                 f"{count} {self.of}{'s' * (count > 1)} at an estimated false-discovery rate of "
-                f"{self.estimate:.1%} (nominal {self.fdr:.1%}); {rare}."
+                f"{100 * self.estimate:.1f} % (nominal {100 * self.fdr:.1f} %); {rare}."
             )
         if self.pvalue > self.fdr:
-            return f"No {self.of} can be named at a false-discovery rate of {self.fdr:.1%}: {rare}."
+            return f"No {self.of} can be named at a false-discovery rate of {100 * self.fdr:.1f} %: {rare}."
         return (
             f"No {self.of} can be named: every set has an estimated false-discovery rate above "
-            f"{self.fdr:.1%}."
+            f"{100 * self.fdr:.1f} %."
         )
 
 

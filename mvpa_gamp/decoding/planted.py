@@ -96,7 +96,7 @@ class PlantedCheck:
         if not self.selects:
             return f"The false-discovery rate could not be checked: {numbers}"
         if self.holds:
-            return f"The false-discovery rate holds here: {numbers}"
+            return f"The false-discovery rate was confirmed by simulation: {numbers}"
         return f"The false-discovery rate is not contradicted here, but not confirmed either: {numbers}"
 
     @property
@@ -104,10 +104,11 @@ class PlantedCheck:
         nothing = self.nothing
         if nothing is None:
             return "checks without an effect were not made"
-        few = "" if self.tells else f", too few to tell from {2 * self.fdr:.1%}"
+        few = "" if self.tells else f", too few to tell from {200 * self.fdr:.1f} %"
         return (
-            f"without any effect, {nothing.false_rate:.1%} of {nothing.n_repeats} checks selected a voxel "
-            f"(standard error {nothing.false_rate_se:.1%}, nominal {self.fdr:.1%}{few})"
+            f"without any effect, {100 * nothing.false_rate:.1f} % of {nothing.n_repeats} simulated data "
+            f"sets selected a voxel (standard error {100 * nothing.false_rate_se:.1f} %, nominal "
+            f"{100 * self.fdr:.1f} %{few})"
         )
 
     @property
@@ -117,14 +118,14 @@ class PlantedCheck:
             largest = self.planted[-1].size
             return f"no voxel was selected, not even with effects of {largest:.2g} standard deviations"
         return (
-            f"at worst, with effects of {worst.size:.2g} standard deviations, {worst.false_rate:.1%} of the "
-            f"voxels selected in {worst.n_repeats} checks were false (standard error "
-            f"{worst.false_rate_se:.1%}, nominal {self.fdr:.1%})"
+            f"at worst, with effects of {worst.size:.2g} standard deviations, "
+            f"{100 * worst.false_rate:.1f} % of the voxels selected in {worst.n_repeats} simulated data sets "
+            f"were false (standard error {100 * worst.false_rate_se:.1f} %, nominal {100 * self.fdr:.1f} %)"
         )
 
     @property
     def _power(self) -> str:
-        shares = ", ".join(f"{e.power:.0%} at {e.size:.2g}" for e in self.planted)
+        shares = ", ".join(f"{100 * e.power:.0f} % at {e.size:.2g}" for e in self.planted)
         powers = [each.power for each in self.planted]
         falls = powers[-1] < max(powers) - _ERRORS * self.planted[-1].power_se
         missed = " Power falls for strong effects: voxels not selected may carry information too."

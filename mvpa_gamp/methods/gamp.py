@@ -182,7 +182,7 @@ class GampMethod:
 
 
 _TUNED = (
-    "its parameters were learnt on the training rows by expectation maximisation, without cross-validation"
+    "its parameters were learnt on the training data by expectation maximisation, without cross-validation"
 )
 
 GAMP_METHODS = (

@@ -6,9 +6,9 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.answer_box import Fact, Files, answer_box, tested_words
 from mvpa_gamp.report.answers import Answer, correct, peak_words, place
-from mvpa_gamp.report.inference_rows import power_range, selected_at_rate
+from mvpa_gamp.report.inference_rows import ENOUGH, power_range, selected_at_rate
 from mvpa_gamp.report.map_files import leading_files
-from mvpa_gamp.report.printed import chance_text, significant
+from mvpa_gamp.report.printed import chance_text, significant, voxels_text
 from mvpa_gamp.report.recommended import informative_voxels
 from mvpa_gamp.results.files import number
 from mvpa_gamp.results.reader import Results
@@ -57,7 +57,7 @@ def _test_fact(found: Answer, results: Results) -> Fact:
 
 def untested_fact(results: Results) -> Fact:
     """What to do where nothing was permuted."""
-    how = "add --permutations 200 --resume" if results.linked else "permutation_test(200)"
+    how = f"add --permutations {ENOUGH} --resume" if results.linked else f"permutation_test({ENOUGH})"
     return Fact("How sure", "not tested", f"the standard error alone is not a test; {how}")
 
 
@@ -77,7 +77,7 @@ def _tested_voxels(results: Results, subject: str, contrast: str, method: str) -
 
 
 def voxel_fact(results: Results, subject: str, contrast: str, found: Answer) -> Fact:
-    """How many voxels the fit to all data selects, and how many passed a test."""
+    """How many voxels a fold and the fit to all data select, and how many passed a test."""
     tested = _tested_voxels(results, subject, contrast, found.method)
     more = f"; tested: {'; '.join(tested)}" if tested else ""
     question = "Which voxels"
@@ -85,9 +85,13 @@ def voxel_fact(results: Results, subject: str, contrast: str, found: Answer) -> 
         return Fact(question, "none selected", f"of {found.n_voxels:,}; see the explanation below{more}")
     if found.voxels == found.n_voxels:
         return Fact(question, "all", f"{found.n_voxels:,}; this method selects none{more}")
-    share = significant(100 * found.voxels / found.n_voxels)
-    note = f"{share} % of {found.n_voxels:,}, by the fit to all data{more}"
-    return Fact(question, f"{found.voxels:,} selected", note)
+    if math.isnan(found.fold_voxels):  # a single fold
+        share = significant(100 * found.voxels / found.n_voxels)
+        note = f"{share} % of {found.n_voxels:,}, by the fit to all data{more}"
+        return Fact(question, f"{found.voxels:,} selected", note)
+    share = significant(100 * found.fold_voxels / found.n_voxels)
+    note = f"{share} % of {found.n_voxels:,}; {found.voxels:,} in the fit to all data, seen in maps{more}"
+    return Fact(question, f"{voxels_text(found.fold_voxels)} selected per fold", note)
 
 
 def stability_fact(shared: float, by_chance: float) -> Fact:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mvpa_gamp.report.answer_box import p_words
-from mvpa_gamp.report.printed import chance_text, significant
+from mvpa_gamp.report.printed import chance_text, rounded, significant, voxels_text
 from mvpa_gamp.report.volumes import peak_of, read_map
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
@@ -42,7 +42,7 @@ class Answer:
     permutations: int
     smallest_p: float  # the smallest p-value that the test could have given
     voxels: int  # selected by the fit to all runs: those of the maps
-    fold_voxels: float  # selected in a fold, on average
+    fold_voxels: float  # selected in a fold, on average; NaN of a single fold
     n_voxels: int
     shared: float  # percent of voxels that two folds share, NaN where there is no choice to agree on
     shared_by_chance: float
@@ -118,7 +118,7 @@ def place(cluster: Mapping[str, str]) -> str:
 
 def whole(value: float) -> str:
     """A coordinate in whole mm, halves upwards as in the viewer."""
-    return str(math.floor(value + 0.5)).replace("-", "−")
+    return str(rounded(value)).replace("-", "−")
 
 
 def peak_words(path: Path) -> str:
@@ -159,7 +159,9 @@ def _which(found: Answer) -> str:
     chance = significant(found.shared_by_chance)
     shared = f", two folds share {found.shared:.0f} % of them (chance {chance} %)"
     shared = "" if math.isnan(found.shared) else shared
-    return f"{found.voxels:,} voxel{'s' * (found.voxels != 1)}{shared}"
+    if math.isnan(found.fold_voxels):  # a single fold
+        return f"{found.voxels:,} voxel{'s' * (found.voxels != 1)} in the fit to all data"
+    return f"{voxels_text(found.fold_voxels)} voxels per fold{shared}"
 
 
 def _where(found: Answer) -> str:

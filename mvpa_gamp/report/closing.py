@@ -1,40 +1,68 @@
-"""The last three lines of a run: the best method, where the page is, and what to try next."""
+"""The last three lines of a run: the answer as the page gives it, where the page is, what to try next."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.report.answers import PREFERRED, leading_columns
-from mvpa_gamp.report.methods_compared import best_method
-from mvpa_gamp.report.printed import chance_text
+from mvpa_gamp.report.answer_box import p_words
+from mvpa_gamp.report.answers import PREFERRED, leading_columns, sentence
+from mvpa_gamp.report.class_plots import chance_words, score_words
+from mvpa_gamp.report.group_results import Group
+from mvpa_gamp.report.group_words import words
+from mvpa_gamp.report.inference_rows import ENOUGH
+from mvpa_gamp.report.overview import answers, mean_sentence
 from mvpa_gamp.results.files import number
+from mvpa_gamp.results.names import ALL_CLASSES
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE, selects
-
-_PERMUTATIONS = 200  # enough for p = 0.005
 
 
 def closing_lines(results: Results, page: Path) -> list[str]:
     """Three lines for the terminal."""
-    return [_best(results), f"Page: {page}", f"Next: {_next(results)}"]
+    many = len(results.classes.get("names", ())) > 2
+    said = _of_classes(results) if many else _of_comparisons(results)
+    return [f"Answer: {said}", f"Page: {page}", f"Next: {_next(results)}"]
 
 
-def _best(results: Results) -> str:
-    """The method with the highest mean accuracy, and against what."""
-    found = best_method(results)
-    if found is None:
-        return "Best: none, because every method failed; the page gives the reasons."
-    method, accuracy = found
-    measure, _, _, column = leading_columns(results)
-    chance = next(
-        row[column] for row in results.rows
-        if (row["contrast"], row["method"]) == (AVERAGE, method)
-    )  # fmt: skip
-    count = len(results.tasks)
-    over = f" on average over {count} comparisons" if count > 1 else f" on {results.tasks[0]['label']}"
-    among = f", the highest of {len(results.labels)} methods" if len(results.labels) > 1 else ""
-    name = _named(results.labels, method)
-    return f"Best: {name}, {accuracy:.1f} % {measure}{over} (chance {chance_text(chance)} %){among}"
+def _of_classes(results: Results) -> str:
+    """All classes together, as the page answers."""
+    method, test = results.classes["method"], results.classes.get("permutation")
+    sure = f", {p_words(test['pvalue'])}, {test['n']:,} permutations" if test else ""
+    rows = [row for row in results.table(results.subjects[0], "classes") if row["class"] == ALL_CLASSES]
+    others = [100 * number(row["score"]) for row in rows if row["method"] != method]
+    return (
+        f"{_named(results.labels, method)}, {score_words(results)} for {len(results.classes['names'])} "
+        f"classes (chance {chance_words(results)}{sure}){_others(others)}"
+    )
+
+
+def _of_comparisons(results: Results) -> str:
+    """What the method that answers on the page says, in the words of the page."""
+    found = [(task["label"], each) for subject in results.subjects
+             for task, each in zip(results.tasks, answers(results, subject).values(), strict=True)
+             if each is not None]  # fmt: skip
+    if not found:
+        return "none, because every method failed; the page gives the reasons."
+    methods = list(dict.fromkeys(each.method for _, each in found))
+    names = " or ".join(_named(results.labels, method) for method in methods)
+    column = leading_columns(results)[1]
+    others = [row[column] for row in results.rows
+              if row["contrast"] == AVERAGE and row["method"] not in methods]  # fmt: skip
+    label, first = found[0]
+    said = f"{label}: {sentence(first, results.fold_word).rstrip('.')}"
+    if len(found) > 1:
+        said = mean_sentence([each for _, each in found])
+    return f"{names}, {said}{_others(others)}"
+
+
+def _others(percents: Iterable[float]) -> str:
+    """From where to where the other methods are: they are no answer, so none of them is named."""
+    known = sorted(f"{value:5.1f}" for value in percents if not math.isnan(value))
+    span = " to ".join(dict.fromkeys((known[0].strip(), known[-1].strip()))) if known else ""
+    return f"; other method{'s' * (len(known) > 1)}: {span} %" if known else ""
 
 
 def _named(labels: Mapping[str, str], method: str) -> str:
@@ -42,27 +70,41 @@ def _named(labels: Mapping[str, str], method: str) -> str:
     return f"{labels[method]} ({method})"
 
 
-def group_closing(rows: Sequence[Mapping[str, str]], methods: Mapping[str, str], page: Path) -> list[str]:
-    """The same of a group: ``rows`` of group_summary.tsv, labels of methods by name."""
-    means = {
-        name: [number(row["accuracy_percent"]) for row in rows if row["method"] == name] for name in methods
-    }
-    name, accuracy = max(((n, sum(v) / len(v)) for n, v in means.items() if v), key=lambda each: each[1])
-    count = len({row["contrast"] for row in rows})
-    chance = max(number(row["chance_percent"]) for row in rows)
-    over = f" on average over {count} comparisons" if count > 1 else f" on {rows[0]['comparison']}"
+def group_closing(group: Group) -> list[str]:
+    """The same of a group."""
+    rows = group.summary
     able = [row for row in rows if row["method"] not in METHODS or METHODS[row["method"]].is_batched]
     untested = any(int(row["tested"]) < int(row["participants"]) for row in able)
     then = (
-        f"test every participant: participant level with --permutations {_PERMUTATIONS} --resume, then group"
+        f"test every participant: participant level with --permutations {ENOUGH} --resume, then group"
         if untested
         else "the page links each participant's page; check participants who differ from the others"
     )
-    return [
-        f"Best: {_named(methods, name)}, {accuracy:.1f} % correct{over} (chance {chance:.0f} %)",
-        f"Page: {page}",
-        f"Next: {then}",
-    ]
+    classes = [row for row in group.designs if row["design"] == "classes"]
+    said = _of_group(group, classes or rows)
+    return [f"Answer: {said}", f"Page: {group.folder.page}", f"Next: {then}"]
+
+
+def _of_group(group: Group, rows: Sequence[Mapping[str, str]]) -> str:
+    """What the method that answers on the group's page says."""
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    lead = group.answering if group.answering in methods else methods[0]
+    mine = [row for row in rows if row["method"] == lead]
+    means = {name: float(np.mean([number(row["accuracy_percent"]) for row in rows if row["method"] == name]))
+             for name in methods}  # fmt: skip
+    chance = " to ".join(dict.fromkeys(words(row)["chance"] for row in mine))
+    people = f"{mine[0]['participants']} participant{'s' * (mine[0]['participants'] != '1')}"
+    if len(mine) == 1:
+        label, p = mine[0]["comparison"], number(mine[0].get("signflip_p_value", "n/a"))
+        sure = "" if math.isnan(p) else f", {p_words(p)}, sign flips"
+        said = (
+            f"{label}: {words(mine[0])['accuracy']} correct on average over {people} (chance {chance}{sure})"
+        )
+    else:
+        over = f"{len(mine)} comparisons and {people}"
+        said = f"{means[lead]:.1f} % correct on average over {over} (chance {chance})"
+    others = [mean for name, mean in means.items() if name != lead]
+    return f"{_named(group.study['methods'], lead)}, {said}{_others(others)}"
 
 
 def _next(results: Results) -> str:
@@ -73,7 +115,7 @@ def _next(results: Results) -> str:
         methods = " ".join([*results.labels, PREFERRED[0]])
         return f"try the spatial prior: add --methods {methods} --resume"
     if not results.inference.get("permutations") and not results.classes:
-        return f"is it better than chance? Add --permutations {_PERMUTATIONS} --resume to the command"
+        return f"is it better than chance? Add --permutations {ENOUGH} --resume to the command"
     row = next(r for r in results.rows if (r["contrast"], r["method"]) == (AVERAGE, PREFERRED[0]))
     if not selects(row):
         return "no voxel was selected: read the pattern maps, or use more samples (volumes instead of means)"

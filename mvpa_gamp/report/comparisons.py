@@ -28,6 +28,7 @@ from mvpa_gamp.report.markup import (
 )
 from mvpa_gamp.report.outlines import has_selection
 from mvpa_gamp.report.overview import anchor, answers
+from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.report.recommended import informative_voxels
 from mvpa_gamp.report.style import DPI, colour_of
 from mvpa_gamp.report.surface_figures import cluster_volume, surface_caption
@@ -45,7 +46,8 @@ _MEANING = {
     "Show this map in a paper to say where the two categories differ.",
     "Weight": "The coefficient of a voxel in the classifier. A weight is not activation: a voxel without "
     "signal can have a weight because it cancels the noise of its neighbours, and an active voxel can have "
-    "none because another one carries the same information.",
+    "none because another one carries the same information. Compare sizes within a method only: those of "
+    "OneBitCS are sums over volumes, those of the others coefficients of a model.",
     "Pattern": "How a voxel’s signal changes with the classifier’s decision (Haufe et al., 2014): read it "
     "to see where the two categories differ. It does not show which voxels the classifier needed.",
     "Inclusion probability": "The posterior probability that the weight is not zero, given the model. It "
@@ -208,7 +210,7 @@ def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
     for method, label in results.labels.items():
         mine = [row for row in rows if row["method"] == method]
         for row in mine[:_CLUSTERS_SHOWN]:
-            peak = ", ".join(f"{number(row[f'peak_{axis}_mm']):.1f}" for axis in "xyz")
+            peak = tenths(number(row[f"peak_{axis}_mm"]) for axis in "xyz")
             cells = (
                 f"{row['cluster']} of {len(mine)}",
                 row["voxels"],

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from mvpa_gamp.report.markup import cell, headings, paragraph, section, table, text
+from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.reader import Results
 
@@ -49,7 +50,7 @@ def _lead(results: Results, subject: str, cells: Sequence[tuple[str, str]]) -> s
 
 def _row(results: Results, row: Mapping[str, str]) -> str:
     labels = {task["contrast"]: task["label"] for task in results.tasks}
-    peak = ", ".join(f"{number(row[f'peak_{axis}_mm']):.0f}" for axis in "xyz")
+    peak = tenths(number(row[f"peak_{axis}_mm"]) for axis in "xyz")
     return (
         cell(labels.get(row["contrast"], row["contrast"]), "name")
         + cell(results.labels[row["method"]], "name")

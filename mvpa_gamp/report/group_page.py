@@ -25,9 +25,9 @@ from mvpa_gamp.results.files import write_text
 
 # The page from top to bottom, as in report/page.py: functions of the group that return HTML, or "".
 SECTIONS: tuple[Callable[[Group], str], ...] = (
+    designs_section,
     answer_section,
     accuracy_section,
-    designs_section,
     prevalence_section,
     differences_section,
     participants_section,

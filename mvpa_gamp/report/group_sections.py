@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mvpa_gamp.methods.references import ZINIEL_2015
 from mvpa_gamp.report.group_results import Group
 from mvpa_gamp.report.group_words import (
     ACCURACY,
@@ -29,6 +30,7 @@ from mvpa_gamp.report.markup import (
     table,
     text,
 )
+from mvpa_gamp.report.methods_text import HAUFE
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.names import ResultsFolder
@@ -38,16 +40,22 @@ DOTS = (
     "is chance."
 )
 _BESIDE = 12  # lines of a figure that has its caption beside it
-_REFERENCES = (
+_ALLEFELD = (
     "Allefeld C, Görgen K, Haynes JD (2016). Valid population inference for information-based imaging: "
     "from the second-level t-test to prevalence inference. NeuroImage 141, 378–392. "
-    "doi:10.1016/j.neuroimage.2016.07.040",
+    "doi:10.1016/j.neuroimage.2016.07.040"
+)
+_INCE = (
     "Ince RAA, Paton AT, Kay JW, Schyns PG (2021). Bayesian inference of population prevalence. eLife 10, "
-    "e62461. doi:10.7554/eLife.62461",
+    "e62461. doi:10.7554/eLife.62461"
+)
+_NICHOLS = (
     "Nichols TE, Holmes AP (2002). Nonparametric permutation tests for functional neuroimaging: a primer "
-    "with examples. Human Brain Mapping 15, 1–25. doi:10.1002/hbm.1058",
+    "with examples. Human Brain Mapping 15, 1–25. doi:10.1002/hbm.1058"
+)
+_HOLM = (
     "Holm S (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of "
-    "Statistics 6, 65–70.",
+    "Statistics 6, 65–70."
 )
 _RUN_TEST = (
     "Participants without permutation results were tested by a sign test whose units are held-out "
@@ -82,7 +90,8 @@ _PAIRED = (
 def accuracy_section(group: Group) -> str:
     """Every participant as a dot, beside the table."""
     best = max(group.summary, key=lambda row: number(row["accuracy_percent"]))
-    said = f"Highest: {best['comparison']}, {words(best)['accuracy']}."
+    method = group.study["methods"][best["method"]]
+    said = f"Highest: {best['comparison']} by {method}, {words(best)['accuracy']}."
     picture = _accuracy_picture(group.folder, len(group.summary) <= _BESIDE)
     return folded(
         "group", "Accuracy", said, picture, _accuracy_table(group.study, group.summary), unfolded=True
@@ -108,9 +117,19 @@ def participants_section(group: Group) -> str:
 
 
 def references_section(group: Group) -> str:
-    """The works behind the statistics."""
-    works = "".join(f"<li>{text(work)}</li>" for work in _REFERENCES)
-    return folded("references", "References", "", f'<ol class="references">{works}</ol>')
+    """The works behind the classifiers and the statistics."""
+    works = "".join(f"<li>{text(work)}</li>" for work in group_references(group))
+    listed = f'<ol class="references" data-copy="Copy the references">{works}</ol>'
+    return folded("references", "References", "", listed)
+
+
+def group_references(group: Group) -> list[str]:
+    """The works that the page and its methods text name."""
+    described = [method["reference"] for method in group.study.get("described", ())]
+    permuted = any(row["minimum_p_value"] != MISSING for row in group.summary)
+    tested = any(each.get("of") == "SignFlip" for each in group.study["maps"])
+    bound, maps = [_ALLEFELD] * permuted, [HAUFE, _NICHOLS] * tested
+    return list(dict.fromkeys([ZINIEL_2015, *described, _INCE, *bound, *maps, _HOLM]))
 
 
 def differences_section(group: Group) -> str:

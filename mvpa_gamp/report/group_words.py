@@ -137,6 +137,21 @@ def _samples(study: Mapping[str, Any]) -> str:
     )
 
 
+def _classifiers(study: Mapping[str, Any]) -> str:
+    """Classifiers and their cross-validation; folders of earlier versions do not know them."""
+    word = study.get("cross_validation")
+    each = "".join(
+        f"{method['label']} ({method['short_reference']}): {method['description'].rstrip('.')}. "
+        for method in study.get("described", ())
+    )
+    folds = (
+        f"Accuracies are those of leave-one-{word}-out cross-validation within each participant: every "
+        f"{word} was predicted by a classifier trained on the participant's other {word}s, and parameters "
+        f"were tuned on the training {word}s only. "
+    )
+    return each + (folds if word else "")
+
+
 def _compared(comparisons: Mapping[str, str]) -> str:
     """The comparisons by name, or how many there are."""
     names = list(comparisons.values())
@@ -150,12 +165,13 @@ def methods_text(
     n, alpha = len(study["subjects"]), study["alpha"]
     exact = "all sign patterns" if n <= EXACT else f"{DRAWS:,} random sign patterns"
     many = max((int(number(row.get("comparisons_tested", "1"))) for row in rows), default=1)
-    holm = f", corrected over {many} comparisons by Holm's method" if many > 1 else ""
+    holm = f", corrected over {many} comparisons (Holm, 1979)" if many > 1 else ""
     maps = {each["of"] for each in study["maps"] if "of" in each}
-    said = _samples(study) + (
+    said = _samples(study) + _classifiers(study)
+    said += (
         f"Each participant's classifiers were tested ({study['test']}) at a level of {alpha:g}, and "
         "the prevalence of above-chance decoding in the population was estimated from the number of "
-        "significant participants (Ince et al., 2021). "
+        f"significant participants (Ince et al., 2021){_bound(rows)}. "
         f"Across the {n} participants balanced accuracy was compared with 50 % by a one-sided sign-flip test "
         f"({exact}, equal means ordered by the mean area under the ROC curve) and a one-sided t-test{holm}; "
         "intervals are 95 % intervals from the t distribution."
@@ -171,6 +187,12 @@ def methods_text(
             "under sign flips (Nichols & Holmes, 2002), separately for each comparison and method."
         )
     return said
+
+
+def _bound(rows: Sequence[Mapping[str, str]]) -> str:
+    """The minimum statistic, where every participant has a permutation test."""
+    known = any(not math.isnan(number(row.get("minimum_p_value", "n/a"))) for row in rows)
+    return ", with a lower bound from the minimum statistic (Allefeld et al., 2016)" if known else ""
 
 
 def significance_caption(alpha: float, test: str) -> str:

@@ -4,14 +4,22 @@ from collections.abc import Mapping, Sequence
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.report import inference_plots
-from mvpa_gamp.report.inference_rows import ALPHA, inference_table, named_cells, p_text, voxels_carry
+from mvpa_gamp.report.inference_rows import (
+    ALPHA,
+    few_permutations,
+    floor_words,
+    inference_table,
+    named_cells,
+    p_text,
+    smallest_p,
+    voxels_carry,
+)
 from mvpa_gamp.report.markup import cell, figure, folded, paragraph, text
 from mvpa_gamp.report.voxel_tests import informative, selections
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 
 Rows = Sequence[Mapping[str, str]]
-_DIGITS = 1e-5  # relative rounding of the numbers in tables
 _MEASURED = (
     "Marks: mean accuracy on the runs left out, over random sets of training runs, with the standard error "
     "across runs."
@@ -52,6 +60,8 @@ def inference_section(results: Results) -> str:
             parts += show(results, rows)
     if results.study.get("information"):
         parts += informative(results)
+    if few := few_permutations(results):
+        parts.append(paragraph(few))
     left_out = [method["label"] for method in results.methods if not method["is_batched"]]
     if left_out:
         parts.append(
@@ -102,15 +112,12 @@ def _tests(results: Results, rows: Rows) -> list[str]:
         for row in rows
     ]
     n = results.inference["permutations"]
-    least = max([1 / (1 + n), *(number(row.get("smallest_p_value", "0")) for row in rows)])
-    few = ""
-    if least > (1 + _DIGITS) / (1 + n):
-        few = "; smaller values are set to it, because the labels can be arranged in so few ways"
+    floor = floor_words(results) or f"never below {smallest_p(results):.2g}"
     failed = sum(int(number(row["fits_not_converged"])) for row in rows)
     caption = text(
         f"Labels were exchanged {results.exchanged} within runs {n:,} times, and the whole "
         "cross-validation, including tuning, was repeated each time. p = (1 + number of permutations "
-        f"at least as good) / (1 + {n:,}), never below {least:.2g}{few}; equal accuracies are ordered by the "
+        f"at least as good) / (1 + {n:,}), {floor}; equal accuracies are ordered by the "
         "area under the ROC curve. Holm: corrected for the comparisons of the same method. "
         "Possible labellings: in how many ways the labels can be arranged."
         + (f" {failed} of the fits did not meet their stopping rule." if failed else "")

@@ -1,6 +1,6 @@
 """What inference found, for the terminal: a line per comparison and method."""
 
-from mvpa_gamp.report.inference_rows import p_text, voxels_carry
+from mvpa_gamp.report.inference_rows import few_permutations, floor_words, p_text, voxels_carry
 from mvpa_gamp.results.files import MISSING
 from mvpa_gamp.results.reader import Results
 
@@ -14,7 +14,11 @@ def inference_lines(results: Results) -> str:
             continue
         said = []
         if asked["permutations"]:
-            said.append(f"p = {p_text(row['p_value'])} ({asked['permutations']:,} permutations)")
+            floor = floor_words(results)
+            said.append(
+                f"p = {p_text(row['p_value'])} ({asked['permutations']:,} permutations"
+                f"{f'; {floor}' if floor else ''})"
+            )
         if row["fdr_voxels"] != MISSING:
             check = row["fdr_verdict"].split(":")[0]
             said.append(f"{row['fdr_voxels']} voxels at FDR {asked['fdr']:g} ({check[0].lower()}{check[1:]})")
@@ -26,7 +30,16 @@ def inference_lines(results: Results) -> str:
     for subject in results.subjects if results.study.get("information") else ():
         lines += [
             f"{row['comparison']}: {voxels_carry(row['voxels'])} information about the labels (family-wise p "
-            f"<= {results.study['information']['level']:g}, {row['permutations']} permutations)"
+            f"<= {results.study['information']['level']:g}, {_drawn(results, int(row['permutations']))})"
             for row in results.table(subject, "information")
         ]
+    if few := few_permutations(results):
+        lines.append(few.replace("≤", "<="))
     return "\n".join(lines)
+
+
+def _drawn(results: Results, n: int) -> str:
+    """How many label vectors a map of information was compared with."""
+    if n < results.inference["permutations"]:
+        return f"all {n:,} other arrangements of the labels"
+    return f"{n:,} permutations"

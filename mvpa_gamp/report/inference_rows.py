@@ -7,6 +7,8 @@ from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.reader import Results
 
 ALPHA = 0.05
+ENOUGH = 1000  # permutations of maps with family-wise p-values
+_DIGITS = 1e-5  # relative rounding of the numbers in tables
 _WORDS = ("Comparison", "Method", "Power", "Check", "May the curve be extrapolated?")  # columns of words
 
 
@@ -40,8 +42,12 @@ def power_words(results: Results, row: Mapping[str, str]) -> str:
 
 def power_range(results: Results, row: Mapping[str, str]) -> str:
     """The same from the smallest to the largest effect, for a line that has little space."""
-    shares = [f"{100 * share:.0f}" for _, share in _powers(results, row)]
-    return f", power {' to '.join(dict.fromkeys((shares[0], shares[-1])))} %" if shares else ""
+    found = _powers(results, row)
+    if not found:
+        return ""
+    shares, sizes = ([f"{100 * share:.0f}" for _, share in found], [f"{size:.2g}" for size, _ in found])
+    span, effects = (" to ".join(dict.fromkeys((each[0], each[-1]))) for each in (shares, sizes))
+    return f", power {span} % for simulated effects of {effects} SD"
 
 
 def _powers(results: Results, row: Mapping[str, str]) -> list[tuple[float, float]]:
@@ -63,3 +69,40 @@ def inference_row(results: Results, subject: str, contrast: str, method: str) ->
 def selected_at_rate(row: Mapping[str, str]) -> bool:
     """Whether voxels were selected at a false-discovery rate."""
     return row.get("fdr_voxels", MISSING) != MISSING
+
+
+def smallest_p(results: Results) -> float:
+    """The smallest p-value of an accuracy that permutations and arrangements of the labels allow."""
+    least = 1 / (1 + results.inference["permutations"])
+    return max([least, *(number(row.get("smallest_p_value", "0")) for row in results.inference_rows()
+                         if row["status"] == "ok")])  # fmt: skip
+
+
+def floor_words(results: Results) -> str:
+    """That p-values end above 1 / (1 + n), and why; "" where they do not."""
+    least = smallest_p(results)
+    if least <= (1 + _DIGITS) / (1 + results.inference["permutations"]):
+        return ""
+    ways = {row["labellings"] for row in results.inference_rows() if row["status"] == "ok"}
+    if len(ways) > 1:
+        return f"never below {least:.2g} because the labels can be arranged in so few ways"
+    count = int(ways.pop())
+    same = ", and exchanging the two categories leaves an accuracy as it is" if least * count > 1.5 else ""
+    return f"never below {least:.2g} because the labels can be arranged in only {count:,} ways{same}"
+
+
+def few_permutations(results: Results) -> str:
+    """What fewer than 1,000 permutations mean for family-wise p-values of voxels; "" where they are enough.
+
+    Where all arrangements of the labels were used, more cannot be had.
+    """
+    n = results.inference.get("permutations") or 0
+    rows = [row for sub in results.subjects if results.study.get("information")
+            for row in results.table(sub, "information")]  # fmt: skip
+    drawn = any(int(row["permutations"]) >= n for row in rows)
+    if not 0 < n < ENOUGH or not (drawn or results.inference.get("max_inclusion")):
+        return ""
+    return (
+        f"{n:,} permutations are few for family-wise p-values of voxels: which voxels are at p ≤ {ALPHA} "
+        f"still changes with their number. Give {ENOUGH:,} for a map that you publish."
+    )

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mvpa_gamp.report.answers import PREFERRED, leading_columns
+from mvpa_gamp.report.answers import leading_columns
 from mvpa_gamp.report.markup import (
     cell,
     details,
@@ -38,21 +38,6 @@ def methods_compared_section(results: Results) -> str:
     title = "How the methods compare" if len(results.labels) > 1 else "Accuracy, run by run"
     unfolded = len(results.tasks) == 1
     return folded("methods-compared", title, _said(results), *parts, unfolded=unfolded)
-
-
-def best_method(results: Results) -> tuple[str, float] | None:
-    """The method with the highest mean accuracy over comparisons, and that accuracy."""
-    column = leading_columns(results)[1]
-    averages = [
-        (row[column], row["method"])
-        for row in results.rows
-        if row["contrast"] == AVERAGE and not math.isnan(row.get(column, math.nan))
-    ]
-    if not averages:
-        return None
-    order = [*PREFERRED, *(method for _, method in averages)]  # of methods with the same accuracy
-    accuracy, method = max(averages, key=lambda each: (each[0], -order.index(each[1])))
-    return method, accuracy
 
 
 def _said(results: Results) -> str:

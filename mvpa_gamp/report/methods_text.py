@@ -14,7 +14,8 @@ from mvpa_gamp.report.data_words import (
     trial_words,
 )
 from mvpa_gamp.report.design_words import HASTIE, design_paragraphs
-from mvpa_gamp.report.regions import WESTFALL_YOUNG, regions_text
+from mvpa_gamp.report.inference_text import inference_references, inference_text
+from mvpa_gamp.report.regions import regions_text
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.reader import Results
 
@@ -23,19 +24,11 @@ _HAXBY = (
     "representations of faces and objects in ventral temporal cortex. Science 293, 2425–2430. "
     "doi:10.1126/science.1063736"
 )
-_PHIPSON = (
-    "Phipson B, Smyth GK (2010). Permutation p-values should never be zero. Statistical Applications in "
-    "Genetics and Molecular Biology 9, 39. doi:10.2202/1544-6115.1585"
-)
 _SNOEK = (
     "Snoek L, Miletić S, Scholte HS (2019). How to control for confounds in decoding analyses of "
     "neuroimaging data. NeuroImage 184, 741–760. doi:10.1016/j.neuroimage.2018.09.074"
 )
-_TUSHER = (
-    "Tusher VG, Tibshirani R, Chu G (2001). Significance analysis of microarrays applied to the ionizing "
-    "radiation response. PNAS 98, 5116–5121. doi:10.1073/pnas.091062498"
-)
-_HAUFE = (
+HAUFE = (
     "Haufe S, Meinecke F, Görgen K, Dähne S, Haynes JD, Blankertz B, Bießmann F (2014). On the "
     "interpretation of weight vectors of linear models in multivariate neuroimaging. NeuroImage 87, 96–110. "
     "doi:10.1016/j.neuroimage.2013.10.067"
@@ -82,7 +75,7 @@ def methods_paragraphs(results: Results) -> list[str]:
         " ".join(_method(method) for method in results.methods) + _intercepts(results.methods),
         _measures(),
         *design_paragraphs(results),
-        *_inference(results.inference, f"{results.exchanged} within {held_out_word(study)}s"),
+        *inference_text(results),
         *regions_text(results),
         _software(results),
     ]
@@ -105,14 +98,11 @@ def _mumford(results: Results) -> list[str]:
 def references(results: Results) -> list[str]:
     """The works that the paragraphs lean on."""
     data = [_HAXBY] if study_is_haxby(results.study) or results.phantom else []
-    tests = [_PHIPSON] if results.inference.get("permutations") else []
-    maxima = [WESTFALL_YOUNG] if results.study.get("regions", {}).get("permutations") else []
-    rates = [_TUSHER] if results.inference.get("fdr") else []
     described = [method["reference"] for method in results.methods]
     coupled = [HASTIE] if len(results.classes.get("names", ())) > 2 else []
     folds = [_SNOEK] if results.study["processing"].get("fold_confounds") else []
-    works = [ZINIEL_2015, *data, *described, *folds, _HAUFE, _NOGUEIRA, _KUNCHEVA, *tests, *rates, *maxima]
-    works += [*coupled, *_mumford(results)]
+    works = [ZINIEL_2015, *data, *described, *folds, HAUFE, _NOGUEIRA, _KUNCHEVA]
+    works += [*inference_references(results), *coupled, *_mumford(results)]
     return list(dict.fromkeys(works))
 
 
@@ -240,38 +230,6 @@ def _measures() -> str:
         "interval and Kuncheva's (2007) index. Maps are refits on all runs; activation patterns follow Haufe "
         "et al. (2014)."
     )
-
-
-def _inference(asked: Mapping[str, Any], exchanged: str) -> list[str]:
-    """What was asked for beyond the table; ``exchanged`` says how permutations moved the labels."""
-    said = []
-    if asked.get("permutations"):
-        said.append(
-            f"Above-chance decoding was tested with {asked['permutations']:,} permutations: labels were "
-            f"exchanged {exchanged} and the whole cross-validation, including tuning, was "
-            "repeated; p = (1 + k) / (1 + n) with k permutations at least as accurate as observed (Phipson & "
-            "Smyth, 2010; equal accuracies were ordered by the area under the ROC curve of held-out "
-            "decisions), Holm-corrected for the comparisons."
-        )
-    if asked.get("max_inclusion"):
-        said.append(
-            "Inclusion probabilities, averaged over folds, were tested voxel by voxel against the largest "
-            "one of each permutation, which controls the family-wise error."
-        )
-    if asked.get("fdr"):
-        said.append(
-            f"Voxels were selected at a false-discovery rate of {asked['fdr']:g}: ranked by posterior "
-            "inclusion probability times squared correlation with the labels, the largest set was taken for "
-            "which permuted labels gave few enough voxels of that strength (Tusher et al., 2001), "
-            "provided that permuted labels gave as good a set no more often than that rate; it was checked "
-            "with effects planted in the volumes."
-        )
-    if asked.get("learning_curve"):
-        said.append(
-            "Accuracy was measured for several numbers of training runs, drawn at random, and compared with "
-            "the prediction of state evolution for independent voxels."
-        )
-    return [" ".join(said)] if said else []
 
 
 def _sentence(text: str) -> str:

@@ -10,7 +10,7 @@ from mvpa_gamp.report.answer_box import map_name, p_words
 from mvpa_gamp.report.answer_facts import files_of
 from mvpa_gamp.report.answers import Answer, answer, facts, leading_columns
 from mvpa_gamp.report.markup import cell, html_cell, section, swatched, table, text
-from mvpa_gamp.report.printed import chance_text, significant
+from mvpa_gamp.report.printed import chance_text, significant, voxels_text
 from mvpa_gamp.report.style import OVERLAP, colour_of
 from mvpa_gamp.results.reader import Results
 
@@ -50,15 +50,20 @@ def _headline(results: Results, subject: str, answered: Mapping[str, Answer | No
     found = [each for each in answered.values() if each is not None]
     if not found:
         return '<p class="headline">Every method failed on every comparison.</p>'
-    accuracy = [each.accuracy for each in found]
     methods = " or ".join(dict.fromkeys(results.labels[each.method] for each in found))
-    said = (
-        f"<b>{np.mean(accuracy):.1f} % {text(found[0].measure)}</b> on average over {len(found)} comparisons "
-        f"({min(accuracy):.1f} to {max(accuracy):.1f} %; chance {_range([e.chance for e in found])} %), by "
-        f"{text(methods)}. "
-    )
+    score, rest = text(mean_sentence(found)).split(" on average", 1)
+    said = f"<b>{score}</b> on average{rest}, by {text(methods)}. "
     maps = _map_names(results, subject, answered)
     return f'<div class="headline"><p>{said}{text(_tested(found))} {text(_selected(found))}</p>{maps}</div>'
+
+
+def mean_sentence(found: Sequence[Answer]) -> str:
+    """The mean of several comparisons, their range and chance."""
+    accuracy = [each.accuracy for each in found]
+    return (
+        f"{np.mean(accuracy):.1f} % {found[0].measure} on average over {len(found)} comparisons "
+        f"({min(accuracy):.1f} to {max(accuracy):.1f} %; chance {_range([e.chance for e in found])} %)"
+    )
 
 
 def _map_names(results: Results, subject: str, answered: Mapping[str, Answer | None]) -> str:
@@ -103,10 +108,11 @@ def _selected(found: Sequence[Answer]) -> str:
     chose = [each for each in found if not math.isnan(each.shared)]
     if not chose:
         return "No single voxels were selected."
-    voxels, shared = np.mean([e.voxels for e in chose]), np.mean([e.shared for e in chose])
+    voxels = voxels_text(float(np.mean([e.fold_voxels for e in chose])))
+    shared = np.mean([e.shared for e in chose])
     chance = significant(float(np.mean([e.shared_by_chance for e in chose])))
-    named = f"{voxels:.0f} voxels on average" if len(chose) == len(found) else (
-        f"{voxels:.0f} voxels on average in the {len(chose)} comparisons with selected voxels"
+    named = f"{voxels} voxels per fold on average" if len(chose) == len(found) else (
+        f"{voxels} voxels per fold on average in the {len(chose)} comparisons with selected voxels"
     )  # fmt: skip
     return f"{named}; two folds share {shared:.0f} % of them (chance {chance} %)."
 
@@ -153,7 +159,7 @@ def _comparison_table(results: Results, subject: str, found: Mapping[str, Answer
     tested = any(each is not None and each.permutations for each in found.values())
     lead = next((each.method for each in found.values() if each is not None), next(iter(results.labels)))
     others = [method for method in results.labels if method != lead]
-    facts_of_lead = [*(["p"] if tested else []), "Voxels", "Consistency (%)", "Largest cluster (mm)"]
+    facts_of_lead = [*(["p"] if tested else []), "Voxels per fold", "Consistency (%)", "Largest cluster (mm)"]
     head = cell("Comparison", "name", header=True) + _method_heading(results, lead)
     head += "".join(cell(name, header=True) for name in facts_of_lead)
     head += "".join(_method_heading(results, method) for method in others)
@@ -165,7 +171,7 @@ def _comparison_table(results: Results, subject: str, found: Mapping[str, Answer
     caption = text(
         f"{measure} (%) of every method on held-out {results.fold_word}s; a click on a heading sorts. For "
         f"{results.labels[lead]}, which answers by a fixed order of methods and not because of its results, "
-        f"also: {'p, ' if tested else ''}voxels selected by the fit to all data, consistency (share of "
+        f"also: {'p, ' if tested else ''}voxels selected per fold, on average, consistency (share of "
         "selected voxels that two folds have in common), peak of the largest cluster (x y z)."
     )
     return table([head], body, caption, "sortable")
@@ -200,7 +206,8 @@ def _answer_cells(found: Answer | None, tested: bool) -> str:
     if found is None:
         return cell("–") * (3 + tested)
     shared = "–" if math.isnan(found.shared) else f"{found.shared:.0f}"
-    line = cell(found.voxels, value=found.voxels) + cell(shared, value=-1 if shared == "–" else found.shared)
+    line = cell(voxels_text(found.fold_voxels), value=f"{found.fold_voxels:.6g}")
+    line += cell(shared, value=-1 if shared == "–" else found.shared)
     line += cell(found.peaks[0] if found.peaks else "–", "where")
     if not tested:
         return line

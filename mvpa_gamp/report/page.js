@@ -230,7 +230,7 @@
       let shown = 0;
       for (const value of this.values) if (this.size(value) > 0 && this.size(value) >= threshold) shown++;
       const sign = this.map.signed ? `|${this.map.name}|` : this.map.name;
-      this.level.textContent = `${sign} ≥ ${(threshold * this.map.top).toPrecision(2)}: ${shown.toLocaleString("en")} ${this.element(shown)}`;
+      this.level.textContent = `shown where ${sign} ≥ ${(threshold * this.map.top).toPrecision(2)}: ${shown.toLocaleString("en")} ${this.element(shown)}`;
       this.slider.setAttribute("aria-valuetext", this.level.textContent);
       for (const panel of this.panels) this.drawPanel(panel, threshold);
       this.describe();

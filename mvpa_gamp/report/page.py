@@ -131,7 +131,7 @@ def _header(results: Results, title: str) -> str:
     facts = {
         "subject": _who(results),
         "voxels": f"{data['n_voxels']:,}",
-        data.get("unit", "volumes"): f"{data['n_samples']:,}",
+        f"{data.get('unit', 'volumes')} decoded": f"{data['n_samples']:,}",
         f"{held_out_word(results.study)}s": "none" if data["n_runs"] is None else data["n_runs"],
         "comparisons": len(results.tasks),
         "methods": len(results.methods),

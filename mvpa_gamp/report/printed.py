@@ -28,6 +28,23 @@ def significant(value: float) -> str:
     return f"{value:.1f}" if value >= 1 else f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
 
 
+def voxels_text(value: float) -> str:
+    """A mean number of voxels, with a decimal where it is small."""
+    if math.isnan(value):
+        return "–"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def tenths(place: Iterable[float]) -> str:
+    """Coordinates in tenths of a mm, the same whether read from a table or computed."""
+    return ", ".join(f"{rounded(10 * float(value)) / 10:.1f}" for value in place)
+
+
+def rounded(value: float) -> int:
+    """A whole number, halves upwards, also where tables keep fewer digits than the computer."""
+    return math.floor(round(value, 3) + 0.5)
+
+
 def chance_text(percent: float) -> str:
     """A chance level the same way everywhere: 50, or 50.2 where it is not a whole percentage."""
     return f"{percent:.1f}".removesuffix(".0")
@@ -40,7 +57,7 @@ def seconds_text(value: float) -> str:
 
 MEASURES = (
     Measure("Accuracy (%)", "accuracy_percent", lambda v: f"{v:.1f}", max),
-    Measure("Voxels per fold", "voxels", lambda v: f"{v:.0f}" if v >= 10 else f"{v:.1f}", min),
+    Measure("Voxels per fold", "voxels", voxels_text, min),
     Measure("Sparsity (%)", "sparsity_percent", significant, min),
     Measure("Consistency (%)", "consistency_percent", lambda v: f"{v:.0f}", max),
     Measure("Runtime (s)", "seconds", seconds_text, min),

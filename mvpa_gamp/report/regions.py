@@ -7,6 +7,7 @@ from typing import Any
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.regions import OUTSIDE
 from mvpa_gamp.report.markup import cell, details, figure, folded, headings, paragraph, table, text
+from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.report.region_plots import LEVEL, SHOWN, Rows, region_bars
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.reader import Results
@@ -154,7 +155,7 @@ def _accuracy(row: Mapping[str, str]) -> str:
 def _peak(row: Mapping[str, str]) -> str:
     if row["peak_x_mm"] == MISSING:
         return "–"
-    return ", ".join(f"{number(row[f'peak_{axis}_mm']):.0f}" for axis in "xyz")
+    return tenths(number(row[f"peak_{axis}_mm"]) for axis in "xyz")
 
 
 def _listed(names: list[str]) -> str:

@@ -157,7 +157,10 @@ def confusion_section(results: Results) -> str:
                     + "".join(cell(share) for share in shares)
                 )
                 before = task["contrast"]
-    caption = text("Held-out volumes, each predicted by the fold that did not train on its run.")
+    unit = results.study["data"].get("unit", "volumes")
+    caption = text(
+        f"Held-out {unit}, each predicted by the fold that did not train on its {results.fold_word}."
+    )
     said = "Which of the two categories is predicted correctly more often."
     return folded("confusion", "Confusion", said, table([top], body, caption), bulk=True)
 

@@ -11,6 +11,7 @@ from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.report.inference_rows import ALPHA, inference_row, p_text, power_words
 from mvpa_gamp.report.markup import cell, details, file_link, headings, table
 from mvpa_gamp.report.outlines import FAMILY_WISE, at_least, has_selection
+from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.results.reader import Results
 
 _LISTED = 20  # voxels listed on the page; files have all of them
@@ -58,7 +59,7 @@ def _voxel_list(
         return details(f"{title}: none", f"<p>No voxel. {link}</p>")
     places = space.coordinates()[there[:_LISTED]]
     body = [
-        cell(" ".join(f"{x:.1f}" for x in place)) + (cell(show(values[voxel])) if head else "")
+        cell(tenths(place)) + (cell(show(values[voxel])) if head else "")
         for voxel, place in zip(there, places, strict=False)
     ]
     said = f"x y z (mm){f' and {head}' if head else ''}. "

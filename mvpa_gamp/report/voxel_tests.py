@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from mvpa_gamp.report.inference_rows import inference_table, named_cells, p_text, power_words
 from mvpa_gamp.report.markup import cell, details, paragraph, text
+from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 
@@ -53,7 +54,7 @@ def informative(results: Results) -> list[str]:
     body, cautions = [], []
     for subject in results.subjects:
         for row in results.table(subject, "information"):
-            peak = ", ".join(f"{number(row[f'peak_{axis}_mm']):.0f}" for axis in "xyz")
+            peak = tenths(number(row[f"peak_{axis}_mm"]) for axis in "xyz")
             body.append(
                 cell(row["comparison"], "name")
                 + cell(row["voxels"])

@@ -22,6 +22,7 @@ from mvpa_gamp.decoding.group_differences import DIFFERENCE_COLUMNS, difference_
 from mvpa_gamp.imaging.map_names import shared_entities
 from mvpa_gamp.report.closing import group_closing
 from mvpa_gamp.report.group_page import build_group_page
+from mvpa_gamp.report.group_results import read_group
 from mvpa_gamp.report.group_words import (
     ACCURACY_CAPTION,
     DESIGN_CAPTION,
@@ -73,7 +74,7 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     ]  # fmt: skip
     study = _study(people, scores, alpha, maps, notes) | {"entities": dict(folder.entities)}
     write_json(folder.group, study)
-    page = build_group_page(root)
+    build_group_page(root)
     console.result(group_lines(read_tsv(folder.group_table("summary")), study["methods"]), always=True)
     if designs:
         console.result(
@@ -84,7 +85,7 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
         console.note(caption)
     for note in [*_skipped_line(skipped), *notes[len(unfinished) + len(skipped) :]]:
         console.note(note)
-    for line in group_closing(read_tsv(folder.group_table("summary")), study["methods"], page):
+    for line in group_closing(read_group(root)):
         console.note(line)
     return 1 if unfinished else 0
 
@@ -245,6 +246,19 @@ def _labels(people: Sequence[Results]) -> dict[str, str]:
     return {name: label for person in people for name, label in person.labels.items()}
 
 
+def _described(people: Sequence[Results]) -> list[dict[str, Any]]:
+    """What every method does and who described it, for the methods text."""
+    kept = ("name", "label", "description", "reference", "short_reference")
+    methods = {method["name"]: method for person in people for method in person.methods}
+    return [{name: method[name] for name in kept} for method in methods.values()]
+
+
+def _cross_validation(people: Sequence[Results]) -> str:
+    """What is held out in a fold where that is the same for all, else nothing."""
+    words = {person.fold_word for person in people}
+    return words.pop() if len(words) == 1 else ""
+
+
 def _study(
     people: Sequence[Results],
     scores: Sequence[Score],
@@ -262,6 +276,8 @@ def _study(
         **_in_common(people),
         "test": name_of_test(scores),
         "methods": _labels(people),
+        "described": _described(people),
+        "cross_validation": _cross_validation(people),
         "comparisons": {s.contrast: s.comparison for s in scores if s.contrast != AVERAGE},
         "maps": maps,
         "notes": notes,

@@ -19,6 +19,7 @@ from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS
 from mvpa_gamp.decoding.null import LabelVectors, NullStatistics
 from mvpa_gamp.decoding.permutation import PermutationPlan, plan_permutations
 from mvpa_gamp.decoding.preparation import Preparation
+from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.results.inference_files import CellInference
@@ -61,6 +62,27 @@ def check_inference(settings: StudySettings, methods: Sequence[Method]) -> None:
         if wanted and not any(getattr(method, fact) for method in methods):
             names = ", ".join(method.name for method in methods)
             raise StudyError(f"{option} is for {kind}, got {names}. Add gamp-bg-lr to --methods.")
+
+
+def permutation_words(settings: StudySettings, tasks: Sequence[Task], methods: Sequence[Method]) -> str:
+    """Which methods get permutations, how many these are in all, and which get none and why."""
+    n, tested = settings.permutations, [method for method in methods if method.is_batched]
+    if not n or not tested:
+        return ""
+    total, many = n * len(tasks) * len(tested), len(tasks) * len(tested) > 1
+    labels = ", ".join(method.label for method in tested)
+    said = f"Permutations: {n:,} for {labels}"
+    if many:
+        pairs = f"{len(tasks)} comparison{'s' * (len(tasks) > 1)}"
+        said += f", {total:,} in all ({pairs} x {len(tested)} method{'s' * (len(tested) > 1)})"
+    others = [method.label for method in methods if not method.is_batched]
+    if others:
+        said += f"; none for {', '.join(others)}, whose nested cross-validation would be repeated each time"
+    bare = [method.label for method in tested if settings.fdr is not None and not method.has_posterior]
+    if bare:
+        said += f"; no selection at FDR {settings.fdr:g} for {', '.join(bare)} (no inclusion probabilities)"
+    fastest = ". Fastest: --methods gamp-sbg-lr, the method that answers on the page"
+    return said + (fastest if len(methods) > 1 and "gamp-sbg-lr" in {m.name for m in methods} else "") + "."
 
 
 class Round(NamedTuple):

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from mvpa_gamp.decoding.information import carries_information
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.spaces import space_of
@@ -16,6 +18,7 @@ from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import about_study, resolution
 from mvpa_gamp.study.finish import finish
 from mvpa_gamp.study.fitting import Found, fit_study
+from mvpa_gamp.study.inference import permutation_words
 from mvpa_gamp.study.lock import FolderLock
 from mvpa_gamp.study.output import Output, check_output, prepare
 from mvpa_gamp.study.preparing import blocks_of, write_checks
@@ -52,15 +55,25 @@ def _announce(plan: StudyPlan, console: Console) -> None:
     if samples.banner:
         console.note(f"{samples.banner}.", level=0)
     console.note(
-        f"sub-{samples.subject}: {samples.X.shape[0]:,} {samples.plural} x {samples.X.shape[1]:,} "
+        f"sub-{samples.subject}: {_decoded(plan)} x {samples.X.shape[1]:,} "
         f"{space_of(samples.mask_img).elements}{_place(samples)}, "
         f"{_count(len(plan.tasks), 'comparison')} x {_count(len(plan.methods), 'method')}"
         + (f", {sum(plan.stored)} of {len(plan.cells)} fits already stored" if any(plan.stored) else "")
     )
+    if said := permutation_words(plan.settings, plan.tasks, plan.methods):
+        console.note(said)
     for note in (*samples.notes, *region_notes(plan.settings, plan.subject.regions)):
         console.note(note)
     for sentence in plan.cautions:
         console.note(f"Caution: {sentence}")
+
+
+def _decoded(plan: StudyPlan) -> str:
+    """How many samples the comparisons have, as the page says, and of how many with any label."""
+    decoded = np.unique(np.concatenate([task.rows for task in plan.tasks])).size
+    labelled = plan.samples.X.shape[0]
+    other = f" (of {labelled:,} with labels)" if decoded < labelled else ""
+    return f"{decoded:,} {plan.samples.plural}{other}"
 
 
 def _place(samples: Samples) -> str:

@@ -122,8 +122,10 @@ def test_strong_effects_are_found_however_strong(slab, method, size):
     found = calibrate(method, data, y, runs, n=99, connectivity=graph).select(0.05, of="voxel")
     assert found.selected[planted].mean() >= 0.8 and found.selected.sum() <= 7
     assert found.estimate <= 0.05 and found.pvalue <= 0.05 and found.n == 99
-    words = f"{found.selected.sum()} voxels at an estimated false-discovery rate of {found.estimate:.1%}"
-    assert found.verdict.startswith(words) and "in 1.0% of 100 arrangements" in found.verdict
+    rate = f"{100 * found.estimate:.1f} %"
+    words = f"{found.selected.sum()} voxels at an estimated false-discovery rate of {rate}"
+    assert found.verdict.startswith(words) and "in 1.0 % of 100 arrangements" in found.verdict
+    assert "(the real one and 99 permutations)" in found.verdict
 
 
 def test_strength_is_inclusion_times_the_share_of_variance_within_runs(slab):

@@ -96,8 +96,8 @@ def test_strong_planted_effects_are_found():
     assert strong.power > 0.6 and strong.false_rate <= 0.1
     assert nothing.n_repeats == 35 and strong.n_repeats == 8  # half of 70 ways to swap 4 of 8 runs
     assert check.worst is strong and not check.contradicted
-    assert ("holds here" in check.verdict) == check.holds
-    assert f"Planted voxels found: {strong.power:.0%} at 0.6 standard deviations." in check.verdict
+    assert ("confirmed by simulation" in check.verdict) == check.holds
+    assert f"Planted voxels found: {100 * strong.power:.0f} % at 0.6 standard deviations." in check.verdict
 
 
 def test_the_real_effect_is_gone():
@@ -124,7 +124,7 @@ def test_the_check_can_fail():
         GAMP, X, y, runs, n_planted=2, effects=(0.0, 0.5), n_repeats=3, n_without=5, calibration=too_weak(60)
     )
     assert not check.holds and check.contradicted and check.false_alarms == 1
-    for words in ("Do not rely", "without any effect, 100.0% of", "carry information"):
+    for words in ("Do not rely", "without any effect, 100.0 % of", "carry information"):
         assert words in check.verdict
 
 
@@ -170,7 +170,7 @@ FOUND = PlantedEffect(0.3, 0.03, 0.02, 0.03, 0.02, 0.5, 0.1, 4.0, 10)
 
 def verdict_of(*effects):
     check = PlantedCheck("any", 0.05, 5, 10, 0.5, 0, effects)
-    assert ("holds here" in check.verdict) == check.holds
+    assert ("confirmed by simulation" in check.verdict) == check.holds
     assert not (check.holds and check.contradicted)
     return check.verdict
 
@@ -178,10 +178,10 @@ def verdict_of(*effects):
 def test_the_verdict_holds_only_when_both_checks_do():
     verdict = verdict_of(NOTHING, FOUND)
     for words in (
-        "holds here",
-        "2.0% of 191 checks selected a voxel (standard error 1.0%, nominal 5.0%)",
-        "3.0% of the voxels selected in 10 checks were false (standard error 2.0%",
-        "Planted voxels found: 50% at 0.3 standard deviations.",
+        "confirmed by simulation",
+        "2.0 % of 191 simulated data sets selected a voxel (standard error 1.0 %, nominal 5.0 %)",
+        "3.0 % of the voxels selected in 10 simulated data sets were false (standard error 2.0 %",
+        "Planted voxels found: 50 % at 0.3 standard deviations.",
     ):
         assert words in verdict
 
@@ -193,7 +193,7 @@ def test_the_verdict_holds_only_when_both_checks_do():
         ({}, {"false_rate": 0.2}, "Do not rely on"),
         ({"false_rate": 0.06}, {}, "not contradicted here, but not confirmed"),
         ({}, {"false_rate": 0.08, "false_rate_se": 0.03}, "not contradicted here, but not confirmed"),
-        ({"n_repeats": 100}, {}, "nominal 5.0%, too few to tell from 10.0%"),
+        ({"n_repeats": 100}, {}, "nominal 5.0 %, too few to tell from 10.0 %"),
         ({}, {"false_rate": 0.0, "n_selected": 0.0, "power": 0.0}, "could not be checked"),
         ({"false_rate": 0.3}, {"n_selected": 0.0, "false_rate": 0.0}, "Do not rely on"),
     ],
@@ -209,7 +209,7 @@ def test_a_check_that_was_not_made_confirms_nothing():
 
 def test_falling_power_is_said():
     strong = FOUND._replace(size=2.0, power=0.1)
-    assert "50% at 0.3, 10% at 2 standard deviations. Power falls" in verdict_of(NOTHING, strong, FOUND)
+    assert "50 % at 0.3, 10 % at 2 standard deviations. Power falls" in verdict_of(NOTHING, strong, FOUND)
 
 
 def test_repeats_tell_ten_percent_from_five():

@@ -124,5 +124,5 @@ def test_an_offset_that_inner_products_cannot_resolve():
     train = runs[:, None] != np.arange(4)
     plain, moved = (METHODS["svm"].fit_folds(X + offset, y, train, runs) for offset in (0, 1e4))
     np.testing.assert_allclose(moved.decision, plain.decision, atol=1e-3)
-    with pytest.raises(ValueError, match="no feature varies by more than.*Subtract the mean"):
+    with pytest.raises(ValueError, match=r"no feature varies by more than.*Subtract the mean"):
         METHODS["svm"].fit_folds(X + 1e9, y, train, runs)

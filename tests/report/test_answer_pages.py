@@ -12,10 +12,15 @@ import pytest
 from mvpa_gamp.haxby import main
 from mvpa_gamp.report.answers import place_words
 from mvpa_gamp.report.brain_figures import comparison_maps
+from mvpa_gamp.report.closing import closing_lines
+from mvpa_gamp.report.inference_lines import inference_lines
+from mvpa_gamp.report.inference_rows import few_permutations
+from mvpa_gamp.report.methods_text import methods_paragraphs, references
+from mvpa_gamp.report.page import render
 from mvpa_gamp.report.recommended import recommended_map
 from mvpa_gamp.report.viewer import viewer
 from mvpa_gamp.results.files import number, read_tsv, write_tsv
-from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.results.reader import Results, read_results
 
 QUESTIONS = ("How accurate", "How sure", "Which voxels", "How stable", "Where", "Which file has the map")
 
@@ -179,3 +184,61 @@ def test_no_table_scrolls_on_a_desk(which, request, browser):
     wide = "[...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth + 1)"
     assert page.run(f"{wide}.map(each => each.textContent.slice(0, 60))") == []
     assert page.requests == [] and page.complaints == []
+
+
+class Permuted(Results):
+    """8 runs: 256 ways to arrange the labels, of which two always give the same accuracy."""
+
+    def inference_rows(self):
+        facts = {"labellings": "256", "smallest_p_value": "0.0078125", "p_value": "0.0078125"}
+        return [{**row, **facts} for row in super().inference_rows()]
+
+    def table(self, subject, name):
+        rows = super().table(subject, name)
+        return [{**row, "permutations": "255"} for row in rows] if name == "information" else rows
+
+
+def asked(results, permutations, kind=Results):
+    """The same results, from so many permutations."""
+    inference = {**results.study["inference"], "permutations": permutations}
+    return kind(results.folder, {**results.study, "inference": inference}, results.rows, results.texts)
+
+
+def test_the_methods_text_has_the_test_behind_the_information_map(designed):
+    results = read_results(designed)
+    said = " ".join(methods_paragraphs(results))
+    assert "by step-down maxima over voxels (Westfall & Young, 1993)" in said
+    assert any(work.startswith("Westfall PH") for work in references(results))
+    assert not any(work.startswith("Westfall PH") for work in references(asked_nothing(results)))
+
+
+def asked_nothing(results):
+    """The same results without any inference."""
+    study = {key: value for key, value in results.study.items() if key not in ("inference", "information")}
+    return Results(results.folder, study, results.rows, results.texts)
+
+
+def test_where_labels_have_few_arrangements_text_and_terminal_say_why_p_is_not_smaller(designed):
+    results = asked(read_results(designed), 300, Permuted)
+    floor = "never below 0.0078 because the labels can be arranged in only 256 ways"
+    said, lines = " ".join(methods_paragraphs(results)), inference_lines(results)
+    assert floor in said and "all 255 other arrangements of the labels" in said
+    assert f"p = 0.0078 (300 permutations; {floor}" in lines
+    assert "all 255 other arrangements of the labels)" in lines and not few_permutations(results)
+
+
+def test_the_terminal_ends_with_all_classes_where_they_were_asked_for(designed):
+    results = read_results(designed)
+    answered = closing_lines(results, results.folder.page)[0]
+    said = (
+        r"Answer: GAMP BG-LR \(gamp-bg-lr\), \d+\.\d % correct for 3 classes \(chance 33.3 %, p = [\d.]+, 10 "
+    )
+    assert re.match(said, answered) and "; other method: " in answered
+
+
+def test_fewer_than_a_thousand_permutations_are_said_to_be_few_for_maps(designed):
+    results = read_results(designed)
+    assert few_permutations(asked(results, 10)).startswith("10 permutations are few for family-wise p")
+    assert few_permutations(results) in inference_lines(results).replace("<=", "≤")
+    assert few_permutations(results) in render(results)
+    assert not few_permutations(asked_nothing(results)) and not few_permutations(asked(results, 1000))

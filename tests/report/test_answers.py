@@ -1,14 +1,17 @@
 """What is answered first, and by which method."""
 
 import math
+import re
 from dataclasses import replace
+from html import unescape
 
 import pytest
 
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.report import style
 from mvpa_gamp.report.answers import PREFERRED, Answer, answering, sentence
-from mvpa_gamp.report.closing import closing_lines
+from mvpa_gamp.report.closing import _others, closing_lines
+from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.report.style import COLOURS, MARKERS, METHOD_ORDER, OTHER_COLOURS, colour_of, marker_of
 from mvpa_gamp.results.reader import read_results
 
@@ -22,8 +25,8 @@ FOUND = Answer(
 
 def test_the_answer_in_a_sentence():
     assert sentence(FOUND, "run") == (
-        "97.7 % correct (chance 50 %, p = 0.005, 200 permutations); 24 voxels, two folds share 75 % of them "
-        "(chance 1.0 %); largest clusters at 36 −6 0, −24 40 2 (fusiform) mm."
+        "97.7 % correct (chance 50 %, p = 0.005, 200 permutations); 22 voxels per fold, two folds share 75 % "
+        "of them (chance 1.0 %); largest clusters at 36 −6 0, −24 40 2 (fusiform) mm."
     )
 
 
@@ -37,11 +40,12 @@ def test_the_answer_in_a_sentence():
             "no single voxel was selected (too few samples, or too many redundant voxels",
         ),
         ({"voxels": 530}, "all voxels are used, none selected."),
-        ({"shared": math.nan}, "; 24 voxels; largest clusters at"),
+        ({"shared": math.nan}, "; 22 voxels per fold; largest clusters at"),
         (
-            {"voxels": 1, "peaks": ("1 2 3",)},
-            "1 voxel, two folds share 75 % of them (chance 1.0 %); at 1 2 3 mm.",
+            {"voxels": 1, "fold_voxels": 1.2, "peaks": ("1 2 3",)},
+            "1.2 voxels per fold, two folds share 75 % of them (chance 1.0 %); at 1 2 3 mm.",
         ),
+        ({"fold_voxels": math.nan, "shared": math.nan}, "; 24 voxels in the fit to all data; largest"),
     ],
 )
 def test_where_something_is_missing_the_sentence_says_so(change, words):
@@ -57,9 +61,23 @@ def test_the_answering_method_does_not_depend_on_results(finished, phantom_resul
 
 def test_a_phantom_leads_to_own_data(phantom_results):
     results = read_results(phantom_results)
-    best, page, then = closing_lines(results, results.folder.page)
-    assert best.startswith("Best: ") and " % correct on face vs house (chance 50 %)" in best
+    answered, page, then = closing_lines(results, results.folder.page)
+    page_says = unescape(re.sub(r"<[^>]+>", "", results.folder.page.read_text(encoding="utf-8")))
+    label = results.labels["gamp-bg-lr"]
+    assert answered.startswith(f"Answer: {label} (gamp-bg-lr), face vs house: ") and "Best" not in answered
+    said = answered.split("face vs house: ")[1].split("; other method")[0]
+    assert said in page_says, "the terminal says what the page says, in its words"
     assert page.endswith("index.html") and "--bold FILE" in then
+
+
+def test_other_methods_are_a_range_without_names(phantom_results):
+    assert _others([]) == "" and _others([84.24]) == "; other method: 84.2 %"
+    assert _others([100.0, math.nan, 84.2, 92.6]) == "; other methods: 84.2 to 100.0 %"
+
+
+def test_the_same_place_has_the_same_digits_whatever_it_is_read_from():
+    """17.05 of a table and 17.0499999 of an affine were 17.1 and 17.0 on one page."""
+    assert tenths((17.05, -20.15, 3)) == tenths((17.049999, -20.150001, 3.0)) == "17.1, -20.1, 3.0"
 
 
 def test_a_method_has_its_colour_whatever_the_others_are(monkeypatch):

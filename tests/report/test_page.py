@@ -119,7 +119,7 @@ def test_the_first_thing_said_is_the_answer(phantom_results):
         "Which file has the map",
     ):
         assert words in said, words
-    assert re.search(r"\d+ voxels?, two folds share \d+ % of them \(chance", said)
+    assert re.search(r"\d+ voxels per fold, two folds share \d+ % of them \(chance", said)
     assert re.search(r"largest clusters? at|at −?\d+ −?\d+ −?\d+", said)
 
 

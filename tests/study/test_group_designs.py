@@ -1,7 +1,9 @@
 """All classes together and cross-decoding at the group level: tables, page, and the numbers of Python."""
 
 import math
+import re
 import shutil
+from html import unescape
 
 import numpy as np
 import pytest
@@ -10,6 +12,9 @@ from bids_tree import write_tree
 from mvpa_gamp.__main__ import main
 from mvpa_gamp.decoding import mean_test
 from mvpa_gamp.decoding.group import Score, accuracy_row, group_rows
+from mvpa_gamp.report.group_results import read_group
+from mvpa_gamp.report.group_sections import group_references
+from mvpa_gamp.report.group_words import methods_text
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study import finish
@@ -129,6 +134,21 @@ def test_the_page_and_the_methods_text_tell_it(done):
         "against 1 / number of classes", "Balanced accuracies of all classes together",
     ):  # fmt: skip
         assert words in page, words
+
+
+def test_the_methods_text_names_classifiers_folds_and_only_works_that_are_used(done):
+    group = read_group(done)
+    page = unescape(re.sub(r"<[^>]+>", "", (done / "index.html").read_text(encoding="utf-8")))
+    text = methods_text(group.study, group.summary, group.designs)
+    assert text in page
+    described = group.study["described"]
+    assert [method["name"] for method in described] == list(group.study["methods"])
+    assert all(f"{each['label']} ({each['short_reference']}): " in text for each in described)
+    assert "leave-one-run-out cross-validation within each participant" in text
+    listed = " ".join(group_references(group))
+    assert all(each["reference"] in page and each["reference"] in listed for each in described)
+    for author in ("Allefeld", "Haufe", "Ince"):
+        assert (author in text) == (author in listed), author
 
 
 def test_tables_of_an_earlier_group_do_not_stay(tree, done, tmp_path):

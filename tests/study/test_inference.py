@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import nibabel
 import numpy as np
@@ -27,8 +28,9 @@ from mvpa_gamp.methods import METHODS
 from mvpa_gamp.report import inference_plots
 from mvpa_gamp.report.inference import _tests
 from mvpa_gamp.results.files import number, read_tsv, write_tsv
-from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.results.reader import Results, read_results
 from mvpa_gamp.study import inference_jobs
+from mvpa_gamp.study.inference import permutation_words
 
 ROOT = Path(__file__).parents[2]
 ASKED = ("--permutations", "40", "--max-inclusion", "--fdr", "0.2", "--learning-curve")
@@ -158,10 +160,15 @@ def test_the_page_shows_all_of_it(inferred):
 
 @pytest.mark.parametrize(("smallest", "few"), [("0.0322581", False), ("0.0625", True)])
 def test_a_rounded_p_value_is_no_lack_of_labellings(smallest, few, inferred):
-    results = read_results(inferred)
+    class Rounded(Results):
+        def inference_rows(self):
+            return [{**row, "smallest_p_value": smallest} for row in super().inference_rows()]
+
+    read = read_results(inferred)
+    results = Rounded(read.folder, read.study, read.rows, read.texts)
     results.study["inference"]["permutations"] = 30  # 1 / 31 is rounded up in the table
-    rows = [{**row, "smallest_p_value": smallest} for row in results.inference_rows()]
-    assert ("in so few ways" in "".join(_tests(results, rows))) == few
+    said = "".join(_tests(results, results.inference_rows()))
+    assert ("because the labels can be arranged in" in said) == few
 
 
 @pytest.mark.parametrize(("known", "drawn"), [(2, True), (1, False)])
@@ -274,3 +281,19 @@ def test_a_learning_curve_needs_runs(make_tiny, tmp_path, capsys):
     assert main(few.options(tmp_path / "out", "--methods", "gamp-bg-lr", "--learning-curve")) == 2
     assert "--learning-curve needs 3 runs or more, got 2" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_before_the_start_it_is_said_which_methods_get_permutations():
+    """600 of 1,000 expected: two of five methods get none, for a reason that is known before."""
+    names = ("l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "onebit-cs", "gamp-sbg-lr")
+    methods = [METHODS[name] for name in names]
+    said = permutation_words(SimpleNamespace(permutations=200, fdr=0.05), [None], methods)
+    assert said.startswith("Permutations: 200 for GAMP L1-LR, GAMP BG-LR, GAMP sBG-LR, 600 in all (1 comp")
+    assert "; none for L1-LR (CV), OneBitCS, whose nested cross-validation" in said
+    assert (
+        "; no selection at FDR 0.05 for GAMP L1-LR (no inclusion" in said and "--methods gamp-sbg-lr" in said
+    )
+    assert permutation_words(SimpleNamespace(permutations=9, fdr=None), [None], methods[-1:]) == (
+        "Permutations: 9 for GAMP sBG-LR."
+    )
+    assert permutation_words(SimpleNamespace(permutations=0, fdr=None), [None], methods) == ""
