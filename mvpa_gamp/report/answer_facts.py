@@ -13,7 +13,6 @@ from mvpa_gamp.report.recommended import informative_voxels
 from mvpa_gamp.results.files import number
 from mvpa_gamp.results.reader import Results
 
-_RANKED = "(ranked by inclusion probability and correlation: not all of the selected, nor only those)"
 _PEAKS = 3  # places of a pattern named in the box
 
 
@@ -67,11 +66,11 @@ def _tested_voxels(results: Results, subject: str, contrast: str, method: str) -
     count = informative_voxels(results, subject, contrast)
     if count is not None:
         level = results.study["information"]["level"]
-        out.append(f"{count:,} respond differently by themselves (information, family-wise p ≤ {level:g})")
+        out.append(f"{count:,} carry information (family-wise p ≤ {level:g})")
     for row in results.inference_rows():
         mine = (row["subject"], row["contrast"], row["method"]) == (subject, contrast, method)
         if mine and selected_at_rate(row):
-            rate = f"{results.inference['fdr']:g}{power_range(results, row)} {_RANKED}"
+            rate = f"{results.inference['fdr']:g}{power_range(results, row)}"
             out.append(f"{row['fdr_voxels']} at a false-discovery rate of {rate}")
     return out
 
@@ -90,7 +89,7 @@ def voxel_fact(results: Results, subject: str, contrast: str, found: Answer) -> 
         note = f"{share} % of {found.n_voxels:,}, by the fit to all data{more}"
         return Fact(question, f"{found.voxels:,} selected", note)
     share = significant(100 * found.fold_voxels / found.n_voxels)
-    note = f"{share} % of {found.n_voxels:,}; {found.voxels:,} in the fit to all data, seen in maps{more}"
+    note = f"{share} % of {found.n_voxels:,}; {found.voxels:,} in the fit to all data{more}"
     return Fact(question, f"{voxels_text(found.fold_voxels)} selected per fold", note)
 
 

@@ -15,6 +15,11 @@ from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.results.reader import Results
 
 _LISTED = 20  # voxels listed on the page; files have all of them
+# How the set of a false-discovery rate relates to the selected voxels.
+_RANKED = (
+    "Ranked by inclusion probability and correlation with the labels: not all selected voxels, nor only "
+    "those. "
+)
 
 
 def voxel_lists(results: Results, subject: str, contrast: str) -> list[str]:
@@ -37,7 +42,8 @@ def voxel_lists(results: Results, subject: str, contrast: str) -> list[str]:
                 f"{label}: selected at a false-discovery rate of {results.inference['fdr']:g} "
                 f"({check[:1].lower()}{check[1:]}; {power_words(results, row)})"
             )
-            out.append(_voxel_list(results, title, folder.fdr_mask(subject, contrast, method), 1.0))
+            path = folder.fdr_mask(subject, contrast, method)
+            out.append(_voxel_list(results, title, path, 1.0, note=_RANKED))
     if contrast in results.study.get("information", {}).get("contrasts", ()):
         path = results.folder.information(subject, contrast, "stat-logpfwe_statmap.nii.gz")
         title = f"Voxels that carry information, family-wise p ≤ {ALPHA}, whatever the method"
@@ -46,8 +52,9 @@ def voxel_lists(results: Results, subject: str, contrast: str) -> list[str]:
 
 
 def _voxel_list(
-    results: Results, title: str, path: Path, level: float, head: str = "", show: Callable[[float], str] = str
-) -> str:
+    results: Results, title: str, path: Path, level: float, head: str = "",
+    show: Callable[[float], str] = str, note: str = "",
+) -> str:  # fmt: skip
     """The voxels of a map from a level on, largest value first, and a link to the map."""
     image = read_image(path)
     space = space_of(image)
@@ -66,4 +73,4 @@ def _voxel_list(
     said += f"The first {_LISTED} of {len(there):,}. " if len(there) > _LISTED else ""
     count = f"{len(there):,} voxel{'s' * (len(there) != 1)}"
     top = headings(("x y z (mm)", *([head] if head else [])), 0)
-    return details(f"{title}: {count}", table([top], body, f"{said}All of them: {link}", "voxels"))
+    return details(f"{title}: {count}", table([top], body, f"{note}{said}All of them: {link}", "voxels"))
