@@ -220,8 +220,8 @@ def _too_few(n: int, alpha: float) -> list[str]:
     if n == 1:
         return [f"There is no family-wise map: it takes {needed} participants at a level of {alpha:g}."]
     return [
-        f"There is no family-wise map: flipping the signs of {n} participants' maps cannot give a p-value "
-        f"below {smallest:.3g}. It takes {needed} participants at a level of {alpha:g}."
+        f"There is no family-wise map: flipping the signs of {n} participants' maps cannot give a two-sided "
+        f"p-value below {smallest:.3g}. It takes {needed} participants at a level of {alpha:g}."
     ]
 
 
