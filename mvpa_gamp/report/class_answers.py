@@ -11,6 +11,7 @@ from mvpa_gamp.report.answer_box import Fact, Files, answer_box, tested_words
 from mvpa_gamp.report.answer_facts import mean_words, space_of, stability_fact, untested_fact
 from mvpa_gamp.report.answers import peak_words
 from mvpa_gamp.report.class_plots import chance_words, score_words, spread_words
+from mvpa_gamp.report.confusion_words import confusion_fact
 from mvpa_gamp.report.markup import block, section, swatch, text
 from mvpa_gamp.report.printed import significant
 from mvpa_gamp.report.style import colour_of
@@ -60,20 +61,12 @@ def _sure(results: Results) -> Fact:
 
 
 def _confused(results: Results) -> list[Fact]:
-    """The pair of classes that is confused most, and the classes recognised best and least."""
-    recall = results.classes.get("recall")
-    if not recall:  # a folder of an earlier version
+    """What is confused most; folders of earlier versions do not say."""
+    if not results.classes.get("recall"):
         return []
-    known = {name: share for name, share in recall.items() if share == share}
-    best, least = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
-    said = f"highest recall: {best} ({100 * known[best]:.0f} %), lowest: {least} ({100 * known[least]:.0f} %)"
-    wrong = [row for row in results.classes["confusion"] if row["true"] != row["predicted"]]
-    worst = max(wrong, key=lambda row: row["count"])
-    if not worst["count"]:
-        return [Fact("What is confused", "nothing", said)]
-    total = sum(row["count"] for row in results.classes["confusion"] if row["true"] == worst["true"])
-    most = f"{worst['count']} of {total} {worst['true']} predicted as {worst['predicted']}"
-    return [Fact("What is confused", f"{worst['true']} for {worst['predicted']}", f"{most}; {said}")]
+    names = results.classes["names"]
+    counts = np.array([row["count"] for row in results.classes["confusion"]]).reshape(len(names), -1)
+    return [confusion_fact(names, counts)]
 
 
 def _voxels(results: Results, method: str) -> Fact:

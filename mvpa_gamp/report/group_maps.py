@@ -5,9 +5,10 @@ from pathlib import Path
 
 from mvpa_gamp.report.brain_figures import MapLine, map_figure
 from mvpa_gamp.report.glass_brain import glass_figure
+from mvpa_gamp.report.group_places import WORDS, Maps, passed
 from mvpa_gamp.report.group_results import Group
 from mvpa_gamp.report.markup import figure, file_link, file_list, text
-from mvpa_gamp.report.outlines import FAMILY_WISE, Outline, at_least
+from mvpa_gamp.report.outlines import FAMILY_WISE, Outline
 from mvpa_gamp.report.surface_figures import group_caption
 from mvpa_gamp.report.volumes import read_map
 
@@ -20,13 +21,6 @@ _CAPTION = (
     "participants. Neurological convention: the left hemisphere "
     "is on the left."
 )
-WORDS = {
-    ("SignFlip", "logpfwe"): "−log10 of the family-wise p of the pattern over participants: 1.3 is p = 0.05",
-    ("SignFlip", "t"): "t values",
-    ("Mean", "pip"): "mean inclusion probability: how likely the classifiers need a voxel",
-    ("Mean", "pattern"): "mean pattern over participants: where the signals of the two categories differ",
-    ("Share", "selfreq"): "share of participants",
-}
 _TESTED = "Family-wise p: −log10 p over sign flips of participants, shown where p ≤ 0.05 (1.3). "
 _OUTLINE = "Solid outline in the pattern: family-wise p ≤ 0.05 over sign flips of participants. "
 _GLASS = (
@@ -60,15 +54,10 @@ def _lines(group: Group, contrast: str) -> list[MapLine]:
 def _drawn(maps: Mapping[tuple[str, str, str], Path], method: str) -> dict[str, Path]:
     """What a method's line shows: the tested map where a voxel passed, then means and shares."""
     tested = maps.get((method, "SignFlip", "logpfwe"))
-    lead = {} if tested is None or not passed(tested) else {"logpfwe": tested}
+    lead = {} if tested is None or not passed(read_map(tested).data) else {"logpfwe": tested}
     return lead | {
         stat: path for (name, of, stat), path in maps.items() if name == method and of != "SignFlip"
     }
-
-
-def passed(tested: Path) -> int:
-    """How many voxels of a map of -log10 p have a family-wise p of at most 0.05."""
-    return int(at_least(read_map(tested).data, float(FAMILY_WISE)).sum())
 
 
 def _outlines(maps: Mapping[tuple[str, str, str], Path], method: str) -> list[Outline]:
@@ -97,6 +86,37 @@ def map_figures(group: Group, contrast: str) -> str:
     if glass.is_file():
         picture += figure(glass, text(_GLASS), f"Glass brain of {label}", "beside")
     return picture
+
+
+_CLASSES = "group_classes_maps"
+_CLASS_CAPTION = (
+    "Maps of each class against the others, means over participants and over the pairs with that class; the "
+    "same slices for all, those through the largest pattern of the first one (ring). {outline}Neurological "
+    "convention: the left hemisphere is on the left."
+)
+
+
+def draw_class_maps(group: Group, maps: Mapping[str, Maps]) -> None:
+    """Write the figure of all classes, a line each."""
+    if not maps:
+        return
+    lines = []
+    for name, paths in maps.items():
+        named = {("", *key): path for key, path in paths.items()}
+        lines.append(MapLine(name, _drawn(named, ""), None, _outlines(named, "")))
+    folder = group.folder
+    drawn = map_figure(lines, folder.group_background, folder.group_mask, group.banner)
+    drawn.write(folder.figure(_CLASSES))
+
+
+def class_figure(group: Group, maps: Mapping[str, Maps]) -> str:
+    """The figure of all classes."""
+    folder = group.folder
+    tested = any(("SignFlip", "logpfwe") in paths for paths in maps.values())
+    caption = text(_CLASS_CAPTION.format(outline=_OUTLINE * tested))
+    caption = group_caption(folder.group_mask, caption, _OUTLINE * tested)
+    link = f" {file_link(folder.figure(_CLASSES + '.svg'), folder.root, words='SVG')}"
+    return figure(folder.figure(_CLASSES + ".png"), caption, "Mean maps of all classes", "wide maps", link)
 
 
 def _words(of: str, stat: str) -> str:

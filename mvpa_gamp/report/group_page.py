@@ -7,9 +7,11 @@ from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
 from mvpa_gamp.report.frame import banner, document, header
 from mvpa_gamp.report.group_answers import answer_section
+from mvpa_gamp.report.group_design_answers import design_answer_section
 from mvpa_gamp.report.group_designs import designs_section, draw_designs
 from mvpa_gamp.report.group_figures import accuracy_figure
 from mvpa_gamp.report.group_maps import draw_group_maps
+from mvpa_gamp.report.group_overview import group_overview_section
 from mvpa_gamp.report.group_results import Group, read_group
 from mvpa_gamp.report.group_sections import (
     accuracy_section,
@@ -19,20 +21,24 @@ from mvpa_gamp.report.group_sections import (
     prevalence_section,
     references_section,
 )
+from mvpa_gamp.report.group_viewer import group_grounds
 from mvpa_gamp.report.markup import details
 from mvpa_gamp.report.surface_figures import worded
 from mvpa_gamp.results.files import write_text
 
 # The page from top to bottom, as in report/page.py: functions of the group that return HTML, or "".
 SECTIONS: tuple[Callable[[Group], str], ...] = (
-    designs_section,
+    design_answer_section,
+    group_overview_section,
     answer_section,
     accuracy_section,
+    designs_section,
     prevalence_section,
     differences_section,
     participants_section,
     methods_section,
     references_section,
+    group_grounds,
 )
 _NOTES = 1  # shown at the top; more of them open on a click
 _SIMULATED = "At least one participant is simulated; nothing here is a finding about brains."

@@ -14,6 +14,8 @@ from mvpa_gamp.report.answers import PREFERRED
 from mvpa_gamp.results.files import number, read_json, read_tsv
 from mvpa_gamp.results.names import ResultsFolder
 
+_OF_CLASS = "Class"  # before what was done with maps of a class against the others
+
 
 @dataclass(frozen=True)
 class Group:
@@ -37,6 +39,11 @@ class Group:
         return PHANTOM_BANNER if self.study["phantom"] else None
 
     @property
+    def sides(self) -> Mapping[str, Sequence[str]]:
+        """The positive and the negative category by contrast; folders of earlier versions do not say."""
+        return self.study.get("sides", {})
+
+    @property
     def answering(self) -> str:
         """The method whose answers lead, settled before any result is seen."""
         methods = list(self.study["methods"])
@@ -46,15 +53,25 @@ class Group:
         """The rows of group_summary.tsv that answer, one per comparison."""
         return [row for row in self.summary if row["method"] == self.answering]
 
-    def maps(self, contrast: str, method: str | None = None) -> dict[tuple[str, str, str], Path]:
-        """The files of a comparison's maps by method, what they are (Mean, Share, SignFlip) and kind."""
+    def maps(
+        self, contrast: str, method: str | None = None, of_classes: bool = False
+    ) -> dict[tuple[str, str, str], Path]:
+        """The files of a comparison's maps by method, what they are (Mean, Share, SignFlip) and kind.
+
+        ``of_classes``: those of a class against the others, of the same contrast name.
+        """
         out = {}
         for each in self.study["maps"]:
-            if each["contrast"] == contrast and method in (None, each["method"]):
-                of = each.get("of", "Mean")  # folders of earlier versions have means alone
+            of = each.get("of", "Mean")  # folders of earlier versions have means alone
+            asked = each["contrast"] == contrast and method in (None, each["method"])
+            if asked and of.startswith(_OF_CLASS) == of_classes:
                 path = self.folder.group_map(contrast, entity(each["method"]) + of, each["stat"])
-                out[each["method"], of, each["stat"]] = path
+                out[each["method"], of.removeprefix(_OF_CLASS), each["stat"]] = path
         return out
+
+    def maps_of(self, contrast: str, method: str, of_classes: bool = False) -> dict[tuple[str, str], Path]:
+        """The same of one method."""
+        return {key[1:]: path for key, path in self.maps(contrast, method, of_classes).items()}
 
     def consistency(self, contrast: str, method: str) -> tuple[float, float]:
         """Mean over participants of the consistency of their folds, and of its level by chance (percent)."""

@@ -8,9 +8,11 @@ from mvpa_gamp.report.group_results import Group
 from mvpa_gamp.report.group_words import (
     ACCURACY,
     ACCURACY_CAPTION,
+    ACCURACY_TABLES,
     BOUND,
     CHANCE_CAPTION,
     PREVALENCE,
+    STUDENT_CAPTION,
     TESTS_CAPTION,
     difference_words,
     methods_text,
@@ -39,6 +41,7 @@ DOTS = (
     "Each dot is a participant, the mark beside the dots their mean with its standard error; the dashed line "
     "is chance."
 )
+_OPEN = 12  # lines of a table that is open
 _BESIDE = 12  # lines of a figure that has its caption beside it
 _ALLEFELD = (
     "Allefeld C, Görgen K, Haynes JD (2016). Valid population inference for information-based imaging: "
@@ -93,9 +96,9 @@ def accuracy_section(group: Group) -> str:
     method = group.study["methods"][best["method"]]
     said = f"Highest: {best['comparison']} by {method}, {words(best)['accuracy']}."
     picture = _accuracy_picture(group.folder, len(group.summary) <= _BESIDE)
-    return folded(
-        "group", "Accuracy", said, picture, _accuracy_table(group.study, group.summary), unfolded=True
-    )
+    tables = _accuracy_table(group.study, group.summary), student_table(group.study, group.summary)
+    few = len(group.summary) <= _OPEN
+    return folded("group", "Accuracy of every method", said, picture, *tables, unfolded=few)
 
 
 def prevalence_section(group: Group) -> str:
@@ -152,6 +155,16 @@ def _accuracy_table(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) ->
     caption = text(f"{ACCURACY_CAPTION} {TESTS_CAPTION} {CHANCE_CAPTION}")
     return table(
         [headings(("Comparison", "Method", *ACCURACY.values()), 2)], body, caption, "sortable compact"
+    )
+
+
+def student_table(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) -> str:
+    """T-tests, folded: beside sign flips in one line two p-values would have to be told apart."""
+    names = ("balanced", "student")
+    body = [line(study, row, names, {}) for row in rows]
+    head = headings(("Comparison", "Method", *(ACCURACY_TABLES[name] for name in names)), 2)
+    return details(
+        "t-tests, which assume normally distributed accuracies", table([head], body, text(STUDENT_CAPTION))
     )
 
 

@@ -14,7 +14,6 @@ ACCURACY = {
     "accuracy": "Accuracy",
     "balanced": "balanced accuracy, 95 % interval",
     "flip": "p (sign flips)",
-    "student": "t-test",
     "range": "lowest to highest",
     "chance": "by chance",
 }
@@ -28,18 +27,17 @@ BOUND = {
     "bound": "smaller prevalences rejected",
     "minimum": "p of no participant above chance",
 }  # where every participant has a permutation test
+ACCURACY_TABLES = {**ACCURACY, "student": "t-test"}
 DESIGN = {
-    **{
-        name: ACCURACY[name] for name in ("participants", "accuracy", "chance", "balanced", "flip", "student")
-    },
+    **{name: ACCURACY[name] for name in ("participants", "accuracy", "chance", "balanced", "flip")},
     "significant": "significant",
 }
 DESIGN_CAPTION = (
     "Balanced accuracy, the mean over classes of the share correct, was tested across participants "
-    "against 1 / number of classes, one-sided: p by flipping signs of participants, and by a t-test; in "
-    "brackets after Holm's correction over the crosses of a method. Significant: participants by their own "
-    "permutation tests, of those who have one. A cross whose comparisons share a condition is not tested. By "
-    "chance: always predicting the most frequent class or side."
+    "against 1 / number of classes, one-sided: p by flipping signs of participants; in brackets after Holm's "
+    "correction over the crosses of a method. Significant: participants by their own permutation tests, of "
+    "those who have one. A cross whose comparisons share a condition is not tested. By chance: always "
+    "predicting the most frequent class or side."
 )
 ACCURACY_CAPTION = (
     "Accuracy: mean over participants of the mean over held-out runs ± its standard error across "
@@ -48,8 +46,11 @@ ACCURACY_CAPTION = (
 TESTS_CAPTION = (
     "Balanced accuracy (the mean of the accuracies within both categories, chance 50 %) was tested across "
     "participants, one-sided: p by flipping signs of participants (equal means ordered by the mean area "
-    "under the ROC curve), and by a t-test; in brackets after Holm's correction over the comparisons of a "
-    "method."
+    "under the ROC curve); in brackets after Holm's correction over the comparisons of a method."
+)
+STUDENT_CAPTION = (
+    "One-sided t-test of balanced accuracy against chance; in brackets after Holm's correction, as for sign "
+    "flips."
 )
 CHANCE_CAPTION = "By chance: always predicting the more frequent category."
 _SPOKEN = ("participants", "accuracy", "flip", "significant", "prevalence", "interval")  # in the terminal

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from mvpa_gamp.report.accuracy_matrix import Pair, accuracy_matrix
 from mvpa_gamp.report.answer_box import map_name, p_words
 from mvpa_gamp.report.answer_facts import files_of
 from mvpa_gamp.report.answers import Answer, answer, facts, leading_columns
 from mvpa_gamp.report.markup import cell, html_cell, section, swatched, table, text
 from mvpa_gamp.report.printed import chance_text, significant, voxels_text
-from mvpa_gamp.report.style import OVERLAP, colour_of
+from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.results.reader import Results
 
-_FEWEST = 3  # categories of a matrix
 _ALPHA = 0.05
 
 
@@ -119,39 +119,12 @@ def _selected(found: Sequence[Answer]) -> str:
 
 def _matrix(results: Results, subject: str, found: Mapping[str, Answer | None]) -> str:
     """Accuracy of every pair of categories; a click leads to the comparison."""
-    pairs = {(t["positive"], t["negative"]): t["contrast"] for t in results.tasks}
-    names = list(dict.fromkeys(name for pair in pairs for name in pair))
-    if len(names) < _FEWEST:
-        return ""
-    head = cell("", header=True) + "".join(f'<th class="turned"><span>{text(n)}</span></th>' for n in names)
-    body = []
-    for one in names:
-        line = cell(one, "name", header=True)
-        for other in names:
-            contrast = pairs.get((one, other)) or pairs.get((other, one))
-            line += _matrix_cell(results, subject, contrast, found.get(contrast or ""), one, other)
-        body.append(line)
-    caption = text("Accuracy (%), darker is higher; click on a pair for its maps.")
-    return table([head], body, caption, "matrix")
-
-
-def _matrix_cell(
-    results: Results, subject: str, contrast: str | None, found: Answer | None, one: str, other: str
-) -> str:
-    if contrast is None or one == other:
-        return '<td class="none"></td>'
-    place = anchor(results, subject, contrast)
-    label = f"{one} against {other}"
-    if found is None:
-        return f'<td><a href="#{text(place)}" aria-label="{text(label)}: failed">–</a></td>'
-    share = min(1.0, max(0.0, (found.accuracy - found.chance) / max(100 - found.chance, 1e-9)))
-    red, green, blue, _ = (round(255 * float(part)) for part in OVERLAP(0.85 * share))
-    ink = "#fff" if share > 0.55 else "#22282e"
-    return (
-        f'<td style="background:rgb({red},{green},{blue})"><a style="color:{ink}" href="#{text(place)}" '
-        f'aria-label="{text(label)}: {found.accuracy:.1f} % {text(found.measure)}">'
-        f"{found.accuracy:.0f}</a></td>"
-    )
+    pairs = []
+    for task in results.tasks:
+        names, mine = (task["positive"], task["negative"]), found[task["contrast"]]
+        facts_of = () if mine is None else (mine.accuracy, mine.chance, mine.measure)
+        pairs.append(Pair(*names, anchor(results, subject, task["contrast"]), *facts_of))
+    return accuracy_matrix(pairs)
 
 
 def _comparison_table(results: Results, subject: str, found: Mapping[str, Answer | None]) -> str:

@@ -221,7 +221,7 @@
     }
 
     size(value) { return this.map.signed ? Math.abs(value - 128) / 127 : value / 255; }
-    value(value) { return this.map.signed ? (value - 128) / 127 * this.map.top : value / 255; }
+    value(value) { return this.map.top * (this.map.signed ? (value - 128) / 127 : value / 255); }
     colour(value) { return this.scales[this.map.signed ? "weights" : "shares"][value]; }
     index([x, y, z]) { const [nx, ny] = this.view.shape; return x + nx * (y + ny * z); }
 
@@ -271,13 +271,13 @@
     }
 
     drawBar() {
-      const context = this.bar.getContext("2d"), top = this.map.top.toPrecision(2);
+      const context = this.bar.getContext("2d"), top = this.map.top === 1 ? "1" : this.map.top.toPrecision(2);
       for (let i = 0; i < 256; i++) {
         context.fillStyle = `rgb(${this.colour(i)})`;
         context.fillRect(i, 0, 1, 10);
       }
       this.low.textContent = this.map.signed ? `−${top}` : "0";
-      this.high.textContent = this.map.signed ? `+${top}` : "1";
+      this.high.textContent = this.map.signed ? `+${top}` : top;
     }
 
     millimetres(axis) {

@@ -38,7 +38,7 @@ from mvpa_gamp.results.tables import AVERAGE
 from mvpa_gamp.results.verify import verify
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.group_designs import balanced_by_run, own_test, write_group_designs
+from mvpa_gamp.study.group_designs import balanced_by_run, design_facts, own_test, write_group_designs
 from mvpa_gamp.study.group_maps import write_group_maps
 from mvpa_gamp.study.participants import stripped
 
@@ -279,6 +279,9 @@ def _study(
         "described": _described(people),
         "cross_validation": _cross_validation(people),
         "comparisons": {s.contrast: s.comparison for s in scores if s.contrast != AVERAGE},
+        "sides": {task["contrast"]: (task["positive"], task["negative"])
+                  for person in people for task in person.tasks},
+        **design_facts(people),
         "maps": maps,
         "notes": notes,
-    }
+    }  # fmt: skip

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.group import (
     ACCURACY_COLUMNS,
@@ -41,6 +42,35 @@ def write_group_designs(folder: ResultsFolder, people: Sequence[Results], alpha:
         else:
             folder.group_table(name).unlink(missing_ok=True)  # of an earlier group of other participants
     return bool(rows)
+
+
+def design_facts(people: Sequence[Results]) -> dict[str, Any]:
+    """What the page says of classes and crosses besides their scores, where all participants have them."""
+    parts = [person.classes for person in people]
+    out: dict[str, Any] = {}
+    names = [part.get("names", []) for part in parts]
+    if names[0] and all(each == names[0] for each in names):
+        maps = parts[0].get("maps") or {}
+        out["classes"] = {
+            "names": names[0],
+            "contrasts": maps.get("contrasts", []),
+            "confusion": _confusion(people, len(names[0])),
+        }
+    crosses = {each["name"]: each for person in people for each in person.cross.get("crosses", ())}
+    if crosses:
+        kept = ("name", "label", "trained_on", "tested_on", "contrast", "own_maps")
+        out["crosses"] = [{name: each[name] for name in kept} for each in crosses.values()]
+    return out
+
+
+def _confusion(people: Sequence[Results], n_classes: int) -> dict[str, list[list[int]]]:
+    """Counts (true, predicted) over all participants, by method."""
+    out: dict[str, NDArray] = {}
+    for person in people:
+        for part in person.class_parts:
+            counts = np.array([row["count"] for row in part["confusion"]]).reshape(n_classes, n_classes)
+            out[part["method"]] = out.get(part["method"], 0) + counts
+    return {method: counts.tolist() for method, counts in out.items()}
 
 
 def _class_scores(person: Results) -> list[Score]:

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +20,17 @@ from mvpa_gamp.imaging.brainmaps import (
     write_map,
     write_meshes,
 )
-from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.origin import bids_uri
 from mvpa_gamp.imaging.spaces import space_of
-from mvpa_gamp.imaging.surface_names import expanded
+from mvpa_gamp.imaging.surface_names import expanded, is_there
 from mvpa_gamp.results.cell import NO_THRESHOLD
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.study_files import versions
+from mvpa_gamp.study.group_grids import analysed, grid_trouble
 
-# Spaces of a single brain: equal grids there are a coincidence, and the same voxel is not the same place.
-INDIVIDUAL = ("native", "T1w", "T2w", "func", "anat", "boldref", "fsnative")
 _AVERAGED = ("pip", "pattern")
 _SELECTED = 0.5  # of the inclusion probability, as in the table
 _SELECTED_IF = {"pip": f"posterior inclusion probability above {_SELECTED}", "weight": "weight other than 0"}
@@ -49,6 +48,30 @@ _MEANING = {
 }
 
 
+@dataclass(frozen=True)
+class Cell:
+    """A method on a comparison, on a class against the others, or on a cross; ``desc`` is in file names."""
+
+    contrast: str
+    method: str
+    desc: str
+
+    @property
+    def selects(self) -> bool:
+        """Whether its maps say which voxels were selected; those of classes are means over pairs."""
+        return self.desc == entity(self.method)
+
+    @property
+    def words(self) -> str:
+        """For the header of a map."""
+        return f"{self.method} {self.contrast}"
+
+    def entry(self, stat: str, of: str) -> dict[str, str]:
+        """What group_summary.json says of one of its maps."""
+        of = self.desc.removeprefix(entity(self.method)) + of
+        return {"contrast": self.contrast, "method": self.method, "stat": stat, "of": of}
+
+
 def write_group_maps(
     folder: ResultsFolder, people: Sequence[Results], alpha: float
 ) -> tuple[list[dict[str, str]], list[str]]:
@@ -60,7 +83,7 @@ def write_group_maps(
     trouble = grid_trouble(people)
     if trouble is not None:
         return [], [trouble]
-    masks = [_mask(person) for person in people]
+    masks = [analysed(person) for person in people]
     space = space_of(masks[0])
     inside = np.logical_and.reduce([space.whole(mask) != 0 for mask in masks])
     if not inside.any():
@@ -77,117 +100,85 @@ def write_group_maps(
     means_of = [person.folder.background(person.subjects[0]) for person in people]
     told = {**about, "Description": "Mean of the mean volumes."}
     write_image(folder.group_background, mean, told | _sources(folder, means_of))
-    shared = _shared_maps(people)
-    written = [_mean_map(folder, people, common, about, *one) for one in shared if one[2] in _AVERAGED]
-    cells = dict.fromkeys((contrast, method) for contrast, method, _ in shared)
-    for contrast, method in cells:
-        has = {stat for c, m, stat in shared if (c, m) == (contrast, method)}
-        written += _share_map(
-            folder, people, common, about, contrast, method, "pip" if "pip" in has else "weight"
-        )
-    notes = _too_few(len(people), alpha)
-    for contrast, method in () if notes else cells:
-        if (contrast, method, "pattern") in shared:
-            written += _flip_maps(folder, people, common, about, contrast, method)
+    shared, notes = _shared_maps(people), _too_few(len(people), alpha)
+    written = []
+    for cell, stats in shared.items():
+        given = folder, people, common, about, cell
+        written += [_mean_map(*given, stat) for stat in stats if stat in _AVERAGED]
+        if cell.selects and ("pip" in stats or "weight" in stats):
+            written += _share_map(*given, "pip" if "pip" in stats else "weight")
+        if "pattern" in stats and not notes:
+            written += _flip_maps(*given)
     return written, notes
 
 
-def grid_trouble(people: Sequence[Results]) -> str | None:
-    """Why maps cannot be averaged: other spaces, other grids, or spaces of single brains."""
-    spaces: dict[str, list[str]] = {}
-    for person in people:
-        spaces.setdefault(_space(person), []).append(f"sub-{person.subjects[0]}")
-    if len(spaces) > 1:
-        return f"There are no mean maps, because participants are in different spaces: {_listed(spaces)}."
-    space = next(iter(spaces))
-    if space in INDIVIDUAL and len(people) > 1:
-        return (
-            f"There are no mean maps, because the space {space} is each participant's own. For mean maps "
-            "run the participant level in a standard space (--space)."
-        )
-    images = [_mask(person) for person in people]
-    grids: dict[str, list[str]] = {}
-    for person, image in zip(people, images, strict=True):
-        grids.setdefault(_grid(image, images), []).append(f"sub-{person.subjects[0]}")
-    if len(grids) > 1:
-        return f"There are no mean maps, because participants are on different grids: {_listed(grids)}."
-    return None
+def _shared_maps(people: Sequence[Results]) -> dict[Cell, list[str]]:
+    """The kinds of map that all participants have, by what they are maps of."""
+    each = [_cells(person) for person in people]
+    shared = {
+        cell: [stat for stat in stats if all(stat in other.get(cell, ()) for other in each)]
+        for cell, stats in each[0].items()
+    }
+    return {cell: stats for cell, stats in shared.items() if stats}
 
 
-def _space(person: Results) -> str:
-    """BIDS's name of a participant's space; folders written before it was a key have it among the origins."""
-    data = person.study["data"]
-    return str(data["bids_space"] if "bids_space" in data else data["provenance"].get("space") or "unnamed")
-
-
-def _grid(image: Any, images: Sequence[Any]) -> str:
-    """The grid of an image: its shape, and a letter for each affine of that shape."""
-    for number, other in enumerate(images):
-        try:
-            space_of(other).check(image, "mask")
-        except DataError:
-            continue
-        return f"{space_of(image).kind()} (grid {number + 1})"
-    raise AssertionError("an image is on its own grid")
-
-
-def _listed(groups: dict[str, list[str]]) -> str:
-    return "; ".join(f"{name}: {', '.join(members)}" for name, members in groups.items())
-
-
-def _shared_maps(people: Sequence[Results]) -> list[tuple[str, str, str]]:
-    """Contrast, method and kind of every map that all participants have."""
-    each = [
-        {
-            (contrast, method, stat): None
-            for subject, contrast, method in person.cells()
-            for stat in person.stats(subject, contrast, method)
-            if stat in (*_AVERAGED, "weight")
-        }
-        for person in people
-    ]
-    return [one for one in each[0] if all(one in other for other in each)]
+def _cells(person: Results) -> dict[Cell, list[str]]:
+    """Comparisons, classes against the others, and crosses whose classifier is no comparison's."""
+    wanted = (*_AVERAGED, "weight")
+    out = {
+        Cell(contrast, method, entity(method)): person.stats(subject, contrast, method)
+        for subject, contrast, method in person.cells()
+    }
+    for part in person.class_parts:
+        maps, method = part.get("maps") or {"contrasts": [], "stats": []}, part["method"]
+        for contrast in maps["contrasts"]:
+            out[Cell(contrast, method, f"{entity(method)}Class")] = list(maps["stats"])
+    own = {each["name"] for each in person.cross.get("crosses", ()) if each["own_maps"]}
+    for row in person.cross_rows():
+        if row["contrast"] in own and row["status"] == "ok":
+            cell = Cell(row["contrast"], row["method"], entity(row["method"]))
+            out[cell] = [stat for stat in wanted if all(is_there(p) for p in _paths([person], cell, stat))]
+    return {cell: [stat for stat in stats if stat in wanted] for cell, stats in out.items()}
 
 
 def _mean_map(
-    folder: ResultsFolder, people: Sequence[Results], common: Any, about: dict[str, Any],
-    contrast: str, method: str, stat: str,
+    folder: ResultsFolder, people: Sequence[Results], common: Any, about: dict[str, Any], cell: Cell,
+    stat: str,
 ) -> dict[str, str]:  # fmt: skip
     """Average one map over participants (refits on all runs) and write it."""
-    values = _maps(people, common, contrast, method, stat).mean(axis=0)
-    path = folder.group_map(contrast, f"{entity(method)}Mean", stat)
-    display = _display(stat, f"mean {stat} {method} {contrast}", people)
-    sources = _sources(folder, _paths(people, contrast, method, stat))
-    told = {"Description": _MEANING[stat], "Method": method, "Threshold": NO_THRESHOLD}
+    values = _maps(people, common, cell, stat).mean(axis=0)
+    path = folder.group_map(cell.contrast, f"{cell.desc}Mean", stat)
+    display = _display(stat, f"mean {stat} {cell.words}", people)
+    sources = _sources(folder, _paths(people, cell, stat))
+    told = {"Description": _MEANING[stat], "Method": cell.method, "Threshold": NO_THRESHOLD}
     write_map(path, values, common, about | told | sources, display)
-    return {"contrast": contrast, "method": method, "stat": stat, "of": "Mean"}
+    return cell.entry(stat, "Mean")
 
 
 def _share_map(
-    folder: ResultsFolder, people: Sequence[Results], common: Any, about: dict[str, Any],
-    contrast: str, method: str, stat: str,
+    folder: ResultsFolder, people: Sequence[Results], common: Any, about: dict[str, Any], cell: Cell,
+    stat: str,
 ) -> list[dict[str, str]]:  # fmt: skip
     """The share of participants that select a voxel; nothing for a method that uses all of them."""
-    values = _maps(people, common, contrast, method, stat)
+    values = _maps(people, common, cell, stat)
     share = (values > _SELECTED if stat == "pip" else values != 0).mean(axis=0)
     if stat == "weight" and (share == 1).all():
         return []
-    path = folder.group_map(contrast, f"{entity(method)}Share", "selfreq")
-    display = _display("selfreq", f"share of participants {method} {contrast}", people)
-    sources = _sources(folder, _paths(people, contrast, method, stat))
-    told = {"Description": _MEANING["selfreq"], "Method": method, "Threshold": _SELECTED_IF[stat]}
+    path = folder.group_map(cell.contrast, f"{cell.desc}Share", "selfreq")
+    display = _display("selfreq", f"share of participants {cell.words}", people)
+    sources = _sources(folder, _paths(people, cell, stat))
+    told = {"Description": _MEANING["selfreq"], "Method": cell.method, "Threshold": _SELECTED_IF[stat]}
     write_map(path, share, common, about | told | sources, display)
-    return [{"contrast": contrast, "method": method, "stat": "selfreq", "of": "Share"}]
+    return [cell.entry("selfreq", "Share")]
 
 
 def _flip_maps(
-    folder: ResultsFolder, people: Sequence[Results], common: Any, about: dict[str, Any],
-    contrast: str, method: str,
+    folder: ResultsFolder, people: Sequence[Results], common: Any, about: dict[str, Any], cell: Cell
 ) -> list[dict[str, str]]:  # fmt: skip
     """T values of the mean pattern and their family-wise p-values by sign flips."""
-    found = flip_map(_maps(people, common, contrast, method, "pattern"))
+    found = flip_map(_maps(people, common, cell, "pattern"))
     facts = {
-        "Method": method,
+        "Method": cell.method,
         "Threshold": NO_THRESHOLD,
         "SignPatterns": found.n_patterns,
         "AllSignPatterns": len(people) <= EXACT_MAPS,
@@ -196,11 +187,11 @@ def _flip_maps(
     }
     out = []
     for stat, values in (("t", found.t), ("logpfwe", -np.log10(found.p))):
-        path = folder.group_map(contrast, f"{entity(method)}SignFlip", stat)
-        display = _display(stat, f"sign flips {stat} {method} {contrast}", people)
-        sources = _sources(folder, _paths(people, contrast, method, "pattern"))
+        path = folder.group_map(cell.contrast, f"{cell.desc}SignFlip", stat)
+        display = _display(stat, f"sign flips {stat} {cell.words}", people)
+        sources = _sources(folder, _paths(people, cell, "pattern"))
         write_map(path, values, common, {**about, "Description": _MEANING[stat], **facts, **sources}, display)
-        out.append({"contrast": contrast, "method": method, "stat": stat, "of": "SignFlip"})
+        out.append(cell.entry(stat, "SignFlip"))
     return out
 
 
@@ -225,18 +216,18 @@ def _too_few(n: int, alpha: float) -> list[str]:
     ]
 
 
-def _maps(people: Sequence[Results], common: Any, contrast: str, method: str, stat: str) -> NDArray:
+def _maps(people: Sequence[Results], common: Any, cell: Cell, stat: str) -> NDArray:
     """A map of every participant (n, N); patterns divided by their root mean square."""
-    values = np.stack([_values(path, common) for path in _paths(people, contrast, method, stat)])
+    values = np.stack([_values(path, common) for path in _paths(people, cell, stat)])
     if stat != "pattern":
         return values
     scale = np.sqrt(np.mean(values**2, axis=1, keepdims=True))
     return values / np.where(scale > 0, scale, 1.0)
 
 
-def _paths(people: Sequence[Results], contrast: str, method: str, stat: str) -> list[Path]:
+def _paths(people: Sequence[Results], cell: Cell, stat: str) -> list[Path]:
     """The file of a map of every participant."""
-    return [p.folder.statmap(p.subjects[0], contrast, entity(method), stat) for p in people]
+    return [p.folder.statmap(p.subjects[0], cell.contrast, cell.desc, stat) for p in people]
 
 
 def _shared_facts(people: Sequence[Results]) -> dict[str, Any]:
@@ -266,8 +257,3 @@ def _values(path: Path, common: Any) -> NDArray:
 def _background(person: Results) -> Any:
     """A participant's mean volume."""
     return read_image(person.folder.background(person.subjects[0]))
-
-
-def _mask(person: Results) -> Any:
-    """A participant's analysed voxels."""
-    return read_image(person.folder.mask(person.subjects[0]))
