@@ -182,10 +182,11 @@ def methods_text(
         told = " and ".join(words for kind, words in kinds.items() if kind in {r["design"] for r in designs})
         said += f" Balanced accuracies of {told} were tested in the same way."
     if "SignFlip" in maps:
+        classes = ", each class against the others," if "ClassSignFlip" in maps else ""
         said += (
             " Activation patterns (Haufe et al., 2014) of all participants, each divided by its root mean "
             "square, were tested voxel by voxel with family-wise p-values from the largest |t| over voxels "
-            "under sign flips (Nichols & Holmes, 2002), separately for each comparison and method."
+            f"under sign flips (Nichols & Holmes, 2002), separately for each comparison{classes} and method."
         )
     return said
 

@@ -1,10 +1,14 @@
 """All classes together and cross-decoding at the group level: tables, page, and the numbers of Python."""
 
+import json
 import math
 import re
 import shutil
 from html import unescape
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
+import nibabel
 import numpy as np
 import pytest
 from bids_tree import write_tree
@@ -12,6 +16,7 @@ from bids_tree import write_tree
 from mvpa_gamp.__main__ import main
 from mvpa_gamp.decoding import mean_test
 from mvpa_gamp.decoding.group import Score, accuracy_row, group_rows
+from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.report.group_results import read_group
 from mvpa_gamp.report.group_sections import group_references
 from mvpa_gamp.report.group_words import methods_text
@@ -134,6 +139,134 @@ def test_the_page_and_the_methods_text_tell_it(done):
         "against 1 / number of classes", "Balanced accuracies of all classes together",
     ):  # fmt: skip
         assert words in page, words
+
+
+def first_box(out, section):
+    """The text and the links of the first answer box of a section."""
+    page = (out / "index.html").read_text()
+    page = page[page.index(f'<section id="{section}"') :]
+    box = re.search(r'<dl class="answer">(.*?)</dl>', page, flags=re.S)[1]
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", box)).split()), re.findall(r'href="([^"]+)"', box)
+
+
+def test_classes_are_answered_first_with_stability_place_and_file(done):
+    said, links = first_box(done, "designs-answer")
+    for words in (
+        "How accurate", "How sure", "How common", "What is confused", "How stable", "Where",
+        "Which file has the map",
+    ):  # fmt: skip
+        assert words in said, words
+    row = designs(done)["classes", "all"]
+    assert f"{number(row['accuracy_percent']):.1f} % correct chance 33.3 %; mean over 3 participants" in said
+    people = [read_results(done / f"sub-{label}") for label in PEOPLE]
+    shared = [
+        r["consistency_percent"] for person in people for r in person.rows if r["contrast"] == "average"
+    ]
+    assert len(shared) == 3 and f"{np.mean(shared):.0f} % consistency" in said
+    names, counts = ["cat", "face", "house"], 0
+    for person in people:
+        counts = counts + np.array([each["count"] for each in person.classes["confusion"]]).reshape(3, 3)
+    assert f"highest recall: {names[int(np.argmax(np.diagonal(counts) / counts.sum(axis=1)))]}" in said
+    assert [
+        re.search(r"contrast-(\w+)MinusOthers_desc-gampBgLrClassMean_stat-pattern", x)[1] for x in links
+    ] == names
+    assert all((done / link).is_file() for link in links)
+    assert links[0].rsplit("/")[-1] in said  # the name of the file, not only a link
+
+
+def test_maps_of_classes_are_means_of_the_participants_scaled_patterns(done):
+    ending = "contrast-faceMinusOthers_desc-gampBgLrClass{}_stat-pattern_statmap.nii.gz"
+    mean = load(next((done / "group").glob(f"*{ending.format('Mean')}")))
+    inside = load(next((done / "group").glob("*desc-common_mask.nii.gz"))) > 0
+    values = [
+        load(next((done / f"sub-{label}").glob(f"sub-{label}_*{ending.format('')}")))[inside]
+        for label in PEOPLE
+    ]
+    scaled = [each / np.sqrt(np.mean(each**2)) for each in values]
+    np.testing.assert_allclose(mean[inside], np.mean(scaled, axis=0), rtol=1e-5, atol=1e-6)
+    assert np.ptp(values[0]) > 0 and not mean[~inside].any()
+
+
+def load(path):
+    return np.asarray(nibabel.load(path).dataobj, dtype=float)
+
+
+def test_a_cross_names_what_its_classifier_does_without_crossing(done):
+    page = unescape((done / "index.html").read_text())
+    block = page[page.index('id="design-faceMinusHouseToCatMinusChair"') :]
+    block = block[: block.index("</details>")]
+    (row,) = [r for r in read_tsv(done / "group_summary.tsv") if r["comparison"] == "cat vs chair"]
+    assert f"Without crossing</dt><dd>{number(row['accuracy_percent']):.1f} % correct" in block
+    assert "of the classifier trained on face vs house" in block
+    assert "contrast-faceMinusHouse_desc-gampBgLrMean_stat-pip" in block
+
+
+EVIL = "<img src=x onerror=document.title='bad'>"
+SLIDER = """(async () => {
+  document.querySelectorAll("details").forEach(part => { part.open = true; });
+  const viewers = [...document.querySelectorAll("figure.viewer")];
+  for (let i = 0; i < 1000; i++) {
+    const texts = viewers.map(each => each.querySelector(".readout")?.textContent);
+    if (texts.every(Boolean)) break;
+    await new Promise(done => setTimeout(done, 20));
+  }
+  return viewers.map(viewer => {
+    const slider = viewer.querySelector("input"), level = viewer.querySelector("output");
+    return [0, 60, 100].map(value => {
+      slider.value = value;
+      slider.dispatchEvent(new Event("input"));
+      return Number(level.textContent.match(/: ([\\d,]+) voxel/)[1].replace(",", ""));
+    });
+  });
+})()"""
+
+
+def test_the_group_page_has_viewers_and_nothing_runs_from_labels(done, tmp_path, browser):
+    out = shutil.copytree(done, tmp_path / "out")
+    path = out / "group_summary.json"
+    study = json.loads(path.read_text())
+    study["sides"] = {contrast: [EVIL, "house"] for contrast in study["sides"]}
+    study["comparisons"] = {name: said.replace("face", EVIL) for name, said in study["comparisons"].items()}
+    study["classes"]["names"] = [EVIL, *study["classes"]["names"][1:]]
+    path.write_text(json.dumps(study))
+    for name in ("summary", "accuracy", "designs", "designaccuracy"):
+        table = out / f"group_{name}.tsv"
+        table.write_text(table.read_text().replace("face", EVIL).replace(f"{EVIL}Minus", "faceMinus"))
+    build_group_page(out)
+    page = browser.open(out / "index.html")
+    found = page.run(SLIDER)
+    assert len(found) == 1 + len(study["comparisons"])  # all classes, and every comparison
+    assert all(counts[0] >= counts[1] >= counts[2] and counts[0] > counts[2] for counts in found)
+    assert page.run("document.title") == "mvpa_gamp: group"
+    assert "onerror" in page.run("document.body.innerText")
+    links = page.run("""[...document.querySelectorAll("a[href]:not([href^='#'])")].map(link => link.href)""")
+    assert links and all(Path(unquote(urlsplit(link).path)).is_file() for link in links)
+    assert page.requests == [] and page.complaints == []
+
+
+def test_no_table_of_the_group_page_scrolls_and_it_is_short(done, browser):
+    page = browser.open(done / "index.html")
+    asked = {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.ask("Emulation.setDeviceMetricsOverride", page.session, **asked)
+    assert page.run("document.documentElement.scrollHeight") < 4500
+    page.run("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+    wide = "[...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth + 1)"
+    assert page.run(f"{wide}.length") == 0
+
+
+def test_folders_without_sides_and_classes_still_have_a_page(done, tmp_path):
+    """Group summaries of earlier versions know neither; the tables are the same."""
+    out = shutil.copytree(done, tmp_path / "out")
+    path = out / "group_summary.json"
+    study = json.loads(path.read_text())
+    for name in ("sides", "classes", "crosses"):
+        del study[name]
+    study["maps"] = [each for each in study["maps"] if not each["of"].startswith("Class")]
+    path.write_text(json.dumps(study))
+    build_group_page(out)
+    said, _ = first_box(out, "designs-answer")
+    assert "no maps of the group" in said and "How stable" in said
+    assert "the first category" in unescape((out / "index.html").read_text())
 
 
 def test_the_methods_text_names_classifiers_folds_and_only_works_that_are_used(done):
