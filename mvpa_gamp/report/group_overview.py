@@ -50,7 +50,7 @@ def _table(group: Group, rows: list[Row]) -> str:
             html_cell(link, "name", label)
             + cell(said["accuracy"], value=row["accuracy_percent"])
             + cell(said["flip"], value=row["signflip_p_value"])
-            + cell(said["significant"], value=row["significant"])
+            + cell(said["significant"] if int(row["tested"]) else "–", value=row["significant"])
             + cell("–" if math.isnan(shared) else f"{shared:.0f}", value=shared)
         )
     return table([head], body, text(_TABLE_CAPTION), "sortable")
