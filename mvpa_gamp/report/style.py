@@ -44,7 +44,7 @@ SHARES = LinearSegmentedColormap.from_list("shares", ["#fde725", "#5ec962", "#21
 OVERLAP = LinearSegmentedColormap.from_list("overlap", ["#f4f7f9", "#9fc5dc", "#3b82b0", "#0b3c5d"])
 
 _SMALL = 7.5
-DPI = 144  # of figures as PNG
+DPI = 180  # of figures as PNG
 
 _RC: dict[Any, Any] = {
     "font.family": "sans-serif",

@@ -3,6 +3,7 @@
 import nibabel
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from mvpa_gamp.report import brain_figures, brain_panels
 from mvpa_gamp.report.outlines import Outline, voxel_edges
@@ -55,7 +56,7 @@ def seen(image):
 def test_no_voxel_lies_outside_what_is_shown_below(drawn):
     for panel, ax in drawn:
         below, above = map(seen, ax.images)
-        assert not (above & ~below).any(), panel.title
+        assert not (above & ~below).any(), panel
         if panel.projection:
             assert above.sum() == 1 and below.sum() == 25  # the widest slice
         else:
@@ -73,8 +74,7 @@ def test_every_side_has_its_letter(drawn):
         rows, columns = np.nonzero(~np.ma.getmaskarray(there))
         assert (columns.min() - 0.5, columns.max() + 0.5) == (x0, x1)
         assert (rows.min() - 0.5, rows.max() + 0.5) == (y0, y1)
-        words = [name for name in places if len(name) > 1]
-        assert words == ["largest of all slices"] if panel.projection else " mm" in words[0]
+        assert len(places) == 4
 
 
 def test_the_ring_is_seen_on_dark_and_on_pale_voxels(drawn):
@@ -85,17 +85,41 @@ def test_the_ring_is_seen_on_dark_and_on_pale_voxels(drawn):
         assert widths == sorted(widths, reverse=True)  # the white one shows on both sides of the dark one
 
 
-def test_all_lines_are_cut_at_the_same_place_and_bars_have_numbers(drawn):
-    said = {panel.title: set() for panel, _ in drawn}
-    for panel, ax in drawn:
-        said[panel.title] |= {text.get_text() for text in ax.texts if " mm" in text.get_text()}
-        if panel.stat == "weight":
-            assert len({"x = 12 mm", "y = 12 mm", "z = 4 mm"} & said[panel.title]) == 1
-    assert all(len(places) <= 1 for places in said.values())
-    bars = [ax for ax in drawn[0][1].figure.axes if ax not in [ax for _, ax in drawn] and not ax.texts]
-    assert {tuple(label.get_text() for label in bar.get_yticklabels()) for bar in bars} == {
+def test_columns_say_where_they_are_cut_and_bars_have_numbers(drawn):
+    figure = drawn[0][1].figure
+    lines = [text.get_text() for text in figure.texts if "\n" not in text.get_text()]
+    headings = [text.get_text() for text in figure.texts if "\n" in text.get_text()]
+    assert lines == ["method", "other"][: len(lines)]
+    assert headings == [  # once, above the first line
+        "weight\nsagittal, x = 12 mm", "weight\ncoronal, y = 12 mm", "weight\naxial, z = 4 mm",
+        "pattern\naxial, z = 4 mm", "inclusion probability\nfrom above", "selection frequency\nfrom above",
+    ]  # fmt: skip
+    bars = [ax for ax in figure.axes if ax not in [ax for _, ax in drawn] and not ax.texts]
+    assert {tuple(label.get_text() for label in bar.get_xticklabels()) for bar in bars} == {
         ("−2", "0", "2"), ("−1", "0", "1"), ("0", "0.5", "1"),
     }  # fmt: skip
+
+
+def test_nothing_of_a_figure_overlaps_or_leaves_it(drawn):
+    """Letters, headings, numbers of colour bars: each has its own space, inside the figure."""
+    figure = drawn[0][1].figure
+    pen = FigureCanvasAgg(figure).get_renderer()
+    bars = [ax for ax in figure.axes if ax.get_xticklabels() and not ax.images and not ax.texts]
+    texts = [*figure.texts, *(text for ax in figure.axes for text in ax.texts)]
+    texts += [label for ax in bars for label in ax.get_xticklabels()]
+    boxes = [text.get_window_extent(pen) for text in texts if text.get_text()]
+    assert len(boxes) > 30
+    width, height = figure.bbox.size
+    assert all(b.x0 >= 0 and b.y0 >= 0 and b.x1 <= width and b.y1 <= height for b in boxes)
+    touching = [(a, b) for i, a in enumerate(boxes) for b in boxes[:i] if a.overlaps(b)]
+    assert touching == []
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(-0.000082, "−8.2e−5"), (203.4, "203"), (-0.88, "−0.88"), (0.0, "0"), (1e-12, "1e−12")]
+)
+def test_numbers_of_a_colour_bar_are_short(value, shown):
+    assert brain_panels._tick(value) == shown
 
 
 def test_outlines_are_drawn_where_they_belong(drawn):
