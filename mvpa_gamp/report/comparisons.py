@@ -31,7 +31,7 @@ from mvpa_gamp.report.overview import anchor, answers
 from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.report.recommended import informative_voxels
 from mvpa_gamp.report.style import DPI, colour_of
-from mvpa_gamp.report.surface_figures import cluster_volume, surface_caption
+from mvpa_gamp.report.surface_figures import cluster_volume, first_row_share, surface_caption
 from mvpa_gamp.report.viewer import thumbnail, viewer
 from mvpa_gamp.report.volumes import read_map
 from mvpa_gamp.report.voxel_lists import voxel_lists
@@ -137,15 +137,17 @@ def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who:
     stem = f"sub-{subject}_contrast-{task['contrast']}_maps"
     image, drawing = (results.folder.figure(stem + ending) for ending in (".png", ".svg"))
     link = f" {file_link(drawing, results.folder.root, words='SVG')}" if results.linked else ""
-    first = "" if results.on_surface else _first_line(image, len(results.finished(subject, task["contrast"])))
+    first = _first_line(image, len(results.finished(subject, task["contrast"])), results.on_surface)
     return figure(image, caption, f"Maps of {task['label']}{who}", "wide maps", link, first)
 
 
-def _first_line(image: Path, lines: int) -> str:
-    """Width / height of the part of a figure that shows its first method."""
+def _first_line(image: Path, lines: int, on_surface: bool) -> str:
+    """Width / height of the part of a figure that shows its first method; on surfaces its first map."""
     with Image.open(image) as opened:
         width, height = opened.size
-    return f"{width} / {round(height * first_line_share(lines, height / DPI))}"
+    inches = height / DPI
+    share = first_row_share(inches) if on_surface else first_line_share(lines, inches)
+    return f"{width} / {round(height * share)}"
 
 
 def _glass_brain(results: Results, subject: str, task: Mapping[str, Any], label: str) -> str:

@@ -65,7 +65,7 @@ def test_a_cross_is_answered_next(designed):
     )
     assert f"{number(row['accuracy_percent']):.1f} % correct chance 50 %; mean over 6 tested runs" in texts[1]
     assert f"p = {number(row['p_value']):.2g} 10 permutations of the training labels" in texts[1]
-    assert "the smallest possible is 0.091" in texts[1] and "of face vs house" in texts[1]
+    assert "smallest possible p: 0.091" in texts[1] and "of face vs house" in texts[1]
     assert "faceMinusHouse" in links[1][0]
 
 
