@@ -79,9 +79,7 @@ def _share(count: float, total: int) -> str:
     return f"{significant(100 * count / total)} % of {total:,}"
 
 
-def _tested_voxels(
-    results: Results, subject: str, contrast: str, method: str
-) -> tuple[tuple[str, str], ...]:
+def _tested_voxels(results: Results, subject: str, contrast: str, method: str) -> tuple[tuple[str, str], ...]:
     """How many voxels passed a test, and which."""
     out = []
     count = informative_voxels(results, subject, contrast)

@@ -69,11 +69,6 @@ def _panels(shape: tuple[int, ...], shown: Collection[str]) -> list[Panel]:
     return [panel for panel in panels if panel.stat in shown]
 
 
-def first_line_share(lines: int, inches: float) -> float:
-    """The share of a figure of so many lines, ``inches`` tall, that its titles and first line take."""
-    return (_TOP + (inches - _TOP) / lines - _NEXT) / inches
-
-
 def _lead(shown: Collection[str]) -> str:
     """The map whose peak decides on the slices."""
     return "weight" if "weight" in shown else "pattern"
@@ -131,7 +126,8 @@ def map_figure(lines: Sequence[MapLine], background: Path, mask: Path, banner: s
             bottom = tall - _TOP - (number + 1) * height - number * _BELOW
             sheet = Sheet(figure, backdrop, peak, ring, inches_per_mm)
             _draw_line(sheet, line, panels, places, bottom, height, titled=number == 0)
-        return png_and_svg(figure, banner)
+        end = _TOP + height + _BELOW - _NEXT
+        return png_and_svg(figure, banner, (_TOP - _NEXT, end) if len(lines) > 1 else None)
 
 
 def _load(line: MapLine, backdrop: Backdrop, shown: Sequence[str]) -> LoadedLine:

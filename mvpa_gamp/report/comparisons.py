@@ -1,16 +1,13 @@
 """A block per comparison: its answer always there; maps, clusters, inference and files one click away."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
-
-from PIL import Image
 
 from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.answer_box import map_line
 from mvpa_gamp.report.answer_facts import facts_box, files_of, first_place
-from mvpa_gamp.report.answers import EVERYBODY, NOBODY, Answer, sentence
-from mvpa_gamp.report.brain_figures import first_line_share
+from mvpa_gamp.report.answers import EVERYBODY, NOBODY, Answer, answering, sentence
+from mvpa_gamp.report.figure_parts import maps_figure
 from mvpa_gamp.report.map_files import information_files, method_files
 from mvpa_gamp.report.markup import (
     block,
@@ -30,8 +27,8 @@ from mvpa_gamp.report.outlines import has_selection
 from mvpa_gamp.report.overview import anchor, answers
 from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.report.recommended import informative_voxels
-from mvpa_gamp.report.style import DPI, colour_of
-from mvpa_gamp.report.surface_figures import cluster_volume, first_row_share, surface_caption
+from mvpa_gamp.report.style import colour_of
+from mvpa_gamp.report.surface_figures import cluster_volume, surface_caption
 from mvpa_gamp.report.viewer import thumbnail, viewer
 from mvpa_gamp.report.volumes import read_map
 from mvpa_gamp.report.voxel_lists import voxel_lists
@@ -137,17 +134,9 @@ def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who:
     stem = f"sub-{subject}_contrast-{task['contrast']}_maps"
     image, drawing = (results.folder.figure(stem + ending) for ending in (".png", ".svg"))
     link = f" {file_link(drawing, results.folder.root, words='SVG')}" if results.linked else ""
-    first = _first_line(image, len(results.finished(subject, task["contrast"])), results.on_surface)
-    return figure(image, caption, f"Maps of {task['label']}{who}", "wide maps", link, first)
-
-
-def _first_line(image: Path, lines: int, on_surface: bool) -> str:
-    """Width / height of the part of a figure that shows its first method; on surfaces its first map."""
-    with Image.open(image) as opened:
-        width, height = opened.size
-    inches = height / DPI
-    share = first_row_share(inches) if on_surface else first_line_share(lines, inches)
-    return f"{width} / {round(height * share)}"
+    lead = answering(results, subject, task["contrast"])
+    others = [results.labels[name] for name in results.finished(subject, task["contrast"]) if name != lead]
+    return maps_figure(image, caption, f"Maps of {task['label']}{who}", others, link, results.on_surface)
 
 
 def _glass_brain(results: Results, subject: str, task: Mapping[str, Any], label: str) -> str:

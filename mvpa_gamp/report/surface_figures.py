@@ -61,12 +61,8 @@ def surface_figure(lines: Sequence["MapLine"], background: Path, banner: str | N
                 _place(figure, box, picture, f"{part}, {_WORDS[view]}" if number == 0 else "")
             _name(figure, bottom, line.label, TITLES[stat])
             _colour_bar(figure, bottom, colours, scale)
-        return png_and_svg(figure, banner)
-
-
-def first_row_share(inches: float) -> float:
-    """The share of a figure, ``inches`` tall, that its titles and its first row take."""
-    return (_TOP + _TALL) / inches
+        end = _TOP + _TALL * len(_shown(lines[0]))
+        return png_and_svg(figure, banner, (_TOP, end) if len(lines) > 1 else None)
 
 
 _WORDS = {"lateral": "from outside", "medial": "from inside"}

@@ -35,7 +35,7 @@ def drawn(tmp_path_factory, request):
     ][: request.param]
     kept = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(brain_figures, "png_and_svg", lambda figure, banner: kept.append(figure))
+        patch.setattr(brain_figures, "png_and_svg", lambda figure, *_: kept.append(figure))
         brain_figures.map_figure(lines, paths["mean"], paths["mask"], None)
     axes = [ax for ax in kept[0].axes if ax.images]  # without colour bars
     panels = brain_figures._panels(SHAPE, maps)
@@ -116,7 +116,8 @@ def test_nothing_of_a_figure_overlaps_or_leaves_it(drawn):
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(-0.000082, "−8.2e−5"), (203.4, "203"), (-0.88, "−0.88"), (0.0, "0"), (1e-12, "1e−12")]
+    ("value", "shown"),
+    [(-0.000082, "−8.2e−5"), (203.4, "203"), (-0.88, "−0.88"), (0.0, "0"), (1e-12, "1e−12")],
 )
 def test_numbers_of_a_colour_bar_are_short(value, shown):
     assert brain_panels._tick(value) == shown
@@ -150,7 +151,7 @@ def test_single_voxels_of_a_fine_grid_are_enlarged(tmp_path, monkeypatch):
     for name, values in {"mask": mask, "mean": mask * 9.0, "weight": weight, "selfreq": weight}.items():
         nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), tmp_path / f"{name}.nii.gz")
     kept = []
-    monkeypatch.setattr(brain_figures, "png_and_svg", lambda figure, banner: kept.append(figure))
+    monkeypatch.setattr(brain_figures, "png_and_svg", lambda figure, *_: kept.append(figure))
     maps = {name: tmp_path / f"{name}.nii.gz" for name in ("weight", "selfreq")}
     line = brain_figures.MapLine("method", maps, tmp_path / "weight.nii.gz")
     brain_figures.map_figure([line], tmp_path / "mean.nii.gz", tmp_path / "mask.nii.gz", None)
