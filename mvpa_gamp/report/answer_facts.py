@@ -56,8 +56,9 @@ def _test_fact(found: Answer, results: Results) -> Fact:
 
 def untested_fact(results: Results) -> Fact:
     """What to do where nothing was permuted."""
-    how = f"add --permutations {ENOUGH} --resume" if results.linked else f"permutation_test({ENOUGH})"
-    return Fact("How sure", "not tested", f"the standard error alone is not a test; {how}")
+    asked = f"generate_report(permutation=decoder.permutation_test({ENOUGH}))"
+    how = f"--permutations {ENOUGH} --resume" if results.linked else asked
+    return Fact("How sure", "not tested", f"the standard error alone is not a test; to test: {how}")
 
 
 def voxel_fact(results: Results, subject: str, contrast: str, found: Answer) -> Fact:

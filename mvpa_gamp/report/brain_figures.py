@@ -32,10 +32,11 @@ _TALLEST = 2.6  # inches of a line: a single slice need not fill the page
 _BAR = 0.09  # inches across a colour bar, ...
 _LOWER = 0.2  # ... its upper edge below a line ...
 _LONGEST = 1.5  # ... and its length at most
-_BETWEEN = 0.2  # inches between panels
-_LEFT, _RIGHT, _TOP, _BELOW = 0.4, 0.14, 0.66, 0.62  # inches for names, titles, and what is below a line
+_BETWEEN = 0.24  # inches between panels
+_LEFT, _RIGHT, _TOP, _BELOW = 0.4, 0.14, 0.76, 0.62  # inches for names, titles, and what is below a line
 _NEXT = 0.16  # inches above a line that hold the letter of its upper side
-_HEADING = 8.5  # points; less where a panel is narrow
+_HEADING = 8.5  # points; less where panels are narrow
+_LETTER = 0.6  # its width, as a share of its size
 _RING = 12.0  # points, at least; around large voxels more
 
 
@@ -125,7 +126,8 @@ def map_figure(lines: Sequence[MapLine], background: Path, mask: Path, banner: s
         for number, line in enumerate(loaded):
             bottom = tall - _TOP - (number + 1) * height - number * _BELOW
             sheet = Sheet(figure, backdrop, peak, ring, inches_per_mm)
-            _draw_line(sheet, line, panels, places, bottom, height, titled=number == 0)
+            _draw_line(sheet, line, panels, places, bottom, height)
+        _write_headings(sheet, panels, places)
         end = _TOP + height + _BELOW - _NEXT
         return png_and_svg(figure, banner, (_TOP - _NEXT, end) if len(lines) > 1 else None)
 
@@ -158,7 +160,7 @@ def _layout(mean: Volume, panels: Sequence[Panel]) -> tuple[list[tuple[float, fl
 
 def _draw_line(
     sheet: Sheet, line: LoadedLine, panels: Sequence[Panel], places: Sequence[tuple[float, float, float]],
-    bottom: float, height: float, titled: bool,
+    bottom: float, height: float,
 ) -> None:  # fmt: skip
     """All panels of one method, below each kind of map its colour bar."""
     across, up = sheet.figure.get_size_inches()
@@ -173,16 +175,32 @@ def _draw_line(
             draw_panel(ax, sheet, line, panel, *colours_and_scale(panel.stat, line.maps[panel.stat]))
         else:
             draw_lacking(ax, panel.stat)
-        if titled:
-            words = heading(panel, sheet)
-            fitting = 72 * (width + _BETWEEN) / (0.58 * max(map(len, words.splitlines())))
-            x, y = (left + width / 2) / across, (bottom + height + 0.2) / up
-            sheet.figure.text(
-                x, y, words, ha="center", va="bottom", fontsize=min(_HEADING, fitting), color=INK
-            )
     for stat in dict.fromkeys(panel.stat for panel in panels if panel.stat in line.maps):
         mine = [place for panel, place in zip(panels, places, strict=True) if panel.stat == stat]
         left, right = mine[0][0], mine[-1][0] + mine[-1][1]
         long = min(0.8 * (right - left), _LONGEST)
         bar = sheet.axes((left + right - long) / 2, bottom - _LOWER - _BAR, long, _BAR)
         colour_bar(bar, *colours_and_scale(stat, line.maps[stat]))
+
+
+def _write_headings(
+    sheet: Sheet, panels: Sequence[Panel], places: Sequence[tuple[float, float, float]]
+) -> None:
+    """What the columns show, all in the same size: in two lines, or in three where panels are narrow."""
+    across, up = sheet.figure.get_size_inches()
+    said = [heading(panel, sheet) for panel in panels]
+    words = [f"{name}\n{place}" for name, place in said]
+    if _fitting(words, places) < _HEADING:
+        words = ["\n".join((name.replace(" ", "\n"), place.replace(", ", "\n"))) for name, place in said]
+    for lines, (left, width, _) in zip(words, places, strict=True):
+        x, y = (left + width / 2) / across, 1 - (_TOP - 0.2) / up
+        size = min(_HEADING, _fitting(words, places))
+        sheet.figure.text(x, y, lines, ha="center", va="bottom", fontsize=size, color=INK)
+
+
+def _fitting(words: Sequence[str], places: Sequence[tuple[float, float, float]]) -> float:
+    """The size in points at which no heading reaches its neighbour."""
+    return min(
+        72 * (width + _BETWEEN) / (_LETTER * max(map(len, said.splitlines())))
+        for said, (_, width, _) in zip(words, places, strict=True)
+    )

@@ -35,7 +35,7 @@ _SMALLEST = 2.6  # points across a selected voxel, however fine the grid
 # zero: where it hardly differs from the prior there is nothing to show.
 _FAINT = {"weight": 0.05, "pip": 0.2}
 _LETTERS = 8.0  # points, of sides and of numbers on colour bars
-_LACKING = "this method has none"
+_LACKING = "this method\nhas none"
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,12 @@ class Sheet:
         return ax
 
 
-def heading(panel: Panel, sheet: Sheet) -> str:
-    """The words above a column, in two lines: which map, and where it is cut."""
+def heading(panel: Panel, sheet: Sheet) -> tuple[str, str]:
+    """The words above a column: which map, and where it is cut."""
     if panel.projection:
-        return f"{TITLES[panel.stat]}\nfrom above"
+        return TITLES[panel.stat], "from above"
     at = whole((sheet.backdrop.mean.affine @ [*sheet.peak, 1])[panel.axis])
-    return f"{TITLES[panel.stat]}\n{panel.plane}, {AXES[panel.axis]} = {at} mm"
+    return TITLES[panel.stat], f"{panel.plane}, {AXES[panel.axis]} = {at} mm"
 
 
 def draw_panel(

@@ -119,22 +119,23 @@ def _head(name: str, said: str, method: str = "", label: str = "") -> str:
 def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who: str, faded: bool) -> str:
     """The same cuts through the maps of all methods."""
     kind = "PHANTOM, simulated. " if results.phantom else ""
+    lead = answering(results, subject, task["contrast"])
+    label = results.labels[str(lead)]
     fading = "; voxels that were not selected are faded" * faded
     outlines = _outline_words(results, subject, task["contrast"])
     flat = min(read_map(results.folder.mask(subject)).data.shape) == 1
     above = "" if flat else "Views from above show the largest value along the line of sight. "
     caption = (
-        f"{kind}Maps of the fit to all data, the same slices for every method: those through the largest "
-        f"{'weight' if faded else 'pattern'} of the answering method (ring). <b>Orange to red</b> favours "
+        f"{kind}Maps of {text(label)}, fitted to all data; slices pass through its largest "
+        f"{'weight' if faded else 'pattern'} (ring). <b>Orange to red</b> favours "
         f"{text(task['positive'])}, <b>blue</b> for "
         f"{text(task['negative'])}{fading}. {text(outlines)}{above}"
         "Neurological convention: the left hemisphere is on the left."
     )
-    caption = surface_caption(task, kind, outlines) if results.on_surface else caption
+    caption = surface_caption(task, label, kind, outlines) if results.on_surface else caption
     stem = f"sub-{subject}_contrast-{task['contrast']}_maps"
     image, drawing = (results.folder.figure(stem + ending) for ending in (".png", ".svg"))
     link = f" {file_link(drawing, results.folder.root, words='SVG')}" if results.linked else ""
-    lead = answering(results, subject, task["contrast"])
     others = [results.labels[name] for name in results.finished(subject, task["contrast"]) if name != lead]
     return maps_figure(image, caption, f"Maps of {task['label']}{who}", others, link, results.on_surface)
 

@@ -22,7 +22,7 @@ def maps_figure(
     shown = image_figure(first, "image/png", caption, alt, kind, link)
     for part in rest:
         below = image_figure(part, "image/png", "", f"{alt}: other methods", "wide maps")
-        shown += details(f"The same maps of {', '.join(others)}", below)
+        shown += details(f"The same maps, same places: {', '.join(others)}", below)
     return shown
 
 

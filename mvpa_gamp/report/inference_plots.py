@@ -16,7 +16,7 @@ from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.reader import Results
 
 _DOTS = (0, (1, 1.5))
-_WIDEST_BAR = 0.06  # of a histogram, as a share of what it spans
+_FEW_BARS, _WIDEST_BAR = 6, 0.06  # of a histogram; the width as a share of what it spans
 _ENTRY_INCHES = 2.8  # of a legend
 _FEW = 6  # comparisons that have a panel each
 
@@ -77,7 +77,9 @@ def draw_null(ax: Axes, null: NDArray, observed: float, of: str) -> None:
     """A histogram in the colour of a method, and a line at what was observed."""
     counts, edges = np.histogram(null, bins=null_edges(null))
     span = max(edges[-1], observed) - min(edges[0], observed)
-    width = min(float(edges[1] - edges[0]), _WIDEST_BAR * float(span))  # few values are far apart
+    width = float(edges[1] - edges[0])
+    if len(counts) <= _FEW_BARS:
+        width = min(width, _WIDEST_BAR * float(span))  # few values are far apart
     ax.bar((edges[1:] + edges[:-1]) / 2, counts, width=width, color=of, alpha=0.35, lw=0)
     ax.axvline(observed, color=of, lw=1.8)
 

@@ -193,10 +193,10 @@ def _colour_bar(figure: Figure, bottom: float, colours: Colormap, scale: Normali
     bar.outline.set_visible(False)
 
 
-def surface_caption(task: Mapping[str, Any], kind: str = "", outlines: str = "") -> str:
-    """What a figure of a comparison's maps shows, in HTML; ``outlines`` says what is outlined."""
+def surface_caption(task: Mapping[str, Any], label: str, kind: str = "", outlines: str = "") -> str:
+    """What the maps of a method show, in HTML; ``outlines`` says what is outlined."""
     return (
-        f"{kind}Maps of the fit to all data on the surface, both hemispheres from outside and from inside. "
+        f"{kind}Maps of {text(label)}, fitted to all data, both hemispheres from outside and from inside. "
         f"<b>Orange to red</b> favours {text(task['positive'])}, <b>blue</b> for "
         f"{text(task['negative'])}; values close to zero are left out, and grey is sulcal depth (or the mean "
         f"image, where it is not known). {text(outlines)}"
