@@ -11,11 +11,15 @@ FILE = "Which file has the map"
 
 @dataclass(frozen=True)
 class Fact:
-    """A question, its answer in a few words, and a line below it."""
+    """A question, its answer in a few words, and what is below it: a line for each part of the note.
+
+    ``counts`` are further numbers, each with its meaning.
+    """
 
     question: str
     said: str
-    note: str = ""
+    note: str = ""  # parts end with a semicolon
+    counts: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,15 @@ class Files:
 
 def answer_box(facts: Iterable[Fact], files: Files) -> str:
     """The facts side by side, and the maps to use."""
-    items = "".join(
-        f"<div><dt>{text(fact.question)}</dt><dd>{text(fact.said)}<small>{text(fact.note)}</small></dd></div>"
-        for fact in facts
-    )
-    return f'<dl class="answer">{items}{_file_entry(files)}</dl>'
+    return f'<dl class="answer">{"".join(map(_fact_entry, facts))}{_file_entry(files)}</dl>'
+
+
+def _fact_entry(fact: Fact) -> str:
+    """The question, its answer, and a line for everything below it."""
+    notes = f"<small>{text(fact.note).replace('; ', ';<br>')}</small>" if fact.note else ""
+    counts = "".join(f"<small><b>{text(n)}</b> {text(meaning)}</small>" for n, meaning in fact.counts)
+    kind = ' class="counts"' if counts else ""
+    return f"<div{kind}><dt>{text(fact.question)}</dt><dd>{text(fact.said)}{notes}{counts}</dd></div>"
 
 
 def _file_entry(files: Files) -> str:
@@ -74,5 +82,5 @@ def p_words(p: float) -> str:
 
 def tested_words(p: float, permutations: int, smallest: float, exchanged: str = "of the labels") -> Fact:
     """How sure, by permutations: p, their number and the smallest p-value that they allow."""
-    note = f"{permutations:,} permutations {exchanged}; the smallest possible is {smallest:.2g}"
+    note = f"{permutations:,} permutations {exchanged}; smallest possible p: {smallest:.2g}"
     return Fact("How sure", p_words(p), note)

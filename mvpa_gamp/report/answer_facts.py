@@ -56,41 +56,43 @@ def _test_fact(found: Answer, results: Results) -> Fact:
 
 def untested_fact(results: Results) -> Fact:
     """What to do where nothing was permuted."""
-    how = f"add --permutations {ENOUGH} --resume" if results.linked else f"permutation_test({ENOUGH})"
-    return Fact("How sure", "not tested", f"the standard error alone is not a test; {how}")
+    asked = f"generate_report(permutation=decoder.permutation_test({ENOUGH}))"
+    how = f"--permutations {ENOUGH} --resume" if results.linked else asked
+    return Fact("How sure", "not tested", f"the standard error alone is not a test; to test: {how}")
 
 
-def _tested_voxels(results: Results, subject: str, contrast: str, method: str) -> list[str]:
-    """How many voxels passed a test, by its name."""
+def voxel_fact(results: Results, subject: str, contrast: str, found: Answer) -> Fact:
+    """How many voxels a fold selects; then those of the fit to all data and those that passed a test."""
+    question, counts = "Which voxels", _tested_voxels(results, subject, contrast, found.method)
+    if found.voxels == 0:
+        return Fact(question, "none selected", f"of {found.n_voxels:,}; see the explanation below", counts)
+    if found.voxels == found.n_voxels:
+        return Fact(question, "all", f"{found.n_voxels:,}; this method selects none", counts)
+    if math.isnan(found.fold_voxels):  # a single fold
+        note = f"{_share(found.voxels, found.n_voxels)}; by the fit to all data"
+        return Fact(question, f"{found.voxels:,} selected", note, counts)
+    counts = ((f"{found.voxels:,}", "in the fit to all data: those of the maps"), *counts)
+    note = f"{_share(found.fold_voxels, found.n_voxels)}, on average"
+    return Fact(question, f"{voxels_text(found.fold_voxels)} selected per fold", note, counts)
+
+
+def _share(count: float, total: int) -> str:
+    return f"{significant(100 * count / total)} % of {total:,}"
+
+
+def _tested_voxels(results: Results, subject: str, contrast: str, method: str) -> tuple[tuple[str, str], ...]:
+    """How many voxels passed a test, and which."""
     out = []
     count = informative_voxels(results, subject, contrast)
     if count is not None:
         level = results.study["information"]["level"]
-        out.append(f"{count:,} carry information (family-wise p ≤ {level:g})")
+        out.append((f"{count:,}", f"carry information about the labels (family-wise p ≤ {level:g})"))
     for row in results.inference_rows():
         mine = (row["subject"], row["contrast"], row["method"]) == (subject, contrast, method)
         if mine and selected_at_rate(row):
             rate = f"{results.inference['fdr']:g}{power_range(results, row)}"
-            out.append(f"{row['fdr_voxels']} at a false-discovery rate of {rate}")
-    return out
-
-
-def voxel_fact(results: Results, subject: str, contrast: str, found: Answer) -> Fact:
-    """How many voxels a fold and the fit to all data select, and how many passed a test."""
-    tested = _tested_voxels(results, subject, contrast, found.method)
-    more = f"; tested: {'; '.join(tested)}" if tested else ""
-    question = "Which voxels"
-    if found.voxels == 0:
-        return Fact(question, "none selected", f"of {found.n_voxels:,}; see the explanation below{more}")
-    if found.voxels == found.n_voxels:
-        return Fact(question, "all", f"{found.n_voxels:,}; this method selects none{more}")
-    if math.isnan(found.fold_voxels):  # a single fold
-        share = significant(100 * found.voxels / found.n_voxels)
-        note = f"{share} % of {found.n_voxels:,}, by the fit to all data{more}"
-        return Fact(question, f"{found.voxels:,} selected", note)
-    share = significant(100 * found.fold_voxels / found.n_voxels)
-    note = f"{share} % of {found.n_voxels:,}; {found.voxels:,} in the fit to all data{more}"
-    return Fact(question, f"{voxels_text(found.fold_voxels)} selected per fold", note)
+            out.append((row["fdr_voxels"], f"needed given the others (false-discovery rate {rate})"))
+    return tuple(out)
 
 
 def stability_fact(shared: float, by_chance: float) -> Fact:
@@ -119,7 +121,7 @@ def place_fact(results: Results, subject: str, contrast: str, found: Answer) -> 
     if not peaks:
         note = "no clusters of selected voxels; the pattern shows where signals differ"
         return Fact("Where", "see the maps", note)
-    others = f"then {'; '.join(peaks[1:])}; " if len(peaks) > 1 else ""
+    others = f"then {', '.join(peaks[1:])}; " if len(peaks) > 1 else ""
     of = "of the largest clusters" if chose else "of the pattern (a description, not a test)"
     note = f"{others}peak{'s' * (len(peaks) > 1)} (x y z) {of}; space: {space_of(results)}"
     return Fact("Where", f"{peaks[0]} mm", note)

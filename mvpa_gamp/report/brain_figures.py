@@ -18,6 +18,7 @@ from mvpa_gamp.report.brain_panels import (
     colours_and_scale,
     draw_lacking,
     draw_panel,
+    heading,
 )
 from mvpa_gamp.report.outlines import Outline, cell_outlines
 from mvpa_gamp.report.recommended import informative_voxels
@@ -26,13 +27,16 @@ from mvpa_gamp.report.volumes import PLANES, Backdrop, Volume, peak_of, read_bac
 from mvpa_gamp.results.reader import Results
 
 _DRAWN = ("information", "logpfwe", "weight", "pattern", "pip", "selfreq")
-_WIDTH = 11.5  # inches: the page's width at a readable size of letters
+_WIDTH = 9.2  # inches: letters of 8 points are 12 pixels on a page 1,000 pixels wide
 _TALLEST = 2.6  # inches of a line: a single slice need not fill the page
-_BAR = 0.12  # inches across a colour bar ...
-_BESIDE = 0.52  # ... and the room for it and its numbers
+_BAR = 0.09  # inches across a colour bar, ...
+_LOWER = 0.2  # ... its upper edge below a line ...
+_LONGEST = 1.5  # ... and its length at most
 _BETWEEN = 0.24  # inches between panels
-_LEFT, _TOP, _BELOW = 0.42, 0.62, 0.48  # inches for the method's name, titles above, letters below a line
-_NEXT = 0.15  # inches above a line that hold the letter of its upper side
+_LEFT, _RIGHT, _TOP, _BELOW = 0.4, 0.14, 0.76, 0.62  # inches for names, titles, and what is below a line
+_NEXT = 0.16  # inches above a line that hold the letter of its upper side
+_HEADING = 8.5  # points; less where panels are narrow
+_LETTER = 0.6  # its width, as a share of its size
 _RING = 12.0  # points, at least; around large voxels more
 
 
@@ -64,11 +68,6 @@ def _panels(shape: tuple[int, ...], shown: Collection[str]) -> list[Panel]:
         Panel("selfreq", "axial", projection=True),
     ]
     return [panel for panel in panels if panel.stat in shown]
-
-
-def first_line_share(lines: int, inches: float) -> float:
-    """The share of a figure of so many lines, ``inches`` tall, that its titles and first line take."""
-    return (_TOP + (inches - _TOP) / lines - _NEXT) / inches
 
 
 def _lead(shown: Collection[str]) -> str:
@@ -127,8 +126,10 @@ def map_figure(lines: Sequence[MapLine], background: Path, mask: Path, banner: s
         for number, line in enumerate(loaded):
             bottom = tall - _TOP - (number + 1) * height - number * _BELOW
             sheet = Sheet(figure, backdrop, peak, ring, inches_per_mm)
-            _draw_line(sheet, line, panels, places, bottom, height, titled=number == 0)
-        return png_and_svg(figure, banner)
+            _draw_line(sheet, line, panels, places, bottom, height)
+        _write_headings(sheet, panels, places)
+        end = _TOP + height + _BELOW - _NEXT
+        return png_and_svg(figure, banner, (_TOP - _NEXT, end) if len(lines) > 1 else None)
 
 
 def _load(line: MapLine, backdrop: Backdrop, shown: Sequence[str]) -> LoadedLine:
@@ -141,52 +142,65 @@ def _load(line: MapLine, backdrop: Backdrop, shown: Sequence[str]) -> LoadedLine
 
 
 def _layout(mean: Volume, panels: Sequence[Panel]) -> tuple[list[tuple[float, float, float]], float, float]:
-    """Left side, width and height of each panel and the height of a line in inches, and inches per mm.
-
-    A colour bar stands behind the last panel of each kind of map.
-    """
+    """Left side, width and height of each panel and the height of a line in inches, and inches per mm."""
     size = mean.zooms * mean.data.shape
     planes = [np.delete(size, panel.axis) for panel in panels]
-    bars = sum(_ends_kind(panels, i) for i in range(len(panels)))
-    room = _WIDTH - _LEFT - bars * _BESIDE - (len(panels) - 1) * _BETWEEN
+    room = _WIDTH - _LEFT - _RIGHT - (len(panels) - 1) * _BETWEEN
     inches_per_mm = min(
         room / sum(float(plane[0]) for plane in planes), _TALLEST / max(float(p[1]) for p in planes)
     )
-    places, left = [], _LEFT
-    for i, (across, up) in enumerate(planes):
+    spare = (room - inches_per_mm * sum(float(plane[0]) for plane in planes)) / len(panels)
+    places, left = [], _LEFT + spare / 2
+    for across, up in planes:
         width = inches_per_mm * float(across)
         places.append((left, width, inches_per_mm * float(up)))
-        left += width + _BETWEEN + (_BESIDE if _ends_kind(panels, i) else 0)
+        left += width + _BETWEEN + spare
     return places, max(height for _, _, height in places), inches_per_mm
-
-
-def _ends_kind(panels: Sequence[Panel], i: int) -> bool:
-    """Whether a panel is the last one of its kind of map."""
-    return i + 1 == len(panels) or panels[i + 1].stat != panels[i].stat
 
 
 def _draw_line(
     sheet: Sheet, line: LoadedLine, panels: Sequence[Panel], places: Sequence[tuple[float, float, float]],
-    bottom: float, height: float, titled: bool,
+    bottom: float, height: float,
 ) -> None:  # fmt: skip
-    """All panels of one method with their colour bars."""
+    """All panels of one method, below each kind of map its colour bar."""
     across, up = sheet.figure.get_size_inches()
     middle = (bottom + height / 2) / up
     sheet.figure.text(
         0.1 / across, middle, line.label, rotation=90, ha="center", va="center", color=INK,
         fontsize=min(9.0, 72 * (height + _BELOW) / (0.62 * len(line.label))),
     )  # fmt: skip
-    for i, (panel, (left, width, tall)) in enumerate(zip(panels, places, strict=True)):
-        low = bottom + (height - tall) / 2
-        ax = sheet.axes(left, low, width, tall)
-        if panel.stat not in line.maps:
+    for panel, (left, width, tall) in zip(panels, places, strict=True):
+        ax = sheet.axes(left, bottom + (height - tall) / 2, width, tall)
+        if panel.stat in line.maps:
+            draw_panel(ax, sheet, line, panel, *colours_and_scale(panel.stat, line.maps[panel.stat]))
+        else:
             draw_lacking(ax, panel.stat)
-            continue
-        colours, scale = colours_and_scale(panel.stat, line.maps[panel.stat])
-        draw_panel(ax, sheet, line, panel, colours, scale)
-        if titled:
-            x, y = (left + width / 2) / across, (bottom + height + 0.18) / up
-            sheet.figure.text(x, y, panel.title, ha="center", va="bottom", fontsize=8.5, color=INK)
-        if _ends_kind(panels, i):
-            bar = sheet.axes(left + width + 0.14, low + 0.15 * tall, _BAR, 0.7 * tall)
-            colour_bar(bar, colours, scale)
+    for stat in dict.fromkeys(panel.stat for panel in panels if panel.stat in line.maps):
+        mine = [place for panel, place in zip(panels, places, strict=True) if panel.stat == stat]
+        left, right = mine[0][0], mine[-1][0] + mine[-1][1]
+        long = min(0.8 * (right - left), _LONGEST)
+        bar = sheet.axes((left + right - long) / 2, bottom - _LOWER - _BAR, long, _BAR)
+        colour_bar(bar, *colours_and_scale(stat, line.maps[stat]))
+
+
+def _write_headings(
+    sheet: Sheet, panels: Sequence[Panel], places: Sequence[tuple[float, float, float]]
+) -> None:
+    """What the columns show, all in the same size: in two lines, or in three where panels are narrow."""
+    across, up = sheet.figure.get_size_inches()
+    said = [heading(panel, sheet) for panel in panels]
+    words = [f"{name}\n{place}" for name, place in said]
+    if _fitting(words, places) < _HEADING:
+        words = ["\n".join((name.replace(" ", "\n"), place.replace(", ", "\n"))) for name, place in said]
+    for lines, (left, width, _) in zip(words, places, strict=True):
+        x, y = (left + width / 2) / across, 1 - (_TOP - 0.2) / up
+        size = min(_HEADING, _fitting(words, places))
+        sheet.figure.text(x, y, lines, ha="center", va="bottom", fontsize=size, color=INK)
+
+
+def _fitting(words: Sequence[str], places: Sequence[tuple[float, float, float]]) -> float:
+    """The size in points at which no heading reaches its neighbour."""
+    return min(
+        72 * (width + _BETWEEN) / (_LETTER * max(map(len, said.splitlines())))
+        for said, (_, width, _) in zip(words, places, strict=True)
+    )

@@ -34,7 +34,8 @@ _SMALLEST = 2.6  # points across a selected voxel, however fine the grid
 # Values below this share of the scale stay transparent, so that the brain can be seen. A posterior is nowhere
 # zero: where it hardly differs from the prior there is nothing to show.
 _FAINT = {"weight": 0.05, "pip": 0.2}
-_LACKING = "this method has none"
+_LETTERS = 8.0  # points, of sides and of numbers on colour bars
+_LACKING = "this method\nhas none"
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,6 @@ class Panel:
     def axis(self) -> int:
         """The axis that the plane cuts."""
         return PLANES[self.plane]
-
-    @property
-    def title(self) -> str:
-        """The words above the column, in two lines."""
-        return f"{TITLES[self.stat]}\n{'from above' if self.projection else self.plane}"
 
 
 @dataclass(frozen=True)
@@ -84,6 +80,14 @@ class Sheet:
         ax.set_yticks([])
         ax.spines[:].set_visible(False)
         return ax
+
+
+def heading(panel: Panel, sheet: Sheet) -> tuple[str, str]:
+    """The words above a column: which map, and where it is cut."""
+    if panel.projection:
+        return TITLES[panel.stat], "from above"
+    at = whole((sheet.backdrop.mean.affine @ [*sheet.peak, 1])[panel.axis])
+    return TITLES[panel.stat], f"{panel.plane}, {AXES[panel.axis]} = {at} mm"
 
 
 def draw_panel(
@@ -134,7 +138,7 @@ def draw_lacking(ax: Axes, stat: str) -> None:
     if stat in _COMMON:
         return
     words = "no voxel at p ≤ 0.05" if stat in _LEAST else _LACKING
-    ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", fontsize=7.5, color=QUIET)
+    ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", fontsize=_LETTERS, color=QUIET)
 
 
 def _show(
@@ -171,19 +175,15 @@ def colours_and_scale(stat: str, values: NDArray) -> tuple[Colormap, Normalize]:
 
 
 def _annotate(ax: Axes, sheet: Sheet, panel: Panel) -> None:
-    """Letters at the four sides, the slice's coordinate below, a ring around the peak."""
-    axis, mean = panel.axis, sheet.backdrop.mean
-    words = "largest of all slices"
-    if not panel.projection:
-        words = f"{AXES[axis]} = {whole((mean.affine @ [*sheet.peak, 1])[axis])} mm"
-        if sheet.ring:
-            across, up = np.delete(sheet.peak, axis)
-            _draw_ring(ax, across, up, sheet.ring)
-    _letter_sides(ax, sheet, panel, words)
+    """Letters of the sides, and a ring at the peak."""
+    if sheet.ring and not panel.projection:
+        across, up = np.delete(sheet.peak, panel.axis)
+        _draw_ring(ax, across, up, sheet.ring)
+    _letter_sides(ax, sheet, panel)
 
 
-def _letter_sides(ax: Axes, sheet: Sheet, panel: Panel, words: str) -> None:
-    """Letters beside the brain, outside of what is seen of it, and words below it."""
+def _letter_sides(ax: Axes, sheet: Sheet, panel: Panel) -> None:
+    """Letters beside the brain, outside of what is seen of it."""
     axis, backdrop = panel.axis, sheet.backdrop
     seen = (
         backdrop.analysed.any(axis) if panel.projection else np.take(backdrop.inside, sheet.peak[axis], axis)
@@ -196,10 +196,9 @@ def _letter_sides(ax: Axes, sheet: Sheet, panel: Panel, words: str) -> None:
         ((x0, y), (-2, 0), "right", "center", left),
         ((x1, y), (2, 0), "left", "center", right),
         ((x, y0), (0, -2), "center", "top", bottom),
-        ((x, y0), (0, -11), "center", "top", words),
         ((x, y1), (0, 2), "center", "bottom", top),
     ):
-        ax.annotate(letter, at, away, "data", "offset points", ha=ha, va=va, fontsize=7, color=QUIET)
+        ax.annotate(letter, at, away, "data", "offset points", ha=ha, va=va, fontsize=_LETTERS, color=QUIET)
 
 
 def _draw_ring(ax: Axes, across: int, up: int, size: float) -> None:
@@ -211,12 +210,12 @@ def _draw_ring(ax: Axes, across: int, up: int, size: float) -> None:
 def colour_bar(ax: Axes, colours: Colormap, scale: Normalize) -> None:
     """A bar with the numbers of its scale."""
     low, high = float(scale.vmin or 0.0), float(scale.vmax or 1.0)
-    bar: Any = ax.figure.colorbar(ScalarMappable(scale, colours), cax=ax)
+    bar: Any = ax.figure.colorbar(ScalarMappable(scale, colours), cax=ax, orientation="horizontal")
     bar.set_ticks([low, (low + high) / 2, high], labels=[_tick(low), _tick((low + high) / 2), _tick(high)])
-    bar.ax.tick_params(labelsize=7, length=2, pad=1.5, colors=QUIET)
+    bar.ax.tick_params(labelsize=_LETTERS, length=2, pad=1.5, colors=QUIET)
     bar.outline.set_visible(False)
 
 
 def _tick(value: float) -> str:
     digits = f"{value:.0f}" if abs(value) >= 100 else f"{value:.2g}"
-    return digits.replace("-", "−")
+    return digits.replace("e-0", "e-").replace("-", "−")

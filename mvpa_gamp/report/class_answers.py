@@ -109,6 +109,6 @@ def _places(results: Results, method: str) -> list[Fact]:
     if not peaks:
         return []
     (first, at), *rest = peaks
-    others = "".join(f"; {name} {place}" for name, place in rest[: _MOST_FILES - 1])
-    note = f"{others.removeprefix('; ')}: peaks (x y z) of the pattern of each class against the others"
-    return [Fact("Where", f"{first} {at} mm", f"{note}, not tested; space: {space_of(results)}")]
+    others = "".join(f"{name} {place}; " for name, place in rest[: _MOST_FILES - 1])
+    note = f"{others}peaks (x y z) of the pattern of each class against the others, not tested"
+    return [Fact("Where", f"{first} {at} mm", f"{note}; space: {space_of(results)}")]

@@ -49,8 +49,8 @@ def _figures(results: Results) -> str:
     name, folder = results.classes["scoring"].replace("_", " "), results.folder
     said = text(
         f"{name[:1].upper()}{name[1:]} of each fold on held-out images, all classes together; the line is "
-        "the mean, the dashed line always saying the most frequent class. Folds share training images "
-        "and are not independent."
+        "their mean, the dashed line the score of always predicting the most frequent class. Folds share "
+        "training images and are not independent."
     )
     parts = [figure(folder.figure("classes_scores.svg"), said, "Scores by fold")]
     if "permutation" in results.classes:
@@ -59,7 +59,7 @@ def _figures(results: Results) -> str:
             f"p = {test['pvalue']:.2g}: {test['n']:,} permutations of labels within groups "
             f"({test['exchange']}s exchanged), the whole cross-validation repeated. {test['caution']}"
         )
-        parts.append(figure(folder.figure("classes_null.svg"), text(words), "Null of the score"))
+        parts.append(figure(folder.figure("classes_null.svg"), text(words), "Scores with permuted labels"))
     caption = text(
         "Held-out images, each predicted by a fold that did not train on it: counts, coloured by their share "
         "of the true class (row)."
@@ -90,7 +90,8 @@ def _score_table(results: Results) -> str:
         "others."
     )
     whole = table([top], body, caption)
-    return details(f"Scores of all {len(body)} contrasts and classes", whole)
+    title = f"Scores of all {len(body)} contrasts and classes" if len(body) > 1 else "Score of the contrast"
+    return details(title, whole)
 
 
 def _score_row(results: Results, label: str, scores: Sequence[float | None]) -> str:

@@ -1,16 +1,13 @@
 """A block per comparison: its answer always there; maps, clusters, inference and files one click away."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
-
-from PIL import Image
 
 from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.answer_box import map_line
 from mvpa_gamp.report.answer_facts import facts_box, files_of, first_place
-from mvpa_gamp.report.answers import EVERYBODY, NOBODY, Answer, sentence
-from mvpa_gamp.report.brain_figures import first_line_share
+from mvpa_gamp.report.answers import EVERYBODY, NOBODY, Answer, answering, sentence
+from mvpa_gamp.report.figure_parts import maps_figure
 from mvpa_gamp.report.map_files import information_files, method_files
 from mvpa_gamp.report.markup import (
     block,
@@ -30,7 +27,7 @@ from mvpa_gamp.report.outlines import has_selection
 from mvpa_gamp.report.overview import anchor, answers
 from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.report.recommended import informative_voxels
-from mvpa_gamp.report.style import DPI, colour_of
+from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.report.surface_figures import cluster_volume, surface_caption
 from mvpa_gamp.report.viewer import thumbnail, viewer
 from mvpa_gamp.report.volumes import read_map
@@ -122,30 +119,25 @@ def _head(name: str, said: str, method: str = "", label: str = "") -> str:
 def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who: str, faded: bool) -> str:
     """The same cuts through the maps of all methods."""
     kind = "PHANTOM, simulated. " if results.phantom else ""
+    lead = answering(results, subject, task["contrast"])
+    label = results.labels[str(lead)]
     fading = "; voxels that were not selected are faded" * faded
     outlines = _outline_words(results, subject, task["contrast"])
     flat = min(read_map(results.folder.mask(subject)).data.shape) == 1
     above = "" if flat else "Views from above show the largest value along the line of sight. "
     caption = (
-        f"{kind}Maps of the fit to all data, the same slices for every method: those through the largest "
-        f"{'weight' if faded else 'pattern'} of the answering method (ring). <b>Orange to red</b> favours "
+        f"{kind}Maps of {text(label)}, fitted to all data; slices pass through its largest "
+        f"{'weight' if faded else 'pattern'} (ring). <b>Orange to red</b> favours "
         f"{text(task['positive'])}, <b>blue</b> for "
         f"{text(task['negative'])}{fading}. {text(outlines)}{above}"
         "Neurological convention: the left hemisphere is on the left."
     )
-    caption = surface_caption(task, kind, outlines) if results.on_surface else caption
+    caption = surface_caption(task, label, kind, outlines) if results.on_surface else caption
     stem = f"sub-{subject}_contrast-{task['contrast']}_maps"
     image, drawing = (results.folder.figure(stem + ending) for ending in (".png", ".svg"))
     link = f" {file_link(drawing, results.folder.root, words='SVG')}" if results.linked else ""
-    first = "" if results.on_surface else _first_line(image, len(results.finished(subject, task["contrast"])))
-    return figure(image, caption, f"Maps of {task['label']}{who}", "wide maps", link, first)
-
-
-def _first_line(image: Path, lines: int) -> str:
-    """Width / height of the part of a figure that shows its first method."""
-    with Image.open(image) as opened:
-        width, height = opened.size
-    return f"{width} / {round(height * first_line_share(lines, height / DPI))}"
+    others = [results.labels[name] for name in results.finished(subject, task["contrast"]) if name != lead]
+    return maps_figure(image, caption, f"Maps of {task['label']}{who}", others, link, results.on_surface)
 
 
 def _glass_brain(results: Results, subject: str, task: Mapping[str, Any], label: str) -> str:

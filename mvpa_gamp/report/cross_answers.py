@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def _trained_facts(
         stability_fact(trained.shared, trained.shared_by_chance),
         place_fact(results, results.subjects[0], cross["contrast"], trained),
     ]
-    return [Fact(f.question, f.said, f"{f.note}; of {cross['trained_on']}") for f in facts]
+    return [replace(fact, note=f"{fact.note}; of {cross['trained_on']}") for fact in facts]
 
 
 def _sure(results: Results, row: Row) -> Fact:

@@ -40,7 +40,7 @@ def glass_figure(path: Path, signed: bool, banner: str | None) -> Drawn:
     ]
     widths = [_INCHES_PER_MM * (across[1] - across[0]) for across, _ in sides]
     with look():
-        figure = Figure(figsize=(sum(widths) + 1.2, 3.5))
+        figure = Figure(figsize=(sum(widths) + 1.3, 3.6))
         across, up = figure.get_size_inches()
         left = 0.1
         for (plane, through), (wide, tall), width in zip(PLANES.items(), sides, widths, strict=True):
@@ -50,11 +50,11 @@ def glass_figure(path: Path, signed: bool, banner: str | None) -> Drawn:
             )
             _draw_view(ax, volume, through, scale, colours)
             middle = (left + width / 2) / across
-            figure.text(middle, 3.28 / up, _VIEWS[plane], ha="center", va="bottom", fontsize=10)
+            figure.text(middle, 3.28 / up, _VIEWS[plane], ha="center", va="bottom", fontsize=13)
             left += width + 0.15
         bar: Any = figure.add_axes(((left + 0.1) / across, 0.25, 0.12 / across, 0.5))
         figure.colorbar(ScalarMappable(scale, colours), cax=bar).outline.set_visible(False)
-        bar.tick_params(labelsize=9.5, length=2, colors=QUIET)
+        bar.tick_params(labelsize=12.5, length=2, colors=QUIET)
         return png_and_svg(figure, banner)
 
 

@@ -1,5 +1,6 @@
 """Figures of inference: accuracies of permuted labels, and accuracy against the number of training runs."""
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -15,7 +16,7 @@ from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.reader import Results
 
 _DOTS = (0, (1, 1.5))
-_WIDEST_BAR = 0.06  # of a histogram, as a share of what it spans
+_FEW_BARS, _WIDEST_BAR = 6, 0.06  # of a histogram; the width as a share of what it spans
 _ENTRY_INCHES = 2.8  # of a legend
 _FEW = 6  # comparisons that have a panel each
 
@@ -73,16 +74,39 @@ def _null_lines(
 
 
 def draw_null(ax: Axes, null: NDArray, observed: float, of: str) -> None:
-    """Steps of a histogram in the colour of a method, and a line at what was observed."""
-    values, counts = np.unique(np.round(null, 6), return_counts=True)
-    if values.size > 40:
-        counts, edges = np.histogram(null, bins=min(40, max(8, null.size // 20)))
-        values = (edges[1:] + edges[:-1]) / 2
-    span = max(values[-1], observed) - min(values[0], observed)
-    steps = np.diff(values).min() if values.size > 1 else 1.0
-    width = min(float(steps), _WIDEST_BAR * float(span)) or 1.0  # few values are far apart
-    ax.bar(values, counts, width=width, color=of, alpha=0.35, lw=0)
+    """A histogram in the colour of a method, and a line at what was observed."""
+    counts, edges = np.histogram(null, bins=null_edges(null))
+    span = max(edges[-1], observed) - min(edges[0], observed)
+    width = float(edges[1] - edges[0])
+    if len(counts) <= _FEW_BARS:
+        width = min(width, _WIDEST_BAR * float(span))  # few values are far apart
+    ax.bar((edges[1:] + edges[:-1]) / 2, counts, width=width, color=of, alpha=0.35, lw=0)
     ax.axvline(observed, color=of, lw=1.8)
+
+
+def null_edges(null: NDArray) -> NDArray:
+    """Edges of bins that hold the same number of possible values each, else some would seem rare.
+
+    An accuracy is a number of right samples over all of them: its possible values are multiples of a step.
+    """
+    values = np.unique(np.round(null, 3))
+    bins = math.ceil(2 * null.size ** (1 / 3))  # Rice's rule
+    step = _common_step(values)
+    if not step:
+        return np.histogram_bin_edges(null, bins)
+    wide = step * max(1, math.ceil((values[-1] - values[0]) / (step * bins)))
+    first = wide * math.floor((values[0] + step / 2) / wide) - step / 2
+    return np.asarray(np.arange(first, values[-1] + wide, wide))
+
+
+def _common_step(values: NDArray) -> float:
+    """The step whose multiples the differences of sorted values are; 0.0 where there is none."""
+    gaps = np.diff(values)
+    if not gaps.size:
+        return 1.0
+    apart = np.round(gaps / gaps.min())
+    step = float(values[-1] - values[0]) / float(apart.sum())
+    return step if np.allclose(gaps, apart * step, atol=0.1 * step, rtol=0) else 0.0
 
 
 def learning_curves(results: Results, subject: str) -> bytes:

@@ -47,7 +47,7 @@ def power_range(results: Results, row: Mapping[str, str]) -> str:
         return ""
     shares, sizes = ([f"{100 * share:.0f}" for _, share in found], [f"{size:.2g}" for size, _ in found])
     span, effects = (" to ".join(dict.fromkeys((each[0], each[-1]))) for each in (shares, sizes))
-    return f", power {span} % for effects of {effects} SD added to these data"
+    return f"; power {span} % for effects of {effects} SD added to these data"
 
 
 def _powers(results: Results, row: Mapping[str, str]) -> list[tuple[float, float]]:

@@ -53,16 +53,18 @@ def block(anchor: str, title: str, head: str, *parts: str, unfolded: bool = Fals
     )
 
 
-def figure(path: Path, caption: str, alt: str, kind: str = "wide", link: str = "", first: str = "") -> str:
-    """A figure file put inside the page, with its caption (HTML); ``kind`` is wide, medium or beside.
+def figure(path: Path, caption: str, alt: str, kind: str = "wide", link: str = "") -> str:
+    """A figure file put inside the page, with its caption (HTML); ``kind`` is wide, medium or beside."""
+    return image_figure(path.read_bytes(), _TYPES[path.suffix], caption, alt, kind, link)
 
-    ``first`` is width / height of the upper part that stays where paper is short of space.
-    """
-    source = data_url(path.read_bytes(), _TYPES[path.suffix])
-    image = f'<img src="{source}" alt="{text(alt)}">'
-    if first:
-        image = f'<div class="window" style="--first: {text(first)}">{image}</div>'
-    return f'<figure class="{kind}">{image}<figcaption>{caption}{link}</figcaption></figure>'
+
+def image_figure(
+    content: bytes, media: str, caption: str, alt: str, kind: str = "wide", link: str = ""
+) -> str:
+    """The same for an image that is not a file."""
+    image = f'<img src="{data_url(content, media)}" alt="{text(alt)}">'
+    below = f"<figcaption>{caption}{link}</figcaption>" if caption or link else ""
+    return f'<figure class="{kind}">{image}{below}</figure>'
 
 
 def data_url(content: bytes, kind: str) -> str:

@@ -73,7 +73,8 @@ def _averages(results: Results, subject: str) -> str:
         "selected voxels that two folds have in common (mean Jaccard index), next to its value for random "
         "selections of the same sizes; a dash where a method selects nothing, or every voxel, in "
         "most folds. Nogueira's index corrects it for chance: 0 for random, 1 for identical selections. Run "
-        "time: all folds and the refit of one comparison. In small print: the name after --methods."
+        "time: all folds and the refit of one comparison."
+        + (" In small print: the name after --methods." if results.linked else "")
     )
     if results.has_truth:
         caption += text(" Planted voxels: area under the precision-recall curve of the refit map.")

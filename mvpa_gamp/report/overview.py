@@ -75,7 +75,7 @@ def _map_names(results: Results, subject: str, answered: Mapping[str, Answer | N
             meaning, path = next(iter(files.paths.items()))
             writes = "" if results.linked else " (to_bids(folder) writes it)"
             lead = f"Map of {task['label']}{writes}; every comparison below names its own: "
-            return f'{map_name(path, files, lead)} <span class="said">{text(meaning)}</span>'
+            return f'{map_name(path, files, lead)} <span class="said">({text(meaning)})</span>'
     return ""
 
 

@@ -168,8 +168,8 @@
     }
 
     how() {
-      return "Click or use the arrow keys to move, Page Up and Page Down for the next slice. Neurological convention: " +
-        "the left hemisphere is on the left.";
+      const slices = this.panels.length > 1 ? ", Page Up and Page Down for the next slice" : "";
+      return `Click or use the arrow keys to move${slices}. Neurological convention: the left hemisphere is on the left.`;
     }
 
     panel([name, axis, across, up]) {

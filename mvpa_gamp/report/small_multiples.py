@@ -62,7 +62,7 @@ def lines_of(results: Results) -> Iterator[tuple[float, str, str, str]]:
 def forest(results: Results) -> tuple[Figure, Axes]:
     """One panel in which every comparison has a band of lines, the first one at the top."""
     count = len(results.tasks)
-    figure = Figure(figsize=(7.4, 1.25 + count * max(0.26, 0.15 * len(results.labels))), layout="constrained")
+    figure = Figure(figsize=(6.0, 1.25 + count * max(0.26, 0.15 * len(results.labels))), layout="constrained")
     ax = figure.subplots()
     ax.set_ylim(count - 0.5, -0.5)
     ax.set_yticks(range(count), [short(task["label"]) for task in results.tasks], color=INK)

@@ -44,7 +44,8 @@ SHARES = LinearSegmentedColormap.from_list("shares", ["#fde725", "#5ec962", "#21
 OVERLAP = LinearSegmentedColormap.from_list("overlap", ["#f4f7f9", "#9fc5dc", "#3b82b0", "#0b3c5d"])
 
 _SMALL = 7.5
-DPI = 144  # of figures as PNG
+DPI = 180  # of figures as PNG
+CUT = "Cut"  # of a PNG: rows of pixels of its headings, and down to the end of its first line
 
 _RC: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -119,13 +120,19 @@ class Drawn:
         write_atomic(stem.with_name(stem.name + ".svg"), self.svg)
 
 
-def png_and_svg(figure: Figure, banner: str | None, dpi: int = DPI) -> Drawn:
-    """The figure (without a layout) as PNG and SVG; the phantom's banner stands in the upper right corner."""
+def png_and_svg(figure: Figure, banner: str | None, cut: tuple[float, float] | None = None) -> Drawn:
+    """The figure (without a layout) as PNG and SVG; the phantom's banner stands in the upper right corner.
+
+    ``cut``: inches from the top at which headings and the first line end, where there are more lines.
+    """
     if banner:
         figure.text(1, 1, banner, ha="right", va="top", fontsize=_SMALL, color=WARNING)
     FigureCanvasAgg(figure)
     image, drawing = io.BytesIO(), io.BytesIO()
-    figure.savefig(image, format="png", dpi=dpi, metadata={"Software": None})
+    about: dict[str, str | None] = {"Software": None}
+    if cut:
+        about[CUT] = " ".join(str(round(DPI * inches)) for inches in cut)
+    figure.savefig(image, format="png", dpi=DPI, metadata=about)
     FigureCanvasSVG(figure)
     figure.savefig(drawing, format="svg", metadata={"Date": None, "Creator": None})
     return Drawn(image.getvalue(), drawing.getvalue())

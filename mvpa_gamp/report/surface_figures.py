@@ -32,8 +32,8 @@ _SIGNED = ("weight", "pattern", "information")
 _VIEWS = (("left", "lateral"), ("left", "medial"), ("right", "medial"), ("right", "lateral"))
 # Shares of the scale that are not drawn.
 _FAINT = {"weight": 0.05, "pattern": 0.25, "pip": 0.2, "selfreq": 0.01, "information": 0.01}
-_WIDTH, _TALL = 11.5, 1.95  # inches of the figure and of a row
-_LEFT, _TOP, _BAR = 0.45, 0.35, 0.9  # inches for names, titles and colour bars
+_WIDTH, _TALL = 9.2, 1.6  # inches of the figure and of a row
+_LEFT, _TOP, _BAR = 0.45, 0.35, 0.75  # inches for names, titles and colour bars
 _PALE = (0.08, 0.42)  # of nilearn's grey scale, from white to black
 _DPI = 110  # of a hemisphere
 
@@ -61,7 +61,8 @@ def surface_figure(lines: Sequence["MapLine"], background: Path, banner: str | N
                 _place(figure, box, picture, f"{part}, {_WORDS[view]}" if number == 0 else "")
             _name(figure, bottom, line.label, TITLES[stat])
             _colour_bar(figure, bottom, colours, scale)
-        return png_and_svg(figure, banner)
+        end = _TOP + _TALL * len(_shown(lines[0]))
+        return png_and_svg(figure, banner, (_TOP, end) if len(lines) > 1 else None)
 
 
 _WORDS = {"lateral": "from outside", "medial": "from inside"}
@@ -180,21 +181,22 @@ def _name(figure: Figure, bottom: float, label: str, title: str) -> None:
     across, up = figure.get_size_inches()
     at = (bottom + _TALL / 2) / up
     for x, words, colour in ((0.1, label, INK), (0.3, title, QUIET)):
-        figure.text(x / across, at, words, rotation=90, ha="center", va="center", fontsize=8, color=colour)
+        size = min(8.5, 72 * _TALL / (0.6 * len(words)))
+        figure.text(x / across, at, words, rotation=90, ha="center", va="center", fontsize=size, color=colour)
 
 
 def _colour_bar(figure: Figure, bottom: float, colours: Colormap, scale: Normalize) -> None:
     across, up = figure.get_size_inches()
-    ax = figure.add_axes(((_WIDTH - 0.75) / across, (bottom + 0.4) / up, 0.12 / across, (_TALL - 0.8) / up))
+    ax = figure.add_axes(((_WIDTH - 0.65) / across, (bottom + 0.3) / up, 0.1 / across, (_TALL - 0.6) / up))
     bar: Any = figure.colorbar(ScalarMappable(scale, colours), cax=ax)
-    bar.ax.tick_params(labelsize=7, length=2, pad=1.5, colors=QUIET)
+    bar.ax.tick_params(labelsize=8, length=2, pad=1.5, colors=QUIET)
     bar.outline.set_visible(False)
 
 
-def surface_caption(task: Mapping[str, Any], kind: str = "", outlines: str = "") -> str:
-    """What a figure of a comparison's maps shows, in HTML; ``outlines`` says what is outlined."""
+def surface_caption(task: Mapping[str, Any], label: str, kind: str = "", outlines: str = "") -> str:
+    """What the maps of a method show, in HTML; ``outlines`` says what is outlined."""
     return (
-        f"{kind}Maps of the fit to all data on the surface, both hemispheres from outside and from inside. "
+        f"{kind}Maps of {text(label)}, fitted to all data, both hemispheres from outside and from inside. "
         f"<b>Orange to red</b> favours {text(task['positive'])}, <b>blue</b> for "
         f"{text(task['negative'])}; values close to zero are left out, and grey is sulcal depth (or the mean "
         f"image, where it is not known). {text(outlines)}"

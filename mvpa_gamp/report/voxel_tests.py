@@ -17,7 +17,7 @@ def selections(results: Results, rows: Rows) -> list[str]:
     body = [
         named_cells(results, row)
         + cell("–" if row["fdr_voxels"] == MISSING else row["fdr_voxels"])
-        + cell(power_words(results, row), "name")
+        + cell(power_words(results, row), "name wrap")
         + cell(row["fdr_verdict"].split(":")[0], "name wrap")
         for row in mine
     ]

@@ -1,6 +1,7 @@
 """Pages of classes and crosses answer the same questions first; every page offers the tested map first."""
 
 import base64
+import io
 import json
 import re
 import shutil
@@ -8,11 +9,13 @@ from html import unescape
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from mvpa_gamp.haxby import main
 from mvpa_gamp.report.answers import place_words
 from mvpa_gamp.report.brain_figures import comparison_maps
 from mvpa_gamp.report.closing import closing_lines
+from mvpa_gamp.report.figure_parts import figure_parts
 from mvpa_gamp.report.inference_lines import inference_lines
 from mvpa_gamp.report.inference_rows import few_permutations
 from mvpa_gamp.report.methods_text import methods_paragraphs, references
@@ -65,7 +68,7 @@ def test_a_cross_is_answered_next(designed):
     )
     assert f"{number(row['accuracy_percent']):.1f} % correct chance 50 %; mean over 6 tested runs" in texts[1]
     assert f"p = {number(row['p_value']):.2g} 10 permutations of the training labels" in texts[1]
-    assert "the smallest possible is 0.091" in texts[1] and "of face vs house" in texts[1]
+    assert "smallest possible p: 0.091" in texts[1] and "of face vs house" in texts[1]
     assert "faceMinusHouse" in links[1][0]
 
 
@@ -159,13 +162,29 @@ def test_paper_shows_answers_and_one_row_of_maps_per_comparison(five, browser):
         ("#maps .answer", False), (".viewer", False), ("nav", False), (".bulk table", False),
     ):  # fmt: skip
         assert page.run(f"[...document.querySelectorAll('{what}')].some({shown})") == many, what
-    rows = page.run(
-        "[...document.querySelectorAll('#maps .window')].map(each => "
-        "each.clientHeight / each.querySelector('img').height)"
-    )
-    assert len(rows) == 3 and all(0.15 < row < 0.38 for row in rows)  # one of five methods
+    images = "[...document.querySelectorAll('#maps figure.maps img')]"
+    assert page.run(f"{images}.map({shown})") == [True, False] * 3  # the answering method, the other four
+    for first, others in batched_pairs(page.run(f"{images}.map(each => each.naturalHeight)")):
+        assert 0.15 < first / (first + others) < 0.35
     sheets = base64.b64decode(browser.ask("Page.printToPDF", page.session)["data"])
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", sheets)) <= 8
+
+
+def batched_pairs(values):
+    return zip(values[::2], values[1::2], strict=True)
+
+
+def test_the_first_line_of_a_figure_and_the_others_keep_every_row_of_pixels_below_its_headings(five):
+    """Nothing of the figure is lost, and both parts begin with the headings."""
+    (path, *_) = sorted(five.glob("figures/*_maps.png"))
+    with Image.open(path) as image:
+        heading, end = map(int, image.info["Cut"].split())
+        whole = np.asarray(image.convert("RGB"))
+    first, rest = (np.asarray(Image.open(io.BytesIO(part))) for part in figure_parts(path))
+    assert (first == whole[:end]).all() and (rest[heading:] == whole[end:]).all()
+    assert (rest[:heading] == whole[:heading]).all() and (whole[:heading] < 128).any()
+    bare = [(whole[row] > 250).all() for row in (heading, end)]
+    assert bare == [True, True]  # no letter is cut
 
 
 @pytest.fixture(scope="module")

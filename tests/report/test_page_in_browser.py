@@ -64,6 +64,9 @@ UNNAMED = """[...document.querySelectorAll("button, input, select, canvas[role],
   .map(element => element.outerHTML.slice(0, 90))"""
 
 
+SIDEWAYS = """[...document.querySelectorAll(".scroll, pre, main")]
+  .filter(each => each.scrollWidth > each.clientWidth + 1)
+  .map(each => `${each.textContent.trim().slice(0, 60)}: ${each.scrollWidth} of ${each.clientWidth}`)"""
 ELSEWHERE = """[...document.querySelectorAll("a[href^='#']")].map(link => link.hash.slice(1))
   .filter(id => !document.getElementById(decodeURIComponent(id)))"""
 
@@ -162,6 +165,16 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(finished, browser, width):
     browser.ask("Emulation.setDeviceMetricsOverride", page.session, **asked)
     page.run(READY)
     assert page.run("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("which", ["finished", "phantom_results", "evil"])
+def test_no_table_of_a_desktop_screen_scrolls_sideways(which, request, browser):
+    page = browser.open(request.getfixturevalue(which) / "index.html")
+    asked = {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.ask("Emulation.setDeviceMetricsOverride", page.session, **asked)
+    page.run(READY)
+    assert page.run("document.querySelectorAll('.scroll, pre').length") >= 5
+    assert page.run(SIDEWAYS) == [] and page.run("document.documentElement.scrollWidth") <= 1280
 
 
 def test_the_viewer_starts_with_the_map_that_the_answer_names(phantom_results, browser):

@@ -1,9 +1,12 @@
 """What captions and tables say about the numbers below them."""
 
 import shutil
+from itertools import pairwise
 
+import numpy as np
 import pytest
 
+from mvpa_gamp.report.inference_plots import null_edges
 from mvpa_gamp.report.methods_text import methods_paragraphs
 from mvpa_gamp.report.page import render
 from mvpa_gamp.report.sections import consistency_section
@@ -38,3 +41,22 @@ def test_a_whitened_page_says_so_at_its_top(finished):
     whitened = Results(read.folder, study, read.rows, read.texts)
     for results, said in ((read, False), (whitened, True)):
         assert ("<strong>Noise whitened.</strong>" in render(results)) == said
+
+
+@pytest.mark.parametrize(("samples", "permutations"), [(216, 1000), (864, 200), (40, 2000), (8, 500)])
+def test_bins_of_permuted_accuracies_hold_the_same_number_of_possible_values(samples, permutations):
+    rng = np.random.default_rng(samples)
+    right = rng.binomial(samples, 0.5, permutations)
+    null = np.array([float(f"{100 * share:.6g}") for share in right / samples])  # as tables keep them
+    edges = null_edges(null)
+    possible = 100 * np.arange(samples + 1) / samples
+    inside = [np.sum((possible > low) & (possible < high)) for low, high in pairwise(edges)]
+    assert set(inside[1:-1]) == {max(1, inside[len(inside) // 2])}
+    assert np.histogram(null, edges)[0].sum() == permutations
+    assert len(inside) <= 2 + 2 * permutations ** (1 / 3)
+
+
+@pytest.mark.parametrize("null", [np.full(20, 50.0), np.random.default_rng(1).normal(50, 5, 300)])
+def test_bins_of_one_value_and_of_any_values(null):
+    counts, edges = np.histogram(null, null_edges(null))
+    assert counts.sum() == null.size and (np.diff(edges) > 0).all()
