@@ -4,7 +4,7 @@ Ten minutes on the phantom
 
 From the command to the page, then the same in Python. You need only this package: the data are a
 *phantom*, a simulated subject in the form of the experiment of Haxby et al. (2001), in which people looked
-at faces, houses, cats and other things. Everything made from it says so in its name.
+at faces, houses, cats and other things. Everything made from it is marked as simulated.
 """
 
 # %%
@@ -16,7 +16,7 @@ at faces, houses, cats and other things. Everything made from it says so in its 
 #         --pairs face:house cat:chair --methods gamp-sbg-lr l1-lr-cv --out phantom-results
 #
 # Here it is called from Python, in a temporary folder. ``--phantom-shape`` makes the phantom small; without
-# it, it has Haxby's 40 x 64 x 64 voxels, and the command takes about two minutes instead of seconds.
+# it, the phantom has Haxby's 40 x 64 x 64 voxels, and the command takes about a minute instead of seconds.
 
 import tempfile
 from pathlib import Path

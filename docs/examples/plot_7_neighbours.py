@@ -2,7 +2,7 @@
 Neighbours and whitening, on the same rows
 ==========================================
 
-``gamp-bg-lr`` takes every voxel by itself. ``gamp-sbg-lr`` lets the inclusion rate of a voxel follow its
+``gamp-bg-lr`` treats every voxel independently. ``gamp-sbg-lr`` lets the inclusion rate of a voxel follow its
 neighbours (Meng et al., 2016, `arXiv:1601.00543 <https://arxiv.org/abs/1601.00543>`_), and ``whiten=True``
 takes the noise that voxels share into account. Here they are compared on one small phantom.
 :doc:`/choosing` says when to use which.

@@ -219,4 +219,4 @@ def colour_bar(ax: Axes, colours: Colormap, scale: Normalize) -> None:
 
 def _tick(value: float) -> str:
     digits = f"{value:.0f}" if abs(value) >= 100 else f"{value:.2g}"
-    return digits.replace("-", "−")
+    return digits.replace("e-0", "e-").replace("-", "−")  # two more digits would run into the next panel
