@@ -116,7 +116,7 @@ def _checked(X: Any, covariates: Any) -> tuple[NDArray, NDArray]:
         row, column = np.argwhere(~np.isfinite(values))[0]
         raise ValueError(
             f"Covariates must be finite numbers, got {values[row, column]} in row {row + 1}, column "
-            f"{column + 1}. Fill missing values, with the mean of the run for example."
+            f"{column + 1}. Fill in missing values, for example with the mean of the run."
         )
     if (top := np.abs(values).max(initial=0)) > LARGEST:
         raise ValueError(

@@ -104,7 +104,7 @@ class PlantedCheck:
         nothing = self.nothing
         if nothing is None:
             return "checks without an effect were not made"
-        few = "" if self.tells else f", too few to tell from {200 * self.fdr:.1f} %"
+        few = "" if self.tells else f", too few to distinguish it from {200 * self.fdr:.1f} %"
         return (
             f"without any effect, {100 * nothing.false_rate:.1f} % of {nothing.n_repeats} simulated data "
             f"sets selected a voxel (standard error {100 * nothing.false_rate_se:.1f} %, nominal "

@@ -62,7 +62,7 @@ class L1LogisticCV:
         if not (0 < self.bottom <= self.top and self.n_lambdas >= 1 and self.tol > 0 and self.tuning_tol > 0):
             raise ValueError(
                 "L1LogisticCV needs 0 < bottom <= top, at least one lambda and positive tolerances, "
-                f"got {self}. Change those."
+                f"got {self}. Correct them."
             )
 
     @property

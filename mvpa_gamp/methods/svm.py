@@ -57,7 +57,7 @@ class LinearSVM:
 
     def __post_init__(self) -> None:
         if not (self.C > 0 and self.tol > 0 and self.max_iter >= 1):
-            raise ValueError(f"LinearSVM needs C, tol and max_iter above 0, got {self}. Change those.")
+            raise ValueError(f"LinearSVM needs C, tol and max_iter above 0, got {self}. Correct them.")
         check_class_weight(self.class_weight)
 
     @property

@@ -195,7 +195,7 @@ def surface_caption(task: Mapping[str, Any], kind: str = "", outlines: str = "")
     """What a figure of a comparison's maps shows, in HTML; ``outlines`` says what is outlined."""
     return (
         f"{kind}Maps of the fit to all data on the surface, both hemispheres from outside and from inside. "
-        f"<b>Orange to red</b> favours {text(task['positive'])}, <b>blue</b> for "
+        f"<b>Orange to red</b> favours {text(task['positive'])}, <b>blue</b> favours "
         f"{text(task['negative'])}; values close to zero are left out, and grey is sulcal depth (or the mean "
         f"image, where it is not known). {text(outlines)}"
     ).strip()
