@@ -75,14 +75,15 @@ labels = phantom_labels(phantom)  # a condition and a run for every volume
 
 decoder = GAMPDecoder(mask=mask, ignore="rest")
 decoder.fit(bold, labels.conditions, groups=labels.runs)  # leave one run out
-print(f"accuracy {decoder.fold_scores_.mean():.2f}, the mean over {phantom.n_runs} held-out runs")
+print(f"accuracy {decoder.fold_scores_.mean():.2f}, mean over {phantom.n_runs} held-out runs")
 print(decoder.confusion_)
 
 # %%
 # How did the fits end, and what was learnt? There is no grid of penalties: the share of voxels
 # that matter and the size of their weights are learnt on the training runs.
 
-print(decoder.status_[["fold", "n_iter", "voxels", "converged"]].tail(3).to_string(index=False))
+shown = decoder.status_[["fold", "n_iter", "voxels", "converged"]]
+print(shown.tail(3).to_string(index=False))
 print(decoder.status_.status.iloc[-1])
 
 # %%
@@ -95,7 +96,8 @@ inclusion = decoder.inclusion_img_.vector("face-house")
 planted = truth.for_pair("face", "house")
 order = np.argsort(-inclusion)
 for k in (5, 10, 20):
-    print(f"of the first {k} voxels, {planted[order[:k]].sum()} are planted ({planted.mean():.0%} by chance)")
+    print(f"of the first {k} voxels, {planted[order[:k]].sum()} are planted")
+print(f"by chance {planted.mean():.0%} would be")
 
 # %%
 # Where to go from here

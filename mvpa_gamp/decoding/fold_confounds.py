@@ -23,7 +23,7 @@ _DEPENDENT = 1e-10  # singular values of standardised covariates below this shar
 
 @dataclass(frozen=True, eq=False)
 class ConfoundRegression:
-    """X - (covariates - center) slopes: what the covariates do not explain, the mean of X kept."""
+    """A fitted regression on covariates; X - (covariates - center) slopes is what they do not explain."""
 
     center: NDArray  # (C,) mean of the training rows' covariates
     slopes: NDArray  # (C, N) least-squares coefficients, with an intercept, of the training rows

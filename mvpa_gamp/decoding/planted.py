@@ -26,7 +26,7 @@ class PlantedEffect(NamedTuple):
 
 @dataclass(frozen=True)
 class PlantedCheck:
-    """Observed false-discovery rates beside the nominal one, per size of the planted effects."""
+    """Observed false-discovery rates for each size of the planted effects, and the nominal rate."""
 
     method: str
     fdr: float
@@ -63,7 +63,7 @@ class PlantedCheck:
 
     @property
     def tells(self) -> bool:
-        """Whether checks without an effect are enough to tell twice the nominal rate from that rate."""
+        """Whether checks without an effect are enough to distinguish twice the nominal rate from it."""
         n = 0 if self.nothing is None else self.nothing.n_repeats
         return bool(binom.sf(binom.isf(_LEVEL, n, self.fdr), n, 2 * self.fdr) >= _POWER)
 

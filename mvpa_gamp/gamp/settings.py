@@ -20,7 +20,7 @@ _FIXED_POINT_STEP = 0.5
 
 @dataclass(frozen=True)
 class SolverSettings:
-    """Settings of one solve; every default has a reason.
+    """Settings of one solve.
 
     mode : "sum-product" (posterior means) or "max-sum" (penalised loss minimisation).
     stop : "cavity" keeps the iterate with the best leave-one-out predictive score and stops when it
