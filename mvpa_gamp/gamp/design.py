@@ -58,8 +58,8 @@ class Design:
     weights : (M,) or (M, B), how often each training row counts: a row of weight 2 is two copies of the row,
         one of weight 0 is held out. Weights off the training rows are never read. None: every row once.
 
-    Training means need not be known: slopes that sum to zero over the training rows do not feel them, scores
-    lose their training mean instead (the solver calls ``counted_and_centered`` and ``around_training_mean``),
+    Training means need not be known: slopes that sum to zero over the training rows are not affected by
+    them, the training mean is subtracted from the scores instead (the solver calls ``counted_and_centered`` and ``around_training_mean``),
     and squares are taken around means of the column's own training rows (``OwnMeanBlock``). So a column
     depends on its training rows alone.
 
