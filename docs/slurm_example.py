@@ -1,10 +1,11 @@
-"""Start Dask workers as SLURM jobs and let mvpa_gamp use them. Not tested on a SLURM cluster."""
+"""Run mvpa_gamp on Dask workers that are SLURM jobs. Not tested on a SLURM cluster."""
 
 import sys
 
 PARTITION, ACCOUNT = "normal", "my-account"
 WORKERS, CORES, MEMORY, WALLTIME = 10, 2, "8GB", "02:00:00"
-COMMAND = ["my-bids", "my-results", "participant", "--contrasts", "face:house", "--permutations", "1000"]
+COMMAND = ["my-bids", "my-results", "participant", "--contrasts", "face:house"]
+COMMAND += ["--permutations", "1000"]
 
 
 def main() -> int:

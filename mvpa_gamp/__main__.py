@@ -41,7 +41,7 @@ examples:
       continue an interrupted run, with the settings in out/config.toml
 
 exit codes: 0 all files were written; 1 a participant was skipped or something failed (the
-others are complete); 2 the input cannot be used.
+others are complete); 2 the input cannot be used; 130 interrupted (--resume continues).
 """
 
 

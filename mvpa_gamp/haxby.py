@@ -34,7 +34,8 @@ examples:
   python -m {command} --out my-results --resume
       continue an interrupted run, with the settings in my-results/config.toml
 
-exit codes: 0 all files were written; 1 something failed; 2 the input cannot be used.
+exit codes: 0 all files were written; 1 something failed; 2 the input cannot be used;
+130 interrupted (--resume continues).
 """
 
 
@@ -81,13 +82,19 @@ def _add_data(group: Any) -> None:
     )
     options.add_surface_mesh(group)
     group.add_argument(
-        "--labels", metavar="FILE", help='their labels: "labels chunks" text or a TSV, one line per volume'
+        "--labels",
+        metavar="FILE",
+        help='condition and run of each volume: "labels chunks" text or a TSV, one line per volume',
     )
     group.add_argument(
         "--phantom", action="store_true", help="the simulated phantom (default if no data are found)"
     )
     group.add_argument(
-        "--phantom-shape", nargs=3, type=int, metavar=("I", "J", "K"), help="its grid (default 40 64 64)"
+        "--phantom-shape",
+        nargs=3,
+        type=int,
+        metavar=("I", "J", "K"),
+        help="grid of the phantom (default 40 64 64)",
     )
 
 

@@ -53,7 +53,7 @@ def _check_answers(where: str) -> None:
             pass
     except (OSError, OverflowError) as error:
         raise ValueError(
-            f"--dask: no scheduler answers at {where} ({error}). Is it running, and the port right?"
+            f"--dask: no scheduler answers at {where} ({error}). Check that it is running, and its port."
         ) from error
 
 

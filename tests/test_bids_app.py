@@ -579,7 +579,7 @@ def spoil(tree) -> dict[str, str]:
         "07": "has no column rot_z.*such as rot_y, rot_x",
         "08": "--contrasts: .*names 'house', which the data do not contain",
         "09": "RepetitionTime in seconds.*got none.*--t-r",
-        "10": "desc-brain_mask beside every run, found none for .*run-02",
+        "10": "desc-brain_mask next to every run, found none for .*run-02",
         "11": "has no folder sub-11. Preprocess the participant",
     }
 

@@ -229,7 +229,7 @@ def test_a_graph_of_features_that_a_step_has_dropped(genes):
 
 
 def test_a_table_is_refused_where_names_are_not_looked_at(genes):
-    with pytest.raises(ValueError, match="got a table, whose names are not looked at here"):
+    with pytest.raises(ValueError, match="got a table, whose names are not read here"):
         Design(genes[0].to_numpy(), connectivity=named())
 
 

@@ -319,7 +319,7 @@ def test_a_parcellation_that_does_not_fit_is_refused(tree, by_region, tmp_path, 
     nibabel.save(volume, tmp_path / "volume.nii")
     small = write_label_pair(tmp_path / "lh.x.label.gii", parcels(small_mesh(120, 110)), {1: "a"})
     for atlas, said in (
-        (tmp_path / "volume.nii", "is a volume, and the data are on a surface"),
+        (tmp_path / "volume.nii", "is a volume, but the data are on a surface"),
         (small, "expected 130 vertices in the left hemisphere, as the data have, got 120"),
     ):
         assert main(command(tree, out, *asked, "--atlas", str(atlas))) == 2
@@ -327,7 +327,7 @@ def test_a_parcellation_that_does_not_fit_is_refused(tree, by_region, tmp_path, 
         assert not out.exists()
     given = ("--space", VOLUMES, "--participant-label", "01", "--atlas", str(by_region[1]))
     assert main(command(tree, out, *given)) == 2
-    assert "is of the surface, and the data are volumes" in " ".join(capsys.readouterr().err.split())
+    assert "is on a surface, but the data are volumes" in " ".join(capsys.readouterr().err.split())
     assert not out.exists()
 
 

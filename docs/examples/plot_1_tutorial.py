@@ -4,7 +4,7 @@ Ten minutes on the phantom
 
 From the command to the page, then the same in Python. You need only this package: the data are a
 *phantom*, a simulated subject in the form of the experiment of Haxby et al. (2001), in which people looked
-at faces, houses, cats and other things. Everything made from it says so in its name.
+at faces, houses, cats and other things. Everything made from it is marked as simulated.
 """
 
 # %%
@@ -16,7 +16,7 @@ at faces, houses, cats and other things. Everything made from it says so in its 
 #         --pairs face:house cat:chair --methods gamp-sbg-lr l1-lr-cv --out phantom-results
 #
 # Here it is called from Python, in a temporary folder. ``--phantom-shape`` makes the phantom small; without
-# it, it has Haxby's 40 x 64 x 64 voxels, and the command takes about two minutes instead of seconds.
+# it, the phantom has Haxby's 40 x 64 x 64 voxels, and the command takes about a minute instead of seconds.
 
 import tempfile
 from pathlib import Path
@@ -75,14 +75,15 @@ labels = phantom_labels(phantom)  # a condition and a run for every volume
 
 decoder = GAMPDecoder(mask=mask, ignore="rest")
 decoder.fit(bold, labels.conditions, groups=labels.runs)  # leave one run out
-print(f"accuracy {decoder.fold_scores_.mean():.2f}, the mean over {phantom.n_runs} held-out runs")
+print(f"accuracy {decoder.fold_scores_.mean():.2f}, mean over {phantom.n_runs} held-out runs")
 print(decoder.confusion_)
 
 # %%
 # How did the fits end, and what was learnt? There is no grid of penalties: the share of voxels
 # that matter and the size of their weights are learnt on the training runs.
 
-print(decoder.status_[["fold", "n_iter", "voxels", "converged"]].tail(3).to_string(index=False))
+shown = decoder.status_[["fold", "n_iter", "voxels", "converged"]]
+print(shown.tail(3).to_string(index=False))
 print(decoder.status_.status.iloc[-1])
 
 # %%
@@ -95,7 +96,8 @@ inclusion = decoder.inclusion_img_.vector("face-house")
 planted = truth.for_pair("face", "house")
 order = np.argsort(-inclusion)
 for k in (5, 10, 20):
-    print(f"of the first {k} voxels, {planted[order[:k]].sum()} are planted ({planted.mean():.0%} by chance)")
+    print(f"of the first {k} voxels, {planted[order[:k]].sum()} are planted")
+print(f"by chance {planted.mean():.0%} would be")
 
 # %%
 # Where to go from here

@@ -3,7 +3,7 @@ Five maps of one comparison
 ===========================
 
 Weight, posterior deviation, inclusion probability, selection frequency and activation pattern of one fit,
-beside the effect that was planted. :doc:`/maps` says what each of them means.
+next to the effect that was planted. :doc:`/maps` says what each of them means.
 """
 
 import matplotlib.pyplot as plt

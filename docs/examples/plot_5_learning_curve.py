@@ -2,8 +2,8 @@
 Would more runs help?
 =====================
 
-Accuracy against the number of training runs, beside what state evolution predicts: once on a phantom, whose
-voxels are correlated, and once on independent features, for which the theory is made.
+Accuracy against the number of training runs, compared with what state evolution predicts: once on a phantom,
+whose voxels are correlated, and once on independent features, as the theory assumes.
 """
 
 import textwrap

@@ -178,7 +178,7 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
         )  # fmt: skip
         if not design.row_energy().any(axis=0).all():
             raise ValueError(
-                "No feature of X varies, so there is nothing to classify by. Check how X was built or masked."
+                "No feature of X varies, so nothing can be learnt from it. Check how X was built or masked."
             )
         self._center_ = training_means(X, design.train, weights) if centered else None
         self._keep(self._tuned(design, labels, likelihood, settings, factor), factor)

@@ -83,7 +83,7 @@ def _check_names(rows: list[Any], columns: list[Any], names: Sequence[str]) -> N
         raise ValueError(
             "connectivity must have the same names in rows and columns, but "
             f"{_counted(without_column, rows, 'rows')} no column of their name and "
-            f"{_counted(without_row, columns, 'columns')} no row. Name both alike."
+            f"{_counted(without_row, columns, 'columns')} no row. Use the same names for both."
         )
 
 

@@ -12,7 +12,7 @@ from mvpa_gamp.imaging.brainmaps import to_image
 
 
 class ContrastMaps(Mapping):
-    """Images of one kind, by contrast ``"a-b"``: for signed maps positive values speak for a.
+    """Images of one kind, by contrast ``"a-b"``: for signed maps positive values favour a.
 
     ``"b-a"`` gives the same map seen from b. Each class is a key as well: the mean over the pairs that it is
     part of, seen from that class. ``as_nilearn``: with two classes the maps by class have the sign of

@@ -27,7 +27,7 @@ from mvpa_gamp.decoding.scoring import mean_score, score_rows
 
 
 class GAMPDecoder(FittedDecoder):
-    """Decode classes from images and find the voxels that matter, in the manner of nilearn's Decoder.
+    """Decode classes from images and find the voxels that matter, like nilearn's Decoder.
 
     All pairs of classes, all folds and the refits on all images are columns of one solve, and nothing is
     tuned by a grid. Maps and predictions come from the refits (nilearn averages the folds' models); scores

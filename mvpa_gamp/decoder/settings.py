@@ -104,7 +104,7 @@ def mention_unused(decoder: DecoderSettings) -> None:
     if "dummy" in str(decoder.estimator).lower():
         raise ValueError(
             f"estimator={decoder.estimator!r}: expected no estimator, because GAMPDecoder fits "
-            f"{decoder.method!r} whatever it is, and its scores would pass for chance. Use "
+            f"{decoder.method!r} whatever it is, and its scores would be taken for chance. Use "
             "permutation_test(), or nilearn's Decoder for the dummy."
         )
     said = []

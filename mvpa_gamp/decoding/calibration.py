@@ -54,9 +54,9 @@ class FdrSelection:
         count = int(np.count_nonzero(self.selected))
         if self.smallest > self.fdr:
             return (
-                f"No {self.of} can be named at a false-discovery rate of {self.fdr:.3g}: only {self.n + 1} "
-                f"arrangement{'s' * (self.n > 0)} of the labels {'were' if self.n else 'was'} available, too "
-                f"few for a rate below {self.smallest:.2g}. {self.advice}"
+                f"No {self.of} can be reported at a false-discovery rate of {self.fdr:.3g}: only "
+                f"{self.n + 1} arrangement{'s' * (self.n > 0)} of the labels {'were' if self.n else 'was'} "
+                f"available, too few for a rate below {self.smallest:.2g}. {self.advice}"
             )
         rare = (
             f"permuted labels gave as good a set in {100 * self.pvalue:.1f} % of {self.n + 1} arrangements "
@@ -68,9 +68,11 @@ class FdrSelection:
                 f"{100 * self.estimate:.1f} % (nominal {100 * self.fdr:.1f} %); {rare}."
             )
         if self.pvalue > self.fdr:
-            return f"No {self.of} can be named at a false-discovery rate of {100 * self.fdr:.1f} %: {rare}."
+            return (
+                f"No {self.of} can be reported at a false-discovery rate of {100 * self.fdr:.1f} %: {rare}."
+            )
         return (
-            f"No {self.of} can be named: every set has an estimated false-discovery rate above "
+            f"No {self.of} can be reported: every set has an estimated false-discovery rate above "
             f"{100 * self.fdr:.1f} %."
         )
 

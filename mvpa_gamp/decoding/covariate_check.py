@@ -39,7 +39,7 @@ class CovariateCheck(NamedTuple):
         return (
             f"The covariate {self.covariate} alone decodes {self.comparison} with an accuracy of "
             f"{self.accuracy:.0%} (p = {self.p_value:.3g}): labels and covariate seem to be confounded (an "
-            "unrelated covariate is named in one of twenty comparisons). After it is regressed out, too "
+            "unrelated covariate is reported in one of twenty comparisons). After it is regressed out, too "
             "little signal may be left, or its non-linear effects may remain. Unless you want to decode the "
             "covariate itself, balance the design or leave such samples out."
         )

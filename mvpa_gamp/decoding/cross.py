@@ -25,7 +25,7 @@ from .scoring import mean_score, score_rows
 
 @dataclass(frozen=True)
 class CrossDecoding:
-    """What a method that was trained on one comparison says about T rows of another, of runs held out.
+    """Predictions for T held-out rows of a comparison, by a method trained on another comparison.
 
     ``trained`` are the classifiers, one per distinct training set: a column for every tested run that was
     also trained on without it, or a single one where no tested run belongs to the training part.
@@ -47,27 +47,27 @@ class CrossDecoding:
 
     @property
     def accuracies(self) -> NDArray:
-        """Share of rows predicted rightly in each tested run."""
+        """Share of rows predicted correctly in each tested run."""
         return share_by_fold((self.decision > 0) == (self.y > 0), self._number, len(self.runs))
 
     @property
     def accuracy(self) -> float:
-        """Mean over tested runs of the share of rows predicted rightly."""
+        """Mean over tested runs of the share of rows predicted correctly."""
         return float(self.accuracies.mean())
 
     @property
     def balanced_accuracy(self) -> float:
-        """Mean over tested runs of the mean over the two sides of the share predicted rightly."""
+        """Mean over tested runs of the mean over the two sides of the share predicted correctly."""
         return self._score("balanced_accuracy")
 
     @property
     def auc(self) -> float:
-        """Mean over tested runs with both sides of the area under the receiver operating curve."""
+        """Area under the ROC curve, averaged over the tested runs that have both sides."""
         return self._score("roc_auc")
 
     @property
     def chance(self) -> float:
-        """The accuracy of always saying the more frequent side of the tested rows."""
+        """The accuracy of always predicting the more frequent side of the tested rows."""
         share = float((self.y > 0).mean())
         return max(share, 1 - share)
 

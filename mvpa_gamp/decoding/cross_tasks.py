@@ -128,7 +128,7 @@ def refuse_runs(texts: Sequence[str]) -> None:
             both = [max(a[0], b[0]) for a, b in product(train, test) if a[0] <= b[1] and b[0] <= a[1]]
             if both:
                 raise ValueError(
-                    f"Run {min(both)} is trained on and tested on in {text!r}. Give it to one of the two."
+                    f"Run {min(both)} is trained on and tested on in {text!r}. Name it on one side only."
                 )
 
 
@@ -197,8 +197,8 @@ def session_crosses(
         both = trained & tested
         if both.any():
             raise ValueError(
-                f"Run {runs[both][0]} is trained on and tested on in {train_on} > {test_on}. Give it to one "
-                "of the two."
+                f"Run {runs[both][0]} is trained on and tested on in {train_on} > {test_on}. Name it on one "
+                "side only."
             )
         for task in tasks:
             found.append(Cross(_only(task, trained), _only(task, tested), train_on, test_on))

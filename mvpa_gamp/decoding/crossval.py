@@ -58,7 +58,7 @@ def fold_errors(fits: FoldFits, y: Any) -> NDArray:
 
 
 def fold_balanced_accuracies(fits: FoldFits, y: Any) -> NDArray:
-    """Mean over the classes that a fold holds out of the share predicted rightly, (F,).
+    """Balanced accuracy of each fold, (F,): the share predicted correctly, averaged over its classes.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import cross_validate, fold_balanced_accuracies, held_out_answers

@@ -16,7 +16,7 @@ _Found = TypeVar("_Found")
 
 
 class Classes(NamedTuple):
-    """K classes that are told apart together; each may be a group of conditions."""
+    """K classes that are decoded together; each may be a group of conditions."""
 
     names: tuple[str, ...]
     members: tuple[tuple[str, ...], ...]

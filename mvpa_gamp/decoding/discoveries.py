@@ -219,7 +219,7 @@ def _checked(
     if not 1 <= n_planted <= X.shape[1] or n_repeats < 2:
         raise ValueError(
             f"A planted check needs 1 to {X.shape[1]} planted voxels and at least 2 repeats, got {n_planted} "
-            f"and {n_repeats}. Change those."
+            f"and {n_repeats}. Change n_planted or n_repeats."
         )
     centred = X - X.mean(axis=0)
     norm = np.linalg.norm(centred, axis=0)

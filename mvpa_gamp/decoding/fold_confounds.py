@@ -23,7 +23,7 @@ _DEPENDENT = 1e-10  # singular values of standardised covariates below this shar
 
 @dataclass(frozen=True, eq=False)
 class ConfoundRegression:
-    """X - (covariates - center) slopes: what the covariates do not explain, the mean of X kept."""
+    """A fitted regression on covariates; X - (covariates - center) slopes is what they do not explain."""
 
     center: NDArray  # (C,) mean of the training rows' covariates
     slopes: NDArray  # (C, N) least-squares coefficients, with an intercept, of the training rows
@@ -116,7 +116,7 @@ def _checked(X: Any, covariates: Any) -> tuple[NDArray, NDArray]:
         row, column = np.argwhere(~np.isfinite(values))[0]
         raise ValueError(
             f"Covariates must be finite numbers, got {values[row, column]} in row {row + 1}, column "
-            f"{column + 1}. Fill missing values, with the mean of the run for example."
+            f"{column + 1}. Fill in missing values, for example with the mean of the run."
         )
     if (top := np.abs(values).max(initial=0)) > LARGEST:
         raise ValueError(

@@ -16,7 +16,7 @@ _DOMINATES = 2.0  # a member with this many times the rows of the other members'
 
 
 class Side(NamedTuple):
-    """One side of a comparison as written, the conditions it means, and what it names in vain."""
+    """One side of a comparison as written, the conditions it means, and the names that match none."""
 
     text: str
     members: tuple[str, ...]

@@ -312,6 +312,6 @@ def _checked_sizes(y: NDArray, runs: NDArray, wanted: Sequence[int] | None, n_sp
     if not sizes or sizes[0] < 1 or sizes[-1] >= n_runs:
         raise ValueError(
             f"n_train_runs must be numbers from 1 to {n_runs - 1}, so that a run is left for testing, "
-            f"got {list(wanted)}. Change those."
+            f"got {list(wanted)}. Give numbers in this range, or None."
         )
     return sizes

@@ -36,7 +36,7 @@ _INCLUSION_TIE = 1e-6  # a tie counts against the data, also where rounding hide
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """Observed score beside the scores of n label permutations.
+    """The observed score and the scores of n permutations of the labels.
 
     Label vectors with equal scores are ordered by ``auc``: the mean over folds and pairs of classes of the
     area under the ROC curve of held-out decisions. Without it (NaN, None) a tie counts against the data.
@@ -266,7 +266,7 @@ def _first_occurrences(drawn: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def holm(pvalues: Any) -> NDArray:
-    """P-values (K,) of K tests, corrected so that one false claim among them is as rare as promised.
+    """P-values (K,) of K tests, corrected for multiple testing by Holm's method.
 
     Holm (1979): the i-th smallest of K is multiplied by K - i + 1, and never falls below a smaller one's.
 

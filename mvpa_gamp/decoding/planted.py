@@ -26,7 +26,7 @@ class PlantedEffect(NamedTuple):
 
 @dataclass(frozen=True)
 class PlantedCheck:
-    """Observed false-discovery rates beside the nominal one, per size of the planted effects."""
+    """Observed false-discovery rates for each size of the planted effects, and the nominal rate."""
 
     method: str
     fdr: float
@@ -63,7 +63,7 @@ class PlantedCheck:
 
     @property
     def tells(self) -> bool:
-        """Whether checks without an effect are enough to tell twice the nominal rate from that rate."""
+        """Whether checks without an effect are enough to distinguish twice the nominal rate from it."""
         n = 0 if self.nothing is None else self.nothing.n_repeats
         return bool(binom.sf(binom.isf(_LEVEL, n, self.fdr), n, 2 * self.fdr) >= _POWER)
 
@@ -104,7 +104,7 @@ class PlantedCheck:
         nothing = self.nothing
         if nothing is None:
             return "checks without an effect were not made"
-        few = "" if self.tells else f", too few to tell from {200 * self.fdr:.1f} %"
+        few = "" if self.tells else f", too few to distinguish it from {200 * self.fdr:.1f} %"
         return (
             f"without any effect, {100 * nothing.false_rate:.1f} % of {nothing.n_repeats} simulated data "
             f"sets selected a voxel (standard error {100 * nothing.false_rate_se:.1f} %, nominal "

@@ -40,7 +40,7 @@ class PreparedFold(NamedTuple):
 
 
 class Preparation(Protocol):
-    """Something fitted per fold; it is given all rows of the study, of all conditions."""
+    """A preparation of X, fitted in every fold; it is given all rows of the study, of all conditions."""
 
     def folds(self, X: Any, train: NDArray, rows: Any = None) -> Iterator[PreparedFold]:
         """One after the other, the fit of every column of ``train`` (M, F) and ``rows`` (m,) of X by it.

@@ -72,7 +72,7 @@ class RegionNull(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RegionTest:
-    """Mean accuracy of R regions beside those of n permutations of the labels, which all regions share."""
+    """Mean accuracy of R regions and those of n permutations of the labels, which all regions share."""
 
     accuracy: NDArray  # (R,)
     standard_error: NDArray  # (R,) across folds

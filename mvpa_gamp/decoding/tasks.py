@@ -55,7 +55,7 @@ class Task:
 
 
 def contrast_name(positive: str, negative: str) -> str:
-    """Return ``aMinusB`` with everything but ASCII letters and digits taken out of both names.
+    """Return ``aMinusB`` with everything but ASCII letters and digits removed from both names.
 
     >>> from mvpa_gamp.decoding import contrast_name
     >>> contrast_name("cat", "scrambled pix")

@@ -23,7 +23,7 @@ _LEAST_SHRINKAGE = 1e-10  # below it C is singular to rounding where voxels outn
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """C^(-1/2) = (I + basis' middle basis) / scale, a symmetric matrix that is never formed.
+    """A fitted whitening, C^(-1/2) = (I + basis' middle basis) / scale; the matrix is never formed.
 
     The rows of ``basis`` are all rows of X where voxels outnumber training rows (``middle`` is 0 at rows that
     do not train), else the eigenvectors of C.

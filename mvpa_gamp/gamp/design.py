@@ -58,10 +58,10 @@ class Design:
     weights : (M,) or (M, B), how often each training row counts: a row of weight 2 is two copies of the row,
         one of weight 0 is held out. Weights off the training rows are never read. None: every row once.
 
-    Training means need not be known: slopes that sum to zero over the training rows do not feel them, scores
-    lose their training mean instead (the solver calls ``counted_and_centered`` and ``around_training_mean``),
-    and squares are taken around means of the column's own training rows (``OwnMeanBlock``). So a column
-    depends on its training rows alone.
+    Training means need not be known: slopes that sum to zero over the training rows are not affected by
+    them, the training mean is subtracted from the scores instead (the solver calls
+    ``counted_and_centered`` and ``around_training_mean``), and squares are taken around means of the
+    column's own training rows (``OwnMeanBlock``). So a column depends on its training rows alone.
 
     >>> import numpy as np
     >>> from mvpa_gamp.gamp import Design
@@ -279,7 +279,10 @@ def _sparse_block(X: Any, center: Array | None) -> Block | None:
 
 def _common_center(center: str, X: Any) -> Array | None:
     if center != "train":
-        raise ValueError(f"center must be 'train', None or one number per feature, got {center!r}.")
+        raise ValueError(
+            f"center must be 'train', None or one number per feature, got {center!r}. 'train' subtracts the "
+            "means of the training rows."
+        )
     return None if sparse.issparse(X) else X.mean(axis=0, dtype=float).astype(X.dtype)
 
 
@@ -289,7 +292,8 @@ def _checked_center(center: Any, X: Any) -> Array:
     center = np.asarray(center, dtype=X.dtype)
     if center.shape != (X.shape[1],) or not np.isfinite(center).all():
         raise ValueError(
-            f"center must hold {X.shape[1]} finite numbers, one per feature, got shape {center.shape}."
+            f"center must hold {X.shape[1]} finite numbers, one per feature, got shape {center.shape}. Give "
+            "the feature means."
         )
     return center
 
@@ -337,13 +341,16 @@ def _checked_train(train: Any, n_rows: int) -> NDArray:
         return np.ones((n_rows, 1), dtype=bool)
     train = np.asarray(train)
     if train.dtype != bool:
-        raise ValueError(f"train must be boolean (True = training row), got dtype {train.dtype}.")
+        raise ValueError(
+            f"train must be boolean (True = training row), got dtype {train.dtype}. Turn row numbers "
+            "into a mask first."
+        )
     if train.ndim == 1:
         train = train[:, None]
     if train.ndim != 2 or train.shape[0] != n_rows or train.shape[1] == 0:
         raise ValueError(
             f"train must have one row per row of X and at least one column: expected ({n_rows}, B), "
-            f"got {train.shape}."
+            f"got {train.shape}. Give one column per fit."
         )
     return _with_rows(train)
 

@@ -34,7 +34,7 @@ def names_to_learn(likelihood: Any, prior: Any, of_likelihood: Any, of_prior: An
     choice = f"learn_prior={names!r} to keep {size}, or learn_likelihood={others!r} to keep {scale}"
     if of_prior is not None:
         raise ValueError(f"{cause}: both cannot be learnt. Use {choice}.")
-    warnings.warn(f"{cause}: {size} keeps its start. Say {choice}.", stacklevel=3)
+    warnings.warn(f"{cause}: {size} keeps its starting value. To choose, set {choice}.", stacklevel=3)
     return Models(learn.likelihood, names)
 
 

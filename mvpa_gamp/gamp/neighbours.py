@@ -86,7 +86,7 @@ def check_neighbours(prior: Any, settings: ResolvedSettings) -> None:
     if settings.stop != "cavity":
         raise ValueError(
             f"connectivity needs stop='cavity', got {settings.stop!r}: the free energy that guides a run to "
-            "its fixed point knows one inclusion rate per fit. Use stop='cavity' or leave connectivity out."
+            "its fixed point assumes one inclusion rate per fit. Use stop='cavity' or leave connectivity out."
         )
 
 
@@ -95,7 +95,7 @@ def checked_graph(connectivity: Any, n_features: int) -> Any:
     if hasattr(connectivity, "columns"):
         raise ValueError(
             "connectivity must be an array or a sparse matrix in the order of the columns of X, got a table, "
-            "whose names are not looked at here. GAMPClassifier matches names: after a fit, take its "
+            "whose names are not read here. GAMPClassifier matches names: after a fit, take its "
             "connectivity_."
         )
     try:

@@ -14,7 +14,7 @@ CAVITY = "Ended well: the leave-one-out score no longer improved."
 FIXED_POINT = "Converged: weights and scores no longer changed."
 ITERATION_LIMIT = (
     "Not converged: the iteration limit was reached. Raise max_iter, or take smaller steps (a lower "
-    "damping) if the weights swing."
+    "damping) if the weights oscillate."
 )
 NOT_FINITE = (
     "Not converged: the iteration turned non-finite even with small steps; the last finite state was kept. "

@@ -20,7 +20,7 @@ _FIXED_POINT_STEP = 0.5
 
 @dataclass(frozen=True)
 class SolverSettings:
-    """Settings of one solve; every default has a reason.
+    """Settings of one solve.
 
     mode : "sum-product" (posterior means) or "max-sum" (penalised loss minimisation).
     stop : "cavity" keeps the iterate with the best leave-one-out predictive score and stops when it
@@ -67,7 +67,9 @@ class SolverSettings:
                 "Use stop='fixed-point'."
             )
         if self.damping is not None and not (_is_number(self.damping) and 0 < self.damping <= 1):
-            raise ValueError(f"damping must be a step in (0, 1], got {self.damping!r}; 1 means undamped.")
+            raise ValueError(
+                f"damping must be a step in (0, 1], got {self.damping!r}. Give 1 for no damping."
+            )
         for name in ("max_iter", "patience"):
             value = getattr(self, name)
             if value is not None and not (_is_number(value) and value >= 1 and value == int(value)):
@@ -116,4 +118,4 @@ def _is_number(value: Any) -> bool:
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}. Choose one.")

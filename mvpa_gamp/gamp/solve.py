@@ -154,7 +154,10 @@ def checked_labels(y: Any, design: Design) -> Array:
     n_rows, _, n_columns = design.shape
     y = _numbers(y)
     if y.shape not in ((n_rows,), (n_rows, n_columns)):
-        raise ValueError(f"y must have shape ({n_rows},) or ({n_rows}, {n_columns}), got {y.shape}.")
+        raise ValueError(
+            f"y must have shape ({n_rows},) or ({n_rows}, {n_columns}), got {y.shape}. Give one label "
+            "per row of X, or one per row and column of train."
+        )
     y = np.broadcast_to(y if y.ndim == 2 else y[:, None], (n_rows, n_columns))
     y = np.where(design.train, y, 1.0)
     wrong = ~np.isin(y, (-1.0, 1.0))

@@ -137,13 +137,16 @@ def _still(old: Estimate, new: Estimate, tol: float, energy: float) -> bool:
 
 def _check_settings(ratio: float, mode: str, max_iter: int, tol: float, damping: float) -> None:
     if mode not in MODES:
-        raise ValueError(f"mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}.")
+        raise ValueError(f"mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}. Choose one.")
     if not (np.ndim(ratio) == 0 and np.isfinite(ratio) and ratio > 0):
         raise ValueError(f"ratio must be M/N, a positive number, got {ratio!r}. Give samples over features.")
     if not 0 < damping <= 1:
-        raise ValueError(f"damping must be a step in (0, 1], got {damping}; 1 means undamped.")
+        raise ValueError(f"damping must be a step in (0, 1], got {damping}. Give 1 for no damping.")
     if max_iter < 1 or not tol > 0:
-        raise ValueError(f"max_iter must be at least 1 and tol positive, got {max_iter} and {tol}.")
+        raise ValueError(
+            f"max_iter must be at least 1 and tol positive, got {max_iter} and {tol}. Leave them "
+            "out for the defaults."
+        )
 
 
 def _check_parameters(model: Any) -> None:

@@ -58,7 +58,7 @@ class Atlas:
         """Refuse data on meshes; None are volumes."""
         if cortex is not None:
             raise DataError(
-                f"atlas {self.name} is a volume, and the data are on a surface. Give a parcellation of the "
+                f"atlas {self.name} is a volume, but the data are on a surface. Give a parcellation of the "
                 "surface (.label.gii, .annot or .dlabel.nii), or data in volumes."
             )
 

@@ -83,7 +83,7 @@ def _numbers(path: Path, names: tuple[str, ...], line: int, row: list[str]) -> l
         if not _is_number(cell):
             raise DataError(
                 f"{_OPTION} {path.name}, line {line}: expected a number for {name}, got {cell[:40]!r}. "
-                "Fill it, with the mean of the run for example."
+                "Fill it in, for example with the mean of the run."
             )
     return [float(cell) for cell in row]
 

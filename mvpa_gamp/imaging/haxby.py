@@ -23,7 +23,7 @@ _REGIONS = {"brain": "whole brain", "vt": "ventral temporal cortex"}
 
 @dataclass(frozen=True, kw_only=True)
 class HaxbySource(Source):
-    """One participant, by default the first; ``mask`` is "brain", "vt" or a file.
+    """One participant of Haxby's data, by default the first; ``mask`` is "brain", "vt" or a file.
 
     ``data_dir`` holds ``haxby2001`` or is that folder itself; without it nilearn's data folders are searched.
     The network is touched only with ``fetch`` and only for missing files.

@@ -197,7 +197,9 @@ def _column(header: list[str], names: Sequence[str]) -> int | None:
 def _run_numbers(path: Path, cells: list[str]) -> tuple[NDArray, dict[int, str] | None]:
     """Runs as integers, and the names they stand for where the file has names."""
     if "" in cells:
-        raise DataError(f"label file {path}: line {cells.index('') + 2} names no run. Fill the run column.")
+        raise DataError(
+            f"label file {path}: line {cells.index('') + 2} names no run. Fill in the run column."
+        )
     try:
         numbers = np.array([float(cell) for cell in cells])
     except ValueError:

@@ -18,7 +18,7 @@ MIN_VOLUMES = 3  # two volumes are a straight line: detrending leaves rounding e
 
 @dataclass(frozen=True)
 class Processing:
-    """Settings of the processing; every step works on each run by itself.
+    """Settings of the processing; every step is applied to each run separately.
 
     ``standardize`` is nilearn's "zscore_sample" (or True), "psc" or None (or False). ``lag_trs`` moves labels
     that many volumes later, ``smoothing_fwhm`` is in mm, ``high_pass`` and ``low_pass`` in Hz, ``t_r`` in

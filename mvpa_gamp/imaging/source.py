@@ -15,7 +15,7 @@ _Same = TypeVar("_Same", bound="Source")
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Settings of a source; an empty text or tuple is one not given, None what need not be there.
+    """Settings of a source of data; an empty text or tuple was not given, None is not needed.
 
     ``resolve()`` fills in what was not given, makes paths absolute and refuses what contradicts itself;
     ``load()`` reads the samples. ``t_r`` is in seconds, None: as the files say.

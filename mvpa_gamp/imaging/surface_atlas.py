@@ -57,7 +57,7 @@ class SurfaceAtlas:
         """Refuse meshes of other sizes, and volumes (None)."""
         if cortex is None:
             raise DataError(
-                f"atlas {self.name} is of the surface, and the data are volumes. Give a labelled volume, or "
+                f"atlas {self.name} is on a surface, but the data are volumes. Give a labelled volume, or "
                 "data on a surface."
             )
         for part, size in zip(cortex.parts, cortex.sizes, strict=True):

@@ -61,8 +61,8 @@ def _side(path: Path) -> "re.Match[str]":
     found = next((found for form in _SIDES if (found := form.search(path.name))), None)
     if found is None:
         raise DataError(
-            f"surface file {path}: expected hemi-L or hemi-R (or lh and rh, L and R) in its name, which "
-            "tells the other hemisphere's file. Rename the pair."
+            f"surface file {path}: expected hemi-L or hemi-R (or lh and rh, L and R) in its name, to find "
+            "the file of the other hemisphere. Rename the pair."
         )
     return found
 
@@ -74,8 +74,8 @@ def pair_of(path: Path) -> tuple[Path, Path]:
     for each in pair:
         if not each.is_file():
             raise DataError(
-                f"surface file {each}: expected a pair, left and right hemisphere, found none there. Put "
-                "both into one folder, under names that differ in the hemisphere alone."
+                f"surface file {each}: expected a pair, left and right hemisphere, but this file is missing. "
+                "Put both into one folder, with names that differ only in the hemisphere."
             )
     return pair
 

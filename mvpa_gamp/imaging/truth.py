@@ -10,7 +10,7 @@ from mvpa_gamp.imaging.errors import DataError
 
 @dataclass(frozen=True)
 class PlantedTruth:
-    """Responses (K, N) in per cent of the baseline, exactly 0 where a category leaves a voxel cold."""
+    """Responses (K, N) in per cent of the baseline, exactly 0 where a voxel does not respond."""
 
     categories: tuple[str, ...]
     responses: NDArray

@@ -20,8 +20,9 @@ from .references import BECKER_2011
 
 @dataclass(frozen=True)
 class L1LogisticCV:
-    """Minimise sum_m log(1 + exp(-y_m (x_m' w + b))) + lambda |w|_1 with lambda from nested cross-validation.
+    """L1 logistic regression: sum_m log(1 + exp(-y_m (x_m' w + b))) + lambda |w|_1 is minimised.
 
+    Lambda is chosen by nested cross-validation.
     The ``n_lambdas`` candidates of a training set are log-spaced from ``top`` to ``bottom`` times
     1/2 max_n sum_m |x_mn|, the largest penalty at which any labels could give non-zero weights. Labels
     play no part, so an inner fit serves all folds that leave out its runs. On z-scored fMRI ``top`` keeps a
@@ -62,7 +63,7 @@ class L1LogisticCV:
         if not (0 < self.bottom <= self.top and self.n_lambdas >= 1 and self.tol > 0 and self.tuning_tol > 0):
             raise ValueError(
                 "L1LogisticCV needs 0 < bottom <= top, at least one lambda and positive tolerances, "
-                f"got {self}. Change those."
+                f"got {self}. Correct them."
             )
 
     @property

@@ -41,8 +41,9 @@ class _Class(NamedTuple):
 
 @dataclass(frozen=True)
 class ShrinkageLDA:
-    """w = C^-1 (m_1 - m_0), b = log(p_1 / p_0) - w'(m_1 + m_0) / 2, with means m_k and priors p_k.
+    """Linear discriminant analysis: w = C^-1 (m_1 - m_0), b = log(p_1 / p_0) - w'(m_1 + m_0) / 2.
 
+    The m_k are the means and the p_k the priors of the classes.
     C is the mean of the classes' covariances, weighted by their priors; each is that of scaled features,
     shrunk to a multiple of the identity with Ledoit and Wolf's weight, and scaled back, as in scikit-learn's
     ``LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")``. So C is a diagonal D plus the scatter of

@@ -54,7 +54,7 @@ class OneBitCS:
         if not (0 < self.lowest_rate <= self.highest_rate <= 1 and self.n_rates >= 1):
             raise ValueError(
                 f"OneBitCS needs 0 < lowest_rate <= highest_rate <= 1 and at least one rate, got {self}. "
-                "Change those."
+                "Correct them."
             )
 
     @property

@@ -24,8 +24,9 @@ class _Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class LinearSVM:
-    """Minimise |w|^2 / 2 + C sum_m c_m max(0, 1 - y_m (x_m' w + b)), c the class weights, b not penalised.
+    """Linear support vector machine: |w|^2 / 2 + C sum_m c_m max(0, 1 - y_m (x_m' w + b)) is minimised.
 
+    c are the class weights, and b is not penalised.
     Solved in the dual by LIBSVM (scikit-learn's ``SVC``) to a violation of the optimality conditions below
     ``tol``. Features enter through their Gram matrix, computed once for all columns and centred on the
     training rows of each, which leaves w as it is and keeps digits where features have large means. Nothing
@@ -57,7 +58,7 @@ class LinearSVM:
 
     def __post_init__(self) -> None:
         if not (self.C > 0 and self.tol > 0 and self.max_iter >= 1):
-            raise ValueError(f"LinearSVM needs C, tol and max_iter above 0, got {self}. Change those.")
+            raise ValueError(f"LinearSVM needs C, tol and max_iter above 0, got {self}. Correct them.")
         check_class_weight(self.class_weight)
 
     @property

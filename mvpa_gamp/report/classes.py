@@ -49,7 +49,7 @@ def _figures(results: Results) -> str:
     name, folder = results.classes["scoring"].replace("_", " "), results.folder
     said = text(
         f"{name[:1].upper()}{name[1:]} of each fold on held-out images, all classes together; the line is "
-        "their mean, the dashed line the score of always predicting the most frequent class. Folds share "
+        "the mean, the dashed line the score of always predicting the most frequent class. Folds share "
         "training images and are not independent."
     )
     parts = [figure(folder.figure("classes_scores.svg"), said, "Scores by fold")]
@@ -86,8 +86,8 @@ def _score_table(results: Results) -> str:
     body = [_score_row(results, label, scores) for label, scores in scored.items()]
     caption = text(
         "Contrasts are scored on images of their two classes; with three or more classes, a class against "
-        "all others is scored by the coupled probabilities, where guessing does well too: most images are "
-        "others."
+        "all others is scored by the coupled probabilities, where guessing does well too, because most "
+        "images are of other classes."
     )
     whole = table([top], body, caption)
     title = f"Scores of all {len(body)} contrasts and classes" if len(body) > 1 else "Score of the contrast"

@@ -118,9 +118,8 @@ def _tuning(results: Results) -> str:
 def _validation(results: Results) -> str:
     return (
         f"{results.study.get('cross_validation', '').rstrip('.')}. Folds: "
-        f"{int(max(row['folds'] for row in results.rows if row['contrast'] != AVERAGE))}. Parameters, "
-        "standardisation and "
-        "selection see no held-out label; folds share training data."
+        f"{int(max(row['folds'] for row in results.rows if row['contrast'] != AVERAGE))}. No "
+        "held-out label is used for parameters, standardisation or selection; folds share training data."
     )
 
 

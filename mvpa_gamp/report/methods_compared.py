@@ -173,7 +173,7 @@ def _paper_table(results: Results, subject: str) -> str:
     )
     caption = text(
         "The best value of each group of columns is bold; differences smaller than the standard errors "
-        f"are not meaningful. A sparser selection is not better as such. {SELECTED} Every number is "
+        f"are not meaningful. A sparser selection is not better in itself. {SELECTED} Every number is "
         "in "
     )
     return details(

@@ -59,8 +59,8 @@ _PACKAGES = {
     "nilearn": "nilearn",
 }
 SELECTED = (
-    "Selected are the voxels with a non-zero weight or, for sum-product GAMP, with a posterior inclusion "
-    "probability above one half; sum-product GAMP predicts from the posterior means of all voxels, "
+    "A voxel is selected if its weight is not zero or, for sum-product GAMP, if its posterior inclusion "
+    "probability is above one half; sum-product GAMP predicts from the posterior means of all voxels, "
     "selected or not."
 )
 

@@ -78,7 +78,8 @@ def _about(found: Mapping[str, Any]) -> list[str]:
         said.append("The accuracy is that of a classifier fitted to the region alone.")
         if small := found["too_small"]:
             said.append(
-                f"Not decoded alone, with fewer than {found['fewest_voxels']} voxels: {_listed(small)}."
+                f"Not decoded alone, because they have fewer than {found['fewest_voxels']} voxels: "
+                f"{_listed(small)}."
             )
     return said
 

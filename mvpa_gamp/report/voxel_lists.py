@@ -17,8 +17,8 @@ from mvpa_gamp.results.reader import Results
 _LISTED = 20  # voxels listed on the page; files have all of them
 # How the set of a false-discovery rate relates to the selected voxels.
 _RANKED = (
-    "Ranked by inclusion probability and correlation with the labels: not all selected voxels, nor only "
-    "those. "
+    "Ranked by inclusion probability and correlation with the labels, so some selected voxels may be missing "
+    "and others included. "
 )
 
 

@@ -49,7 +49,7 @@ class AllClasses:
 
     @property
     def chance(self) -> float | None:
-        """The score of always saying the most frequent class, where it is known."""
+        """The score of always predicting the most frequent class, where it is known."""
         if self.scoring == "accuracy":
             counts = self.confusion.sum(axis=1)
             return float(counts.max() / counts.sum())

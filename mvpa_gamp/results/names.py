@@ -157,6 +157,6 @@ class ResultsFolder:
         return self.root / "group" / (entities_text(self.entities) + statmap_ending(contrast, desc, stat))
 
     def own_entries(self) -> list[Path]:
-        """What stands in the folder and was written by this package (by name)."""
+        """The entries of the folder that this package wrote (by name)."""
         names = [self.root / name for name in (*_OWN, *_OWN_FOLDERS)]
         return [path for path in (*names, *sorted(self.root.glob("sub-*"))) if path.exists()]

@@ -52,7 +52,7 @@ class Results:
 
     @property
     def banner(self) -> str | None:
-        """What must stand on everything made from a phantom."""
+        """The line that marks everything made from a phantom as simulated."""
         return self.study["banner"]
 
     @property
@@ -196,7 +196,7 @@ def method_facts(method: Method) -> dict[str, Any]:
 
 
 def read_results(root: Path) -> Results:
-    """Read the tables of a finished results folder, or say what is missing."""
+    """Read the tables of a finished results folder; an error says what is missing."""
     folder = ResultsFolder(root)
     for path in (folder.study, folder.summary, folder.timings):
         if not path.exists():

@@ -31,7 +31,7 @@ def verify(root: Path, say: Callable[[str], None]) -> Results:
             continue
         if path == folder.description:
             read_json(path)
-            say(f"{path} is not as its run wrote it: edited, or damaged. It is left as it is.")
+            say(f"{path} is not as its run wrote it: it was edited or damaged. It is kept as it is.")
             continue
         raise DamagedFile(path, f"its content is not what {folder.manifest} recorded")
     results = read_results(root)

@@ -73,7 +73,7 @@ def region_notes(settings: StudySettings, regions: Regions | None) -> tuple[str,
         return regions.notes
     return (
         *regions.notes,
-        f"--by-region: not decoded alone, with fewer than {FEWEST_VOXELS} voxels: {', '.join(small)}.",
+        f"--by-region: regions with fewer than {FEWEST_VOXELS} voxels are not decoded: {', '.join(small)}.",
     )
 
 

@@ -247,5 +247,5 @@ def test_with_nilearns_class(haxby, example, tmp_path, capsys):
 def test_the_dummies_of_the_examples_are_refused(haxby):
     images, conditions, runs = haxby.rows("face", "cat")
     dummy = GAMPDecoder(estimator="dummy_classifier", mask=haxby.mask, cv=LeaveOneGroupOut())
-    with pytest.raises(ValueError, match="would pass for chance"):
+    with pytest.raises(ValueError, match="would be taken for chance"):
         dummy.fit(images, conditions, groups=runs)

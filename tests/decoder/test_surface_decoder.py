@@ -198,7 +198,7 @@ def test_regions_of_a_parcellation(data, fitted):
     whole = table[table["region"] == "all voxels"].iloc[0]
     for name in ("voxels", "summed_inclusion", "summed_abs_weight", "selected_voxels"):
         assert math.fsum(table[name][:-1]) == whole[name]
-    with pytest.raises(ValueError, match="is a volume, and the data are on a surface"):
+    with pytest.raises(ValueError, match="is a volume, but the data are on a surface"):
         fitted.regions(nibabel.Nifti1Image(np.ones((2, 2, 2), np.int16), np.eye(4)), {1: "a"})
 
 

@@ -147,7 +147,7 @@ def test_few_labellings_are_all_used_and_what_they_cannot_reach_is_said(slab):
     chosen = found.select(0.05, of="voxel")
     assert not chosen.selected.any()
     assert chosen.verdict == (
-        "No voxel can be named at a false-discovery rate of 0.05: only 8 arrangements of the labels were "
+        "No voxel can be reported at a false-discovery rate of 0.05: only 8 arrangements of the labels were "
         "available, too few for a rate below 0.12. Give more runs or a larger rate."
     )
     assert "only 8 arrangements" not in found.select(0.2).verdict
@@ -193,7 +193,7 @@ def test_one_run_of_independent_samples_is_told_to_exchange_samples():
     alone = np.zeros(40)
     in_blocks = calibrate("gamp-bg-lr", X, y, alone).select(0.05)
     assert in_blocks.verdict.startswith(
-        "No feature can be named at a false-discovery rate of 0.05: only 1 arrangement of"
+        "No feature can be reported at a false-discovery rate of 0.05: only 1 arrangement of"
     )
     assert in_blocks.verdict.endswith(
         "One run has few blocks to exchange: give exchange='sample' if samples are independent of each "

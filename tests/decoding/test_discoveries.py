@@ -193,7 +193,7 @@ def test_the_verdict_holds_only_when_both_checks_do():
         ({}, {"false_rate": 0.2}, "Do not rely on"),
         ({"false_rate": 0.06}, {}, "not contradicted here, but not confirmed"),
         ({}, {"false_rate": 0.08, "false_rate_se": 0.03}, "not contradicted here, but not confirmed"),
-        ({"n_repeats": 100}, {}, "nominal 5.0 %, too few to tell from 10.0 %"),
+        ({"n_repeats": 100}, {}, "nominal 5.0 %, too few to distinguish it from 10.0 %"),
         ({}, {"false_rate": 0.0, "n_selected": 0.0, "power": 0.0}, "could not be checked"),
         ({"false_rate": 0.3}, {"n_selected": 0.0, "false_rate": 0.0}, "Do not rely on"),
     ],

@@ -185,7 +185,7 @@ def test_cavity_stop_of_max_sum():
 
 @pytest.mark.parametrize("damping", [0.0, -0.1, 1.5, np.nan, np.inf])
 def test_damping_out_of_range(damping):
-    refused(lambda: SolverSettings(damping=damping), "(0, 1]", f"got {damping}", "1 means undamped")
+    refused(lambda: SolverSettings(damping=damping), "(0, 1]", f"got {damping}", "Give 1 for no damping")
 
 
 @pytest.mark.parametrize("name", ["max_iter", "patience"])

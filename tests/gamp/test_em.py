@@ -138,7 +138,10 @@ def test_the_scale_of_a_likelihood_is_learnt_beside_a_prior_that_keeps_its_own(l
         ValueError, match=both + r".*cannot be learnt. Use learn_prior=\('rate',\) to keep slab"
     ):
         fit_em(Design(X), y, likelihood, prior, learn_prior=("rate", "slab.var"), learn_likelihood=(name,))
-    with pytest.warns(UserWarning, match=both + r".*: slab.var keeps its start. Say learn_prior=\('rate',\)"):
+    with pytest.warns(
+        UserWarning,
+        match=both + r".*: slab.var keeps its starting value. To choose, set learn_prior=\('rate',\)",
+    ):
         tuned = fit_em(Design(X), y, likelihood, prior, learn_likelihood=(name,))
     assert tuned.prior.slab.var[0] == 1.0 and tuned.prior.rate[0] != 0.07
     assert (np.abs(tuned.result.coef) > 0.1).any() and parameters(tuned.likelihood)[name][0] > 1e-2

@@ -151,9 +151,9 @@ def test_what_does_not_fit_is_refused(tmp_path, mesh, mask, values):
     ):
         open_atlas(left).regions(other)
     volume = nibabel.Nifti1Image(np.ones((3, 3, 3), np.int16), np.eye(4))
-    with pytest.raises(DataError, match="is of the surface, and the data are volumes"):
+    with pytest.raises(DataError, match="is on a surface, but the data are volumes"):
         open_atlas(left).regions(volume)
-    with pytest.raises(DataError, match="is a volume, and the data are on a surface"):
+    with pytest.raises(DataError, match="is a volume, but the data are on a surface"):
         open_atlas(volume, {1: "a"}).regions(mask)
     alone = SurfaceImage(type(mesh)(left=mesh.parts["left"]), {"left": values["left"]})
     with pytest.raises(DataError, match="has no right hemisphere, and the data have one"):

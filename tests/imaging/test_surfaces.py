@@ -204,7 +204,9 @@ def test_files_are_refused_with_a_sentence(mesh, tmp_path):
     with pytest.raises(DataError, match=r"expected hemi-L or hemi-R .or lh and rh, L and R. in its name"):
         read_surface(path, cortex)
     path.rename(tmp_path / "sub-01_hemi-L_bold.func.gii")
-    with pytest.raises(DataError, match="expected a pair, left and right hemisphere, found none"):
+    with pytest.raises(
+        DataError, match="expected a pair, left and right hemisphere, but this file is missing"
+    ):
         read_surface(tmp_path / "sub-01_hemi-L_bold.func.gii", cortex)
     (tmp_path / "sub-01_hemi-R_bold.func.gii").write_text("not xml")
     with pytest.raises(DataError, match="cannot be read"):

@@ -116,7 +116,7 @@ def test_x_of_zeros_is_explained():
 
 @pytest.mark.parametrize("bad", [{"bottom": 0.0}, {"bottom": 0.6}, {"n_lambdas": 0}, {"tol": 0.0}])
 def test_impossible_settings_are_explained(bad):
-    with pytest.raises(ValueError, match=r"needs 0 < bottom <= top.*got L1LogisticCV\(.*Change those"):
+    with pytest.raises(ValueError, match=r"needs 0 < bottom <= top.*got L1LogisticCV\(.*Correct them"):
         L1LogisticCV(**bad)
 
 

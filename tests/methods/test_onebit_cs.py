@@ -60,7 +60,7 @@ def test_it_has_no_intercept_and_no_probabilities():
 
 @pytest.mark.parametrize("bad", [{"lowest_rate": 0.0}, {"highest_rate": 1.5}, {"n_rates": 0}])
 def test_impossible_settings_are_explained(bad):
-    with pytest.raises(ValueError, match=r"needs 0 < lowest_rate.*got OneBitCS\(.*Change those"):
+    with pytest.raises(ValueError, match=r"needs 0 < lowest_rate.*got OneBitCS\(.*Correct them"):
         OneBitCS(**bad)
 
 

@@ -31,7 +31,7 @@ class _Sides(NamedTuple):
 
 @dataclass(frozen=True)
 class Hinge(Likelihood):
-    """p(y|z) = exp(-max(0, 1 - y z)), y in {-1, +1}; p(+1|z) + p(-1|z) is not 1: C is no probability."""
+    """Hinge likelihood, p(y|z) = exp(-max(0, 1 - y z)); p(+1|z) + p(-1|z) is not 1: C is no probability."""
 
     kinks: ClassVar[tuple[float, ...]] = (1.0,)
     is_normalised: ClassVar[bool] = False

@@ -19,7 +19,7 @@ SCALE_RANGE = (1e-4, 1e4)  # learnt scales stay inside; separable data would dri
 
 @dataclass(frozen=True)
 class Logistic(Likelihood):
-    """p(y|z) = 1 / (1 + exp(-scale y z)), y in {-1, +1}.
+    """Logistic likelihood, p(y|z) = 1 / (1 + exp(-scale y z)), y in {-1, +1}.
 
     ``moments="exact"`` integrates to about 1e-11. ``moments="variational"`` takes posterior and score from
     the paper's Algorithm 2, which misjudges the variance for large tau_p; its log-partition stays exact.
@@ -45,7 +45,7 @@ class Logistic(Likelihood):
         return self.moments == "exact"
 
     def posterior(self, y: Any, p: Any, tau_p: Any) -> Moments:
-        """Mean and variance of p(y|z) N(z; p, tau_p) / C, or their variational stand-ins."""
+        """Mean and variance of p(y|z) N(z; p, tau_p) / C, or their variational approximations."""
         if self.moments == "variational":
             return variational.fit(y, p, tau_p, self.scale).moments
         sign, x, t = self._standard(y, p, tau_p)

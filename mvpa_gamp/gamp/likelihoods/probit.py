@@ -19,7 +19,7 @@ VAR_RANGE = (1e-8, 1e8)  # learnt variances stay inside
 
 @dataclass(frozen=True)
 class Probit(Likelihood):
-    """p(y|z) = Phi(y z / sqrt(var)), y in {-1, +1}: the sign of z plus Gaussian noise of variance ``var``.
+    """Probit likelihood, p(y|z) = Phi(y z / sqrt(var)): the sign of z plus noise of variance ``var``.
 
     The paper writes Phi(y z / v) in places; its closed forms belong to the square root.
     """

@@ -19,7 +19,7 @@ _SADDLE = 1e-10  # the proximal slope 1/(1 + tau_p loss'') is capped at 1e10, wh
 
 @dataclass(frozen=True)
 class Robust(Likelihood):
-    """p(y|z) = flip + (1 - 2 flip) p*(y|z), p* the likelihood ``base`` and 0 <= flip < 1/2.
+    """Labels may be wrong: p(y|z) = flip + (1 - 2 flip) p*(y|z), p* the likelihood ``base``, flip < 1/2.
 
     For normalised p* this is a label flipped with probability ``flip``. Over the un-normalised hinge the
     same formula is the definition, and p(+1|z) + p(-1|z) is not 1. The loss is bounded and not convex:

@@ -24,7 +24,7 @@ _SLAB = "slab."
 
 @dataclass(frozen=True)
 class Bernoulli(Prior):
-    """p(w) = (1 - rate) delta(w) + rate slab(w), with rate in (0, 1] the probability that w is not zero.
+    """Spike and slab, p(w) = (1 - rate) delta(w) + rate slab(w); w is not zero with probability ``rate``.
 
     Given r, w is not zero with probability 1 / (1 + exp(-log-odds)), where the log-odds are those of the
     rate plus the slab's log Bayes factor; the slab's posterior holds then. ``slab`` is any other prior.

@@ -32,7 +32,7 @@ _NEAR_ZERO = float(np.finfo(float).eps ** (1 / 3))
 
 @dataclass(frozen=True)
 class ElasticNet(Prior):
-    """p(w) proportional to exp(-l1 |w| - l2 w^2), l1 >= 0 and l2 >= 0, not both 0.
+    """Elastic-net prior, p(w) proportional to exp(-l1 |w| - l2 w^2), l1 >= 0 and l2 >= 0, not both 0.
 
     The posterior is a positive and a negative truncated normal (the paper's elastic-net tables, with the
     lower variance and the constants corrected); the max-sum step is a shrunken soft threshold.

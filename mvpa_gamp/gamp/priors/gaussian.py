@@ -28,7 +28,7 @@ _RELATIVE_FLOOR = 1e-12
 
 @dataclass(frozen=True)
 class Gaussian(Prior):
-    """p(w) = N(w; mean, var), with var > 0.
+    """Gaussian prior, p(w) = N(w; mean, var), with var > 0.
 
     The posterior has variance tau_w = var tau_r / (var + tau_r) and mean tau_w (r / tau_r + mean / var);
     it is its own mode, so the max-sum step is the same.

@@ -16,7 +16,7 @@ from mvpa_gamp.gamp.priors.sums import VARIANCE_FLOOR, Parameter, Statistics, fi
 
 @dataclass(frozen=True)
 class Laplace(Prior):
-    """p(w) = rate/2 exp(-rate |w|), with rate > 0 and variance 2 / rate^2.
+    """Laplace prior, p(w) = rate/2 exp(-rate |w|), with rate > 0 and variance 2 / rate^2.
 
     The posterior is the elastic net's with l2 = 0; the max-sum step is the soft threshold at rate tau_r.
     """

@@ -21,7 +21,7 @@ _COLLAPSED = 1e-8
 
 @dataclass(frozen=True)
 class GaussianMixture(Prior):
-    """p(w) = sum over l of weights[l] N(w; means[l], variances[l]).
+    """Mixture of Gaussians, p(w) = sum over l of weights[l] N(w; means[l], variances[l]).
 
     Each field is (L,), or (L, B) with one value per column; weights are at least 0 and sum to 1.
     The posterior is a mixture of the components' posteriors. It can have several modes, and the paper

@@ -136,7 +136,7 @@ class Prior:
     def penalty(self, w: ArrayLike) -> Array:
         """-log p(w) up to a constant: the regulariser that max-sum GAMP minimises."""
         raise ValueError(
-            f"A {type(self).__name__} prior states no penalty. Use a Gaussian, Laplace or ElasticNet prior."
+            f"A {type(self).__name__} prior has no penalty. Use a Gaussian, Laplace or ElasticNet prior."
         )
 
 

@@ -137,9 +137,9 @@ def _check_count(maps: Maps, shape: tuple[int, ...], count: int) -> None:
     if count != len(maps.conditions):
         path = maps.file.path
         raise DataError(
-            f"beta map {path.name}: expected {len(maps.conditions)} volumes, as many as its "
-            f"{'table has lines' if table_beside(path).is_file() else 'name tells (one)'}, got shape "
-            f"{shape}. Give a table {table_beside(path).name} with a line per volume."
+            f"beta map {path.name}: expected {len(maps.conditions)} volumes, "
+            f"{'one per line of its table' if table_beside(path).is_file() else 'as it has no table'}, got "
+            f"shape {shape}. Give a table {table_beside(path).name} with a line per volume."
         )
 
 

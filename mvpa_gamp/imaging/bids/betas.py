@@ -30,7 +30,7 @@ DEFAULT_GLOB = "*_stat-effect_statmap.*"
 
 @dataclass(frozen=True, kw_only=True)
 class BetasSource(BidsSource):
-    """Given maps of a participant below the folder ``betas``; ``contrast-`` and ``run-`` label them.
+    """Existing maps of a participant in the folder ``betas``, labelled by ``contrast-`` and ``run-``.
 
     Maps are z-scored within each run unless ``standardize`` is False; nothing else is done to them.
     """

@@ -182,7 +182,9 @@ def _check_maps(source: BetasSource, maps: Sequence[Maps], atlas: AnyAtlas | Non
         cortex = cortex_for(source, maps[0].file.entities.get("space", ""))
         surface_mask(source.mask, cortex)
     elif is_surface_file(source.mask):
-        raise DataError(f"--mask {source.mask} is on a surface, and the maps are volumes. Give a volume.")
+        raise DataError(
+            f"--mask {source.mask} is on a surface, but the maps are volumes. Give a volume as mask."
+        )
     if atlas is not None:
         atlas.check(cortex)
 

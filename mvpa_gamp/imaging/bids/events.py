@@ -60,7 +60,9 @@ def read_events(path: Path) -> list[Event]:
     events = [_event(path, line, row) for line, row in enumerate(rows, start=2)]
     known = [event for event in events if event.trial_type != UNLABELLED]
     if not known:
-        raise DataError(f"events {path}: trial_type is n/a in every line. Fill it: it names what is decoded.")
+        raise DataError(
+            f"events {path}: trial_type is n/a in every line. Fill it in: it names what is decoded."
+        )
     return sorted(known, key=lambda event: event.onset)
 
 

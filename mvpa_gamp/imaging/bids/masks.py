@@ -21,7 +21,7 @@ def mask_of(runs: Sequence[RunFiles], images: Sequence[Any], given: str) -> tupl
     if files or "desc-preproc" in runs[0].bold.name:
         without = next(run.bold.name for run in runs if run.mask is None)
         raise DataError(
-            f"mask: expected a desc-brain_mask beside every run, found none for {without}. Add it, or "
+            f"mask: expected a desc-brain_mask next to every run, found none for {without}. Add it, or "
             "give --mask."
         )
     for image in images[1:]:

@@ -28,7 +28,7 @@ CV = ("run", "session")  # what cross-validation holds out
 
 
 def default_lag(t_r: float) -> int:
-    """Volumes nearest to the delay of the haemodynamic response, of two the larger, and at least one."""
+    """The lag in volumes: the number nearest to the haemodynamic delay (the larger of two), at least one."""
     return max(1, math.floor(HAEMODYNAMIC_DELAY / t_r + 0.5))
 
 
@@ -37,7 +37,7 @@ _Bids = TypeVar("_Bids", bound="BidsSource")
 
 @dataclass(frozen=True, kw_only=True)
 class BidsSource(Source):
-    """A participant of a BIDS dataset: volumes, or means over events, that events label.
+    """A participant of a BIDS dataset: volumes, or means over events, labelled by events.tsv.
 
     ``derivatives`` is fMRIPrep's output (default: BIDS_DIR/derivatives/fmriprep if it is there), or "none".
     No task or space: the only one there is; no session or run: all. ``pairs`` are "a:b" texts, or ("all",):

@@ -81,7 +81,7 @@ def test_a_prior_without_a_penalty_says_no_more_than_that():
     class Bare(Prior):
         pass
 
-    with pytest.raises(ValueError, match=r"A Bare prior states no penalty. Use a Gaussian, Laplace"):
+    with pytest.raises(ValueError, match=r"A Bare prior has no penalty. Use a Gaussian, Laplace"):
         Bare().penalty(0.0)
 
 

@@ -223,7 +223,7 @@ def test_maps_of_single_trials_come_as_4d_files_with_a_table(bids_tree, tmp_path
     inside = np.asarray(samples.mask_img.dataobj) > 0
     np.testing.assert_array_equal(samples.X[3], values[inside][:, 4])
     table.write_text("\n".join(["trial_type\trun", *lines[:-1]]) + "\n")
-    with pytest.raises(DataError, match=r"expected 11 volumes, as many as its table has lines, got shape"):
+    with pytest.raises(DataError, match=r"expected 11 volumes, one per line of its table, got shape"):
         load_maps(standardize=False)
     table.write_text("trial_type\nface\n")
     with pytest.raises(DataError, match=r"a line per map and the columns trial_type and run, but"):
