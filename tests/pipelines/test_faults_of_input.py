@@ -8,10 +8,10 @@ import pytest
 
 from mvpa_gamp.haxby import main as decode
 from mvpa_gamp.results.files import read_tsv
-from pipelines.faults import bids_input, command_input, commands, python_input
-from pipelines.faults.__main__ import main
+from pipelines.faults import bids_input, command_input, commands, kept, python_input
+from pipelines.faults.__main__ import main, run
 from pipelines.faults.calls import judged, not_finite
-from pipelines.faults.outcomes import ELSE, NAMED, RIGHT, Outcome, counts, table
+from pipelines.faults.outcomes import ELSE, NAMED, RIGHT, Outcome, added, counts, table
 from pipelines.faults.pvalues import Permuted, pvalue
 from pipelines.faults.results import not_right
 
@@ -24,7 +24,7 @@ def test_a_hundred_odd_calls_end_in_a_sentence_or_in_right_results():
     found = [each.verdict for each in outcomes]
     assert found.count(NAMED) > 40 and found.count(RIGHT) > 20
     assert {each.target for each in outcomes} > {
-        "solve", "fit_em", "fit_folds", "GAMPClassifier", "GAMPDecoder", "permutation_test"
+        "`solve`", "`fit_em`", "`fit_folds`", "`GAMPClassifier`", "`GAMPDecoder`", "`permutation_test`"
     }  # fmt: skip
 
 
@@ -154,9 +154,23 @@ def test_the_table_counts_and_adds_up(capsys):
     ]
     lines = table(counts(outcomes)).splitlines()
     assert lines[2:] == [
-        "| `a` | y | 1 | 0 | 0 | 1 |",
-        "| `solve` | X | 2 | 1 | 1 | 0 |",
+        "| a | y | 1 | 0 | 0 | 1 |",
+        "| solve | X | 2 | 1 | 1 | 0 |",
         "| all | | 3 | 1 | 1 | 1 |",
     ]
-    assert main(["python", "--full", "3", "--seed", "0"]) == 0
+    assert main(["python", "--full", "3", "--seeds", "0"]) == 0
     assert "| all | | 3 |" in capsys.readouterr().out
+
+
+def test_seeds_run_side_by_side_are_added_up_and_kept(tmp_path, capsys, monkeypatch):
+    asked = ["python", "--full", "2", "--counts", str(tmp_path / "counts.jsonl")]
+    assert main([*asked, "--seeds", "0-2", "--jobs", "2"]) == 0
+    together = capsys.readouterr().out.split("seeds of python")[0]
+    assert "| all | | 6 |" in together
+    assert main([*asked, "--seeds", "0-2"]) == 0  # nothing is left to do
+    assert capsys.readouterr().out.endswith("3 seeds of python, 0 s for 0 of them\n")
+    alone = added(run("python", 2, seed).counted for seed in range(3))
+    assert table(alone) in together
+    monkeypatch.setattr(kept, "commit", lambda: "another")
+    with pytest.raises(SystemExit, match="The counts of one table come from one commit"):
+        main([*asked, "--seeds", "3"])
