@@ -68,6 +68,10 @@ _FILTERS = (
     '{"bold": {"color": "red"}}', '{"bold": {"session": "01"}}', "{",
     '{"t1w": {"acq": "x"}}', '{"bold": {"run": 1.5}}',
 )  # fmt: skip
+_WORDS = {
+    "bold": "BOLD file", "raw": "raw BOLD file", "description": "description of the dataset",
+    "sidecar": "sidecar", "parts": "parts of a study together",
+}  # fmt: skip
 
 
 def draw(folder: Path, rng: np.random.Generator) -> Given:
@@ -102,7 +106,8 @@ def draw(folder: Path, rng: np.random.Generator) -> Given:
         said.append(f"{name} {value!r}")
     level = "group" if rng.random() < 0.03 else "participant"
     words = [str(folder / "ds"), str(folder / "out"), level, *line(options)]
-    return Given(words, kind if kind not in DAMAGES else f"file of {kind}", json.dumps([surfaces, *said]))
+    kind = _WORDS.get(kind, f"{kind} file" if kind in DAMAGES else kind)
+    return Given(words, kind, json.dumps([surfaces, *said]))
 
 
 def _damage(kind: str, files: dict[str, list[Path]], rng: np.random.Generator) -> str:
@@ -123,4 +128,4 @@ def campaign(n: int, seed: int) -> Iterator[Outcome]:
         verdict, said = judged(main, given, place / "out")
         shutil.rmtree(place)
         said = said.replace(str(place), "")
-        yield Outcome("mvpa_gamp", (given.kind,), verdict, f"case {seed}, {number}: {given.story}: {said}")
+        yield Outcome("BIDS command", (given.kind,), verdict, f"case {seed}, {number}: {given.story}: {said}")

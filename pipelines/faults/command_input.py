@@ -75,6 +75,10 @@ _PARTS: tuple[dict[str, list[str]], ...] = (
     {"--high-pass": ["0.01"]}, {"--no-standardize": []}, {"--seed": ["7"]},
 )  # fmt: skip
 _ALWAYS = ("--bold", "--labels", "--mask", "--participant-label", "--out")
+_WORDS = {
+    "bold": "BOLD file", "labels": "label file", "atlas-labels": "table of an atlas",
+    "fold-confounds": "covariates file", "parts": "parts of a study together",
+}  # fmt: skip
 _FILES = ("confounds", "atlas", "fold-confounds")  # that a study may have
 
 
@@ -92,7 +96,7 @@ def draw(folder: Path, rng: np.random.Generator) -> Given:
             options |= {"--atlas": [files["atlas"]], "--atlas-labels": [files[kind]]}
         how = str(rng.choice(list(DAMAGES[kind])))
         DAMAGES[kind][how](Path(files[kind]), rng)
-        return Given(line(options), f"file of {kind}", how)
+        return Given(line(options), _WORDS.get(kind, f"{kind} file"), how)
     said = []
     if kind == "config":
         text = _CONFIGS[rng.integers(len(_CONFIGS))]
@@ -112,7 +116,7 @@ def draw(folder: Path, rng: np.random.Generator) -> Given:
         value = str(rng.choice(_OPTIONS[name]))
         options[name] = [value] if name in ("--participant-label",) or not value else value.split(" ")
         said.append(f"{name} {value!r}")
-    return Given(line(options), kind, ", ".join(said))
+    return Given(line(options), _WORDS.get(kind, kind), ", ".join(said))
 
 
 def campaign(n: int, seed: int) -> Iterator[Outcome]:
@@ -123,4 +127,4 @@ def campaign(n: int, seed: int) -> Iterator[Outcome]:
         verdict, said = judged(decode, given, place / "out")
         shutil.rmtree(place)
         said = said.replace(str(place), "")
-        yield Outcome("haxby", (given.kind,), verdict, f"case {seed}, {number}: {given.story}: {said}")
+        yield Outcome("`decode`", (given.kind,), verdict, f"case {seed}, {number}: {given.story}: {said}")

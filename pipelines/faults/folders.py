@@ -92,7 +92,7 @@ def try_faults(finished: Path, command: str, faults: Sequence[Fault], rng: np.ra
         wrong = _wrong(finished, copy, command, faults, before, code, said)
     verdict = ELSE if wrong else RIGHT if code == 0 else NAMED
     kinds = tuple(fault.how for fault in faults)
-    return Outcome(command, kinds, verdict, f"{list(faults)}, exit code {code}: {wrong} {said}")
+    return Outcome(f"`{command}`", kinds, verdict, f"{list(faults)}, exit code {code}: {wrong} {said}")
 
 
 def _wrong(

@@ -21,23 +21,34 @@ class Outcome(NamedTuple):
     said: str
 
 
-def counts(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Counter[str]]:
-    """Faults by target and kind: how many ended in which way."""
-    out: dict[tuple[str, str], Counter[str]] = {}
+# Faults by target and kind: how many ended in which way.
+Counts = dict[tuple[str, str], Counter[str]]
+
+
+def counts(outcomes: Iterable[Outcome]) -> Counts:
+    """Outcomes, counted; a run on several faults counts for each."""
+    out: Counts = {}
     for outcome in outcomes:
         for kind in outcome.kinds:
             out.setdefault((outcome.target, kind), Counter())[outcome.verdict] += 1
     return out
 
 
-def table(counted: dict[tuple[str, str], Counter[str]]) -> str:
+def added(parts: Iterable[Counts]) -> Counts:
+    """The sum of several counts."""
+    out: Counts = {}
+    for part in parts:
+        for key, found in part.items():
+            out[key] = out.get(key, Counter()) + found
+    return out
+
+
+def table(counted: Counts) -> str:
     """The counts as a table of the documentation."""
     lines = [f"| given to | fault | tried | {NAMED} | {RIGHT} | {ELSE} |", "|---|---|--:|--:|--:|--:|"]
-    total: Counter[str] = Counter()
     for (target, kind), found in sorted(counted.items()):
-        lines.append(f"| `{target}` | {kind} | {_row(found)} |")
-        total += found
-    return "\n".join([*lines, f"| all | | {_row(total)} |"])
+        lines.append(f"| {target} | {kind} | {_row(found)} |")
+    return "\n".join([*lines, f"| all | | {_row(sum(counted.values(), Counter()))} |"])
 
 
 def _row(found: Counter[str]) -> str:

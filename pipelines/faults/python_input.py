@@ -38,4 +38,6 @@ def campaign(n: int, seed: int) -> Iterator[Outcome]:
     for number in range(n):
         each = case(seed, number)
         verdict, said = judged(each.call, each.wrong)
-        yield Outcome(each.target, (each.kind,), verdict, f"case {seed}, {number}: {each.story}: {said}")
+        yield Outcome(
+            f"`{each.target}`", (each.kind,), verdict, f"case {seed}, {number}: {each.story}: {said}"
+        )

@@ -4,15 +4,18 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import nibabel
 import numpy as np
 
-from mvpa_gamp.results.files import MISSING, number, read_json, read_tsv
+from mvpa_gamp.results.files import number, read_json, read_tsv
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.results.verify import manifest_digests
+
+from .pvalues import wrong_pvalues
 
 Row = dict[str, str]
 _ROUNDING = 1e-4  # of tables with six digits
@@ -23,8 +26,9 @@ def not_right(out: Path) -> str:
     folder = ResultsFolder(out)
     if not folder.manifest.is_file():
         return "" if not out.exists() else "no manifest"
-    folder = read_results(out).folder
-    return next((wrong for check in _CHECKS for wrong in check(folder)), "")
+    results = read_results(out)
+    found = (wrong for check in _CHECKS for wrong in check(results.folder))
+    return next(chain(found, wrong_pvalues(results)), "")
 
 
 def _files(folder: ResultsFolder) -> Iterator[str]:
@@ -102,20 +106,6 @@ def _crosses(folder: ResultsFolder) -> Iterator[str]:
                 yield f"the accuracy of {row['cross']} by {row['method']} is not that of its predictions"
 
 
-def _tests(folder: ResultsFolder) -> Iterator[str]:
-    """p-values from the accuracies of permuted labels."""
-    for subject in read_json(folder.study)["subjects"]:
-        path = folder.subject_table(subject, "inference")
-        for row in read_tsv(path) if path.is_file() else ():
-            if row["p_value"] == MISSING:
-                continue
-            table = read_tsv(folder.cell_table(subject, row["contrast"], row["method"], "permutations"))
-            null = [100 * number(each["accuracy"]) for each in table]
-            as_good = sum(each >= number(row["accuracy_percent"]) - _ROUNDING for each in null)
-            if not _same([number(row["p_value"])], [(1 + as_good) / (1 + len(null))]):
-                yield f"the p-value of {row['contrast']} by {row['method']} is not that of its permutations"
-
-
 def _maps(folder: ResultsFolder) -> Iterator[str]:
     """Finite maps, and probabilities between 0 and 1."""
     for path in sorted(folder.root.glob("sub-*/*_statmap.nii.gz")):
@@ -126,7 +116,7 @@ def _maps(folder: ResultsFolder) -> Iterator[str]:
 
 
 _CHECKS: tuple[Callable[[ResultsFolder], Iterator[str]], ...] = (
-    _files, _cells, _classes, _crosses, _tests, _maps,
+    _files, _cells, _classes, _crosses, _maps,
 )  # fmt: skip
 
 

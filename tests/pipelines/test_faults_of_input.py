@@ -8,10 +8,11 @@ import pytest
 
 from mvpa_gamp.haxby import main as decode
 from mvpa_gamp.results.files import read_tsv
-from pipelines.faults import bids_input, command_input, commands, python_input
-from pipelines.faults.__main__ import main
+from pipelines.faults import bids_input, command_input, commands, kept, python_input
+from pipelines.faults.__main__ import main, run
 from pipelines.faults.calls import judged, not_finite
-from pipelines.faults.outcomes import ELSE, NAMED, RIGHT, Outcome, counts, table
+from pipelines.faults.outcomes import ELSE, NAMED, RIGHT, Outcome, added, counts, table
+from pipelines.faults.pvalues import Permuted, pvalue
 from pipelines.faults.results import not_right
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the judge of a call reads its warnings itself
@@ -23,7 +24,7 @@ def test_a_hundred_odd_calls_end_in_a_sentence_or_in_right_results():
     found = [each.verdict for each in outcomes]
     assert found.count(NAMED) > 40 and found.count(RIGHT) > 20
     assert {each.target for each in outcomes} > {
-        "solve", "fit_em", "fit_folds", "GAMPClassifier", "GAMPDecoder", "permutation_test"
+        "`solve`", "`fit_em`", "`fit_folds`", "`GAMPClassifier`", "`GAMPDecoder`", "`permutation_test`"
     }  # fmt: skip
 
 
@@ -106,11 +107,43 @@ def test_the_judge_of_results_computes_tables_again(tiny, tmp_path):
     assert not_right_after(out, folds, lambda text: text.replace(first, "\t77\t", 1)).startswith(
         "error rates"
     )
-    inference = Path(f"{own}inference.tsv")
-    row = read_tsv(inference)[0]["p_value"]
-    assert "p-value" in not_right_after(out, inference, lambda text: text.replace(f"\t{row}\t", "\t0.9\t", 1))
     folds.write_text("")
     assert "other content" in not_right(out)
+
+
+@pytest.fixture(scope="module")
+def tested(tiny, tmp_path_factory):
+    """A study with tests of comparisons, of all classes and of a cross."""
+    out = tmp_path_factory.mktemp("tested") / "results"
+    asked = ("--pairs", "face:house", "--classes", "face", "house", "cat", "--cross-session", "0-2>3")
+    assert decode(tiny.options(out, *asked, "--methods", "svm", "--permutations", "7", "--quiet")) == 0
+    assert not_right(out) == ""
+    return out
+
+
+@pytest.mark.parametrize(
+    ("table", "first"), [("inference", "faceMinusHouse"), ("classes", "svm\tall"), ("cross", "")]
+)
+def test_the_judge_of_results_knows_a_wrong_p_value(tested, table, first):
+    path = tested / "sub-tiny" / f"sub-tiny_{table}.tsv"
+    header, *rows = (line.split("\t") for line in path.read_text().splitlines())
+    tested_rows = (row for row in rows if row[header.index("p_value")] != "n/a")
+    row = next(row for row in tested_rows if "\t".join(row).startswith(first))
+    row[header.index("p_value")] = "0.9"
+    wrong = "\n".join("\t".join(cells) for cells in (header, *rows)) + "\n"
+    assert "p-value 0.9" in not_right_after(tested, path, lambda text: wrong)
+
+
+@pytest.mark.parametrize(
+    ("areas", "expected"), [("0.6 0.6 0.9", 0.25), ("0.8 0.6 0.9", 0.5), ("n/a 0.6 0.9", 0.5)]
+)
+def test_equal_accuracies_are_ordered_by_their_area(areas, expected, tmp_path):
+    rows = [f"{accuracy}\t{area}" for accuracy, area in zip((0.7, 0.7, 0.5), areas.split(), strict=True)]
+    (tmp_path / "null.tsv").write_text("\n".join(["accuracy\tauc", *rows]) + "\n")
+    test = Permuted("", score=0.7, auc=0.8, smallest=0.1, p=np.nan, null=tmp_path / "null.tsv")
+    assert pvalue(test) == expected
+    assert pvalue(test._replace(auc=np.nan)) == 0.75  # what is not known counts against the data
+    assert pvalue(test._replace(score=0.9, smallest=0.3)) == 0.3
 
 
 def test_the_table_counts_and_adds_up(capsys):
@@ -121,9 +154,23 @@ def test_the_table_counts_and_adds_up(capsys):
     ]
     lines = table(counts(outcomes)).splitlines()
     assert lines[2:] == [
-        "| `a` | y | 1 | 0 | 0 | 1 |",
-        "| `solve` | X | 2 | 1 | 1 | 0 |",
+        "| a | y | 1 | 0 | 0 | 1 |",
+        "| solve | X | 2 | 1 | 1 | 0 |",
         "| all | | 3 | 1 | 1 | 1 |",
     ]
-    assert main(["python", "--full", "3", "--seed", "0"]) == 0
+    assert main(["python", "--full", "3", "--seeds", "0"]) == 0
     assert "| all | | 3 |" in capsys.readouterr().out
+
+
+def test_seeds_run_side_by_side_are_added_up_and_kept(tmp_path, capsys, monkeypatch):
+    asked = ["python", "--full", "2", "--counts", str(tmp_path / "counts.jsonl")]
+    assert main([*asked, "--seeds", "0-2", "--jobs", "2"]) == 0
+    together = capsys.readouterr().out.split("seeds of python")[0]
+    assert "| all | | 6 |" in together
+    assert main([*asked, "--seeds", "0-2"]) == 0  # nothing is left to do
+    assert capsys.readouterr().out.endswith("3 seeds of python, 0 s for 0 of them\n")
+    alone = added(run("python", 2, seed).counted for seed in range(3))
+    assert table(alone) in together
+    monkeypatch.setattr(kept, "commit", lambda: "another")
+    with pytest.raises(SystemExit, match="The counts of one table come from one commit"):
+        main([*asked, "--seeds", "3"])
