@@ -59,9 +59,9 @@ class Design:
         one of weight 0 is held out. Weights off the training rows are never read. None: every row once.
 
     Training means need not be known: slopes that sum to zero over the training rows are not affected by
-    them, the training mean is subtracted from the scores instead (the solver calls ``counted_and_centered`` and ``around_training_mean``),
-    and squares are taken around means of the column's own training rows (``OwnMeanBlock``). So a column
-    depends on its training rows alone.
+    them, the training mean is subtracted from the scores instead (the solver calls
+    ``counted_and_centered`` and ``around_training_mean``), and squares are taken around means of the
+    column's own training rows (``OwnMeanBlock``). So a column depends on its training rows alone.
 
     >>> import numpy as np
     >>> from mvpa_gamp.gamp import Design
