@@ -74,7 +74,8 @@ def comparisons_section(results: Results) -> str:
 def _left_out(results: Results) -> str:
     return paragraph(
         f"Figures show {len(results.drawn or ())} of {len(results.tasks)} contrasts; "
-        "generate_report(contrasts=[...]) draws those named, max_contrasts=... more; to_bids writes all maps."
+        "generate_report(contrasts=[...]) draws the contrasts you name, max_contrasts=... more of them; "
+        "to_bids writes all maps."
     )
 
 
@@ -128,7 +129,7 @@ def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who:
     caption = (
         f"{kind}Maps of {text(label)}, fitted to all data; slices pass through its largest "
         f"{'weight' if faded else 'pattern'} (ring). <b>Orange to red</b> favours "
-        f"{text(task['positive'])}, <b>blue</b> for "
+        f"{text(task['positive'])}, <b>blue</b> favours "
         f"{text(task['negative'])}{fading}. {text(outlines)}{above}"
         "Neurological convention: the left hemisphere is on the left."
     )
@@ -174,8 +175,7 @@ def _outline_words(results: Results, subject: str, contrast: str) -> str:
 
 
 _INFORMATION = (
-    "Information, which is the comparison's and needs no method: correlation with the labels where its "
-    "family-wise p ≤ 0.05. "
+    "Information map, the same for all methods: correlation with the labels where its family-wise p ≤ 0.05. "
 )
 _TOUCH = {
     False: "touch (faces, edges or corners) form a cluster; coordinates are in the space of the image's "
@@ -222,7 +222,7 @@ def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
 
 def _file_table(results: Results, subject: str, contrast: str) -> str:
     """Every map and table of the comparison: those of any method first, then those of each method."""
-    lines = {"Of the comparison, whatever the method": information_files(results, subject, contrast)}
+    lines = {"Of the comparison, independent of the method": information_files(results, subject, contrast)}
     for method in results.finished(subject, contrast):
         lines[results.labels[method]] = method_files(results, subject, contrast, method)
     body = []

@@ -113,7 +113,7 @@ def _shared(group: Group, row: Row) -> str:
 
 def _where(places: Places) -> str:
     if math.isnan(places.p):
-        return f"places not tested, mean pattern strongest at {places.peak} mm"
+        return f"location not tested, mean pattern strongest at {places.peak} mm"
     if not places.voxels:
         return (
             f"no voxel has a family-wise p ≤ 0.05, pattern largest (p = {places.p:.2g}) at {places.peak} mm"

@@ -56,7 +56,7 @@ def stable_fact(group: Group, contrast: str, method: str, places: Places, over: 
     fact = stability_fact(*group.consistency(contrast, method))
     n = len(group.study["subjects"])
     same = "" if math.isnan(places.most) else (
-        f"; at most {round(places.most * n)} of {n} participants select the same voxel"
+        f"; no voxel is selected by more than {round(places.most * n)} of {n} participants"
     )  # fmt: skip
     return Fact(fact.question, fact.said, f"{fact.note}; mean over participants{over}{same}")
 

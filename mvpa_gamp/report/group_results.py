@@ -35,7 +35,7 @@ class Group:
 
     @property
     def banner(self) -> str | None:
-        """What must stand on everything made from a phantom."""
+        """The line that marks everything made from a phantom as simulated."""
         return PHANTOM_BANNER if self.study["phantom"] else None
 
     @property

@@ -146,7 +146,8 @@ def methods_section(group: Group) -> str:
     """The paragraph for a paper."""
     said = paragraph(methods_text(group.study, group.summary, group.designs))
     prose = f'<div class="prose" data-copy="Copy the text">{said}</div>'
-    return folded("methods", "Methods text, ready for a paper", "Written from what was done.", prose)
+    title = "Methods text, ready for a paper"
+    return folded("methods", title, "Written from the settings of this study.", prose)
 
 
 def _accuracy_table(study: Mapping[str, Any], rows: Sequence[dict[str, str]]) -> str:

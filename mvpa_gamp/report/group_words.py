@@ -25,7 +25,7 @@ PREVALENCE = {
 }
 BOUND = {
     "bound": "smaller prevalences rejected",
-    "minimum": "p of no participant above chance",
+    "minimum": "p (no participant above chance)",
 }  # where every participant has a permutation test
 ACCURACY_TABLES = {**ACCURACY, "student": "t-test"}
 DESIGN = {

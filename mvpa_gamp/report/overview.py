@@ -143,7 +143,7 @@ def _comparison_table(results: Results, subject: str, found: Mapping[str, Answer
     measure = leading_columns(results)[0].replace("correct", "accuracy").capitalize()
     caption = text(
         f"{measure} (%) of every method on held-out {results.fold_word}s; a click on a heading sorts. For "
-        f"{results.labels[lead]}, which answers by a fixed order of methods and not because of its results, "
+        f"{results.labels[lead]}, the answering method (chosen by a fixed order, not by its results), "
         f"also: {'p, ' if tested else ''}voxels selected per fold, on average, consistency (share of "
         "selected voxels that two folds have in common), peak of the largest cluster (x y z)."
     )

@@ -46,7 +46,7 @@ def voxel_lists(results: Results, subject: str, contrast: str) -> list[str]:
             out.append(_voxel_list(results, title, path, 1.0, note=_RANKED))
     if contrast in results.study.get("information", {}).get("contrasts", ()):
         path = results.folder.information(subject, contrast, "stat-logpfwe_statmap.nii.gz")
-        title = f"Voxels that carry information, family-wise p ≤ {ALPHA}, whatever the method"
+        title = f"Voxels that carry information, family-wise p ≤ {ALPHA}, independent of the method"
         out.append(_voxel_list(results, title, path, float(FAMILY_WISE), "p", lambda v: p_text(str(10**-v))))
     return out
 

@@ -65,7 +65,7 @@ def informative(results: Results) -> list[str]:
             cautions += [row["caution"]] if row["caution"] != MISSING else []
     caption = text(
         f"Voxels whose correlation with the labels has a family-wise p of at most {level:g}: corrected for "
-        "all voxels by step-down maxima over permutations, whatever the method (maps and mask "
+        "all voxels by step-down maxima over permutations, independent of the method (maps and mask "
         "desc-information, every voxel with its coordinates in the voxels table). A voxel that carries "
         "information is not always needed by the decoder: among redundant voxels, a sparse classifier gives "
         "its inclusion probability to one, and the easier the categories are to decode, the fewer it needs."

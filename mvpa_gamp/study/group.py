@@ -121,8 +121,8 @@ def _finished(home: Path) -> Results:
     missing = missing_files(person)
     if missing:
         raise ResultsError(
-            f"{missing[0].name} is missing ({len(missing)} in all). Finish it: "
-            "participant level with --resume."
+            f"{missing[0].name} is missing ({len(missing)} in all). Run "
+            "the participant level again with --resume."
         )
     return person
 
