@@ -121,7 +121,7 @@ def _matrix(results: Results, subject: str, found: Mapping[str, Answer | None]) 
     """Accuracy of every pair of categories; a click leads to the comparison."""
     pairs = {(t["positive"], t["negative"]): t["contrast"] for t in results.tasks}
     names = list(dict.fromkeys(name for pair in pairs for name in pair))
-    if len(names) < _FEWEST:
+    if len(names) < _FEWEST or len(names) == 2 * len(pairs):  # no category in two pairs
         return ""
     head = cell("", header=True) + "".join(f'<th class="turned"><span>{text(n)}</span></th>' for n in names)
     body = []
