@@ -39,7 +39,7 @@ _CLUSTERS_SHOWN = 5
 FEW = 3  # comparisons up to which the first one is open
 _MEANING = {
     "Information": "The correlation of a voxel’s signal with the labels within runs, independent of the "
-    "classifier; with --permutations, and shown where its family-wise p is at most 0.05. "
+    "classifier; computed with --permutations, shown where its family-wise p is at most 0.05. "
     "Show this map in a paper to say where the two categories differ.",
     "Weight": "The coefficient of a voxel in the classifier. A weight is not activation: a voxel without "
     "signal can have a weight because it cancels the noise of its neighbours, and an active voxel can have "
@@ -128,7 +128,7 @@ def _static_figure(results: Results, subject: str, task: Mapping[str, Any], who:
     caption = (
         f"{kind}Maps of {text(label)}, fitted to all data; slices pass through its largest "
         f"{'weight' if faded else 'pattern'} (ring). <b>Orange to red</b> favours "
-        f"{text(task['positive'])}, <b>blue</b> for "
+        f"{text(task['positive'])}, <b>blue</b> favours "
         f"{text(task['negative'])}{fading}. {text(outlines)}{above}"
         "Neurological convention: the left hemisphere is on the left."
     )
@@ -174,8 +174,8 @@ def _outline_words(results: Results, subject: str, contrast: str) -> str:
 
 
 _INFORMATION = (
-    "Information, which is the comparison's and needs no method: correlation with the labels where its "
-    "family-wise p ≤ 0.05. "
+    "Information: a voxel's correlation with the labels, where its family-wise p ≤ 0.05; it does not depend "
+    "on the method. "
 )
 _TOUCH = {
     False: "touch (faces, edges or corners) form a cluster; coordinates are in the space of the image's "

@@ -197,7 +197,7 @@ def surface_caption(task: Mapping[str, Any], label: str, kind: str = "", outline
     """What the maps of a method show, in HTML; ``outlines`` says what is outlined."""
     return (
         f"{kind}Maps of {text(label)}, fitted to all data, both hemispheres from outside and from inside. "
-        f"<b>Orange to red</b> favours {text(task['positive'])}, <b>blue</b> for "
+        f"<b>Orange to red</b> favours {text(task['positive'])}, <b>blue</b> favours "
         f"{text(task['negative'])}; values close to zero are left out, and grey is sulcal depth (or the mean "
         f"image, where it is not known). {text(outlines)}"
     ).strip()
