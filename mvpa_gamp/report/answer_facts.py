@@ -56,6 +56,8 @@ def _test_fact(found: Answer, results: Results) -> Fact:
 
 def untested_fact(results: Results) -> Fact:
     """What to do where nothing was permuted."""
+    if results.classes.get("permutation"):
+        return Fact("How sure", "not tested", "the test above is of all classes together")
     asked = f"permutation_test({ENOUGH}), given to generate_report"
     how = f"--permutations {ENOUGH} --resume" if results.linked else asked
     return Fact("How sure", "not tested", f"the standard error alone is not a test; to test: {how}")
