@@ -21,6 +21,7 @@ from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE, selects
 
 _MOSAIC = 7.2  # inches across a mosaic: letters of 9 points are 10 pixels at 620
+_BAR = 2.0  # inches along its colour bar
 _GAP = 0.3  # between matrices of a mosaic, as a share of their side
 
 
@@ -87,12 +88,15 @@ def overlap_matrices(results: Results, subject: str) -> bytes:
         ax.set_xlim(-0.5 * side * _GAP, columns * step)
         ax.set_ylim(rows * step, -side * _GAP)
         ax.set_aspect("equal")
-        ax.set_xticks(np.arange(columns) * step + side / 2, list(results.labels.values()))
+        names = [label.replace(" ", "\n", 1) for label in results.labels.values()]
+        ax.set_xticks(np.arange(columns) * step + side / 2, names)
         ax.set_yticks(np.arange(rows) * step + side / 2, [short(task["label"]) for task in results.tasks])
         ax.tick_params(length=0, labeltop=True, labelbottom=False, colors=INK)
         ax.spines[:].set_visible(False)
         if image is not None:
-            bar = figure.colorbar(image, ax=ax, shrink=max(0.3, 0.8 / rows), pad=0.02, aspect=14)
+            bar = figure.colorbar(
+                image, ax=ax, shrink=min(0.8, _BAR / size[1]), pad=0.02, aspect=14, anchor=(0.0, 1.0)
+            )
             bar.set_label("Jaccard overlap")
             bar.outline.set_visible(False)
         return svg(figure, results.banner)
