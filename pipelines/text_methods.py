@@ -284,7 +284,7 @@ CLASSIFIERS: dict[str, Classifier] = {
     ),
     "spgamp-bg-hl": Classifier("spGAMP BG-HL", "EM", sum_product(Hinge()), "gamp-bg-hl"),
     "msgamp-l1-lr-em": Classifier("msGAMP L1-LR", "EM", max_sum_em, "gamp-l1-lr"),
-    "msgamp-l1-lr-cv": Classifier("msGAMP L1-LR", "xval", max_sum_cv, "gamp-bl-lr"),
+    "msgamp-l1-lr-cv": Classifier("msGAMP L1-LR", "xval", max_sum_cv, "gamp-l1-lr-cv"),
     "cdn": Classifier("CDN", "xval", cross_validated("C", STRENGTHS, liblinear(True)), "cdn"),
     "tron": Classifier("TRON", "xval", cross_validated("C", STRENGTHS, liblinear(False)), "tron"),
     "tfocs": Classifier("TFOCS L1-LR", "xval", accelerated_l1_cv, "l1-lr-cv"),

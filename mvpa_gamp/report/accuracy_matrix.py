@@ -23,9 +23,9 @@ class Pair:
 
 
 def accuracy_matrix(pairs: Sequence[Pair], caption: str = _CAPTION) -> str:
-    """A cell per pair of categories; nothing where there are too few categories for a matrix."""
+    """A cell per pair of categories; nothing where a matrix would hardly have any."""
     names = list(dict.fromkeys(name for pair in pairs for name in (pair.positive, pair.negative)))
-    if len(names) < _FEWEST:
+    if len(names) < _FEWEST or len(names) == 2 * len(pairs):  # no category is in two pairs
         return ""
     known = {frozenset((pair.positive, pair.negative)): pair for pair in pairs}
     head = cell("", header=True) + "".join(f'<th class="turned"><span>{text(n)}</span></th>' for n in names)

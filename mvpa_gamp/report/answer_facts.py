@@ -56,7 +56,9 @@ def _test_fact(found: Answer, results: Results) -> Fact:
 
 def untested_fact(results: Results) -> Fact:
     """What to do where nothing was permuted."""
-    asked = f"generate_report(permutation=decoder.permutation_test({ENOUGH}))"
+    if results.classes.get("permutation"):
+        return Fact("How sure", "not tested", "the test above is of all classes together")
+    asked = f"permutation_test({ENOUGH}), given to generate_report"
     how = f"--permutations {ENOUGH} --resume" if results.linked else asked
     return Fact("How sure", "not tested", f"the standard error alone is not a test; to test: {how}")
 
@@ -123,8 +125,10 @@ def place_fact(results: Results, subject: str, contrast: str, found: Answer) -> 
         return Fact("Where", "see the maps", note)
     others = f"then {', '.join(peaks[1:])}; " if len(peaks) > 1 else ""
     of = "of the largest clusters" if chose else "of the pattern (a description, not a test)"
-    note = f"{others}peak{'s' * (len(peaks) > 1)} (x y z) {of}; space: {space_of(results)}"
-    return Fact("Where", f"{peaks[0]} mm", note)
+    at, _, region = peaks[0].partition(" (")
+    named = f"{region.removesuffix(')')}; " if region else ""
+    note = f"{named}{others}peak{'s' * (len(peaks) > 1)} (x y z) {of}; space: {space_of(results)}"
+    return Fact("Where", f"{at} mm", note)
 
 
 def _pattern_places(results: Results, subject: str, contrast: str, method: str) -> list[str]:

@@ -28,12 +28,12 @@ from mvpa_gamp.results.reader import Results
 
 _DRAWN = ("information", "logpfwe", "weight", "pattern", "pip", "selfreq")
 _WIDTH = 9.2  # inches: letters of 8 points are 12 pixels on a page 1,000 pixels wide
-_TALLEST = 2.6  # inches of a line: a single slice need not fill the page
+_TALLEST = 2.1  # inches of a line: a single slice need not fill the page
 _BAR = 0.09  # inches across a colour bar, ...
 _LOWER = 0.2  # ... its upper edge below a line ...
 _LONGEST = 1.5  # ... and its length at most
 _BETWEEN = 0.24  # inches between panels
-_LEFT, _RIGHT, _TOP, _BELOW = 0.4, 0.14, 0.76, 0.62  # inches for names, titles, and what is below a line
+_LEFT, _RIGHT, _TOP, _BELOW = 0.4, 0.14, 0.76, 0.68  # inches for names, titles, and what is below a line
 _NEXT = 0.16  # inches above a line that hold the letter of its upper side
 _HEADING = 8.5  # points; less where panels are narrow
 _LETTER = 0.6  # its width, as a share of its size

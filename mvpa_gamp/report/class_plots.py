@@ -23,7 +23,7 @@ def score_figure(results: Results) -> bytes:
     """Score of every fold, their mean, and chance."""
     classes, scores = results.classes, _fold_scores(results)
     with look():
-        figure = Figure(figsize=(max(4.6, 0.38 * len(scores) + 2.2), 2.7), layout="constrained")
+        figure = Figure(figsize=(min(5.6, max(4.6, 0.38 * len(scores) + 2.2)), 2.7), layout="constrained")
         ax = figure.subplots()
         places = np.arange(len(scores))
         times = _times(results)

@@ -39,7 +39,7 @@ _CLUSTERS_SHOWN = 5
 FEW = 3  # comparisons up to which the first one is open
 _MEANING = {
     "Information": "The correlation of a voxel’s signal with the labels within runs, independent of the "
-    "classifier; with --permutations, and shown where its family-wise p is at most 0.05. "
+    "classifier; computed with --permutations, shown where its family-wise p is at most 0.05. "
     "Show this map in a paper to say where the two categories differ.",
     "Weight": "The coefficient of a voxel in the classifier. A weight is not activation: a voxel without "
     "signal can have a weight because it cancels the noise of its neighbours, and an active voxel can have "
@@ -175,7 +175,8 @@ def _outline_words(results: Results, subject: str, contrast: str) -> str:
 
 
 _INFORMATION = (
-    "Information map, the same for all methods: correlation with the labels where its family-wise p ≤ 0.05. "
+    "Information: a voxel's correlation with the labels, where its family-wise p ≤ 0.05; it does not depend "
+    "on the method. "
 )
 _TOUCH = {
     False: "touch (faces, edges or corners) form a cluster; coordinates are in the space of the image's "

@@ -104,7 +104,7 @@ def _trained_facts(
         stability_fact(trained.shared, trained.shared_by_chance),
         place_fact(results, results.subjects[0], cross["contrast"], trained),
     ]
-    return [replace(fact, note=f"{fact.note}; of {cross['trained_on']}") for fact in facts]
+    return [replace(fact, note=f"{fact.note}; classifier of {cross['trained_on']}") for fact in facts]
 
 
 def _sure(results: Results, row: Row) -> Fact:

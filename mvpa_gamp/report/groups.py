@@ -36,7 +36,7 @@ def groups_section(results: Results) -> str:
         "gives most of them, the classifier may have learnt that condition alone."
     )
     said = paragraph(*member_cautions(results)) if member_cautions(results) else ""
-    return section("groups", "Grouped conditions", table([top], body, caption), said)
+    return section("groups", "Grouped conditions", table([top], body, caption, "compact"), said)
 
 
 def member_cautions(results: Results) -> list[str]:

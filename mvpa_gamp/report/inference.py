@@ -87,7 +87,7 @@ def _said(results: Results, rows: Rows) -> str:
     if rate := results.inference.get("fdr"):
         holds = sum(row["fdr_holds"] == "true" for row in rows)
         asked = sum(row["fdr_voxels"] != MISSING for row in rows)
-        said.append(f"a false-discovery rate of {rate:g} could be confirmed in {holds} of {asked} selections")
+        said.append(f"a false-discovery rate of {rate:g} was confirmed in {holds} of {asked} selections")
     return "; ".join(said) + "." if said else "Tests beyond the table."
 
 

@@ -20,7 +20,7 @@ def named_cells(results: Results, row: Mapping[str, str]) -> str:
 def inference_table(head: tuple[str, ...], body: list[str], caption: str) -> str:
     """A table whose columns of words are set to the left."""
     top = "".join(cell(name, "name" if name in _WORDS else "", header=True) for name in head)
-    return table([top], body, caption, "worded")
+    return table([top], body, caption)
 
 
 def p_text(value: str) -> str:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from mvpa_gamp.imaging.surface_names import map_files
 
+_LONG = 30  # letters of a cell that may be broken where a table is too wide
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
@@ -84,10 +85,9 @@ def file_link(path: Path, root: Path, linked: bool = True, words: str = "") -> s
     """
     files = map_files(path)
     if len(files) > 1 and linked:
-        named = (
-            (each, f"{words} {letter}" if words else "") for each, letter in zip(files, "LR", strict=True)
-        )
-        return " ".join(file_link(each, root, linked, name) for each, name in named)
+        named = zip(files, "LR" if words else ("", ""), strict=True)
+        links = " ".join(file_link(each, root, linked, name) for each, name in named)
+        return f"{text(words)} {links}".strip()
     path = files[0].with_name(files[0].name.replace("hemi-L", "hemi-{L,R}")) if len(files) > 1 else files[0]
     if not linked:
         return f"<code>{text(path.name)}</code>"
@@ -117,6 +117,7 @@ def cell(content: object, kind: str = "", value: object = None, header: bool = F
     """A table cell; ``value`` is the exact text of the number that ``content`` rounds."""
     tag = "th" if header else "td"
     inside = text(content)
+    kind = f"{kind} long".strip() if len(inside) > _LONG and "wrap" not in kind else kind
     if value is not None:
         inside = f'<data value="{text(value)}">{inside}</data>'
     across = f' colspan="{span}"' if span > 1 else ""
@@ -126,6 +127,7 @@ def cell(content: object, kind: str = "", value: object = None, header: bool = F
 def html_cell(inside: str, kind: str = "", value: object = None) -> str:
     """A table cell of HTML; ``value`` is what a sortable table sorts it by."""
     inner = inside if value is None else f'<data value="{text(value)}">{inside}</data>'
+    kind = f"{kind} long".strip() if value is not None and len(str(value)) > _LONG else kind
     return f"<td{_class(kind)}>{inner}</td>"
 
 

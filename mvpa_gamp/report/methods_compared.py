@@ -24,6 +24,7 @@ from mvpa_gamp.results.files import cell as exact
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE, selects
 
+_COLUMNS = 26  # of numbers that fit side by side
 _UPRIGHT = 3  # methods whose names stand upright above the columns of every measure
 _OF_SELECTIONS = ("voxels", "sparsity_percent", "consistency_percent")
 
@@ -151,8 +152,30 @@ def _decimal(value: float) -> str:
 
 
 def _paper_table(results: Results, subject: str) -> str:
-    """The paper's form: a row per comparison, measures across, methods inside each measure."""
-    methods, measures = list(results.labels), measures_led_by(results.leading_measure)
+    """The paper's form: a row per comparison, measures across, methods inside each measure.
+
+    Of many methods a few measures at a time: no screen is wide enough for all.
+    """
+    measures = measures_led_by(results.leading_measure)
+    beside = max(1, _COLUMNS // len(results.labels))
+    bands = [measures[i : i + beside] for i in range(0, len(measures), beside)]
+    links = " and ".join(
+        file_link(path, results.folder.root, results.linked)
+        for path in (results.folder.summary, results.folder.timings)
+    )
+    caption = text(
+        "The best value of each group of columns is bold; differences smaller than the standard errors "
+        f"are not meaningful. A sparser selection is not better as such. {SELECTED} Every number is "
+        "in "
+    )
+    captions = [""] * (len(bands) - 1) + [f"{caption}{links}."]
+    tables = (_band(results, subject, *each) for each in zip(bands, captions, strict=True))
+    return details("The paper's table, comparison by comparison", *tables)
+
+
+def _band(results: Results, subject: str, measures: Sequence[Measure], caption: str) -> str:
+    """Measures side by side, every one of all methods."""
+    methods = list(results.labels)
     groups = "".join(cell(m.title, "start", header=True, span=len(methods)) for m in measures)
     names = "".join(
         _name_cell(results.labels[method], i == 0, len(methods) > _UPRIGHT)
@@ -167,18 +190,7 @@ def _paper_table(results: Results, subject: str) -> str:
         rows = [results.row(subject, contrast, method) for method in methods]
         cells = cell(label, "name") + "".join(_measure_cells(measure, rows) for measure in measures)
         body.append(f'<tr class="average">{cells}</tr>' if contrast == AVERAGE else f"<tr>{cells}</tr>")
-    links = " and ".join(
-        file_link(path, results.folder.root, results.linked)
-        for path in (results.folder.summary, results.folder.timings)
-    )
-    caption = text(
-        "The best value of each group of columns is bold; differences smaller than the standard errors "
-        f"are not meaningful. A sparser selection is not better in itself. {SELECTED} Every number is "
-        "in "
-    )
-    return details(
-        "The paper's table, comparison by comparison", table(head, body, f"{caption}{links}.", "paper")
-    )
+    return table(head, body, caption, "paper")
 
 
 def _name_cell(label: str, first: bool, turned: bool) -> str:

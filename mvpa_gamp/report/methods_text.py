@@ -223,7 +223,7 @@ def _intercepts(methods: Sequence[Mapping[str, Any]]) -> str:
 def _measures() -> str:
     """What the columns of the table mean."""
     return (
-        SELECTED + " Sparsity is their share among all voxels, averaged over folds. "
+        SELECTED + " Sparsity is the share of selected voxels among all, averaged over folds. "
         "Consistency is the mean Jaccard index between the voxels selected in every two "
         "folds (Ziniel et al., 2015), given with the value expected from random "
         "selections of the same sizes; we also report the stability of Nogueira et al. (2018) with its 95 % "

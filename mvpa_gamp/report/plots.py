@@ -20,6 +20,8 @@ from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE, selects
 
+_MOSAIC = 7.2  # inches across a mosaic: letters of 9 points are 10 pixels at 620
+_BAR = 2.0  # inches along its colour bar
 _GAP = 0.3  # between matrices of a mosaic, as a share of their side
 
 
@@ -70,8 +72,9 @@ def overlap_matrices(results: Results, subject: str) -> bytes:
     step = side * (1 + _GAP)
     rows, columns = len(results.tasks), len(results.labels)
     with look():
-        inches = max(0.55, min(1.5, 9.0 / rows))  # of a matrix
         letters = max(len(short(task["label"])) for task in results.tasks)
+        across = (_MOSAIC - 2.0 - 0.085 * letters) / ((1 + _GAP) * columns)
+        inches = max(0.55, min(1.5, 9.0 / rows, across))  # of a matrix
         size = (inches * (1 + _GAP) * columns + 2.0 + 0.085 * letters, inches * (1 + _GAP) * rows + 1.0)
         figure = Figure(figsize=size, layout="constrained")
         ax = figure.subplots()
@@ -85,12 +88,15 @@ def overlap_matrices(results: Results, subject: str) -> bytes:
         ax.set_xlim(-0.5 * side * _GAP, columns * step)
         ax.set_ylim(rows * step, -side * _GAP)
         ax.set_aspect("equal")
-        ax.set_xticks(np.arange(columns) * step + side / 2, list(results.labels.values()))
+        names = [label.replace(" ", "\n", 1) for label in results.labels.values()]
+        ax.set_xticks(np.arange(columns) * step + side / 2, names)
         ax.set_yticks(np.arange(rows) * step + side / 2, [short(task["label"]) for task in results.tasks])
         ax.tick_params(length=0, labeltop=True, labelbottom=False, colors=INK)
         ax.spines[:].set_visible(False)
         if image is not None:
-            bar = figure.colorbar(image, ax=ax, shrink=max(0.3, 0.8 / rows), pad=0.02, aspect=14)
+            bar = figure.colorbar(
+                image, ax=ax, shrink=min(0.8, _BAR / size[1]), pad=0.02, aspect=14, anchor=(0.0, 1.0)
+            )
             bar.set_label("Jaccard overlap")
             bar.outline.set_visible(False)
         return svg(figure, results.banner)
@@ -102,10 +108,10 @@ def _draw_overlap(ax: Axes, matrix: NDArray, x: float, y: float, side: int, chos
     image = ax.imshow(matrix, vmin=0, vmax=1, cmap=OVERLAP, interpolation="none", extent=place)
     if np.isnan(matrix).all():
         middle = (x + side / 2, y + side / 2)
-        ax.text(*middle, "every voxel", ha="center", va="center", color=QUIET, fontsize=7)
+        ax.text(*middle, "every voxel", ha="center", va="center", color=QUIET, fontsize=8)
     off = matrix[~np.eye(len(matrix), dtype=bool)]
     mean = f"{100 * off.mean():.0f} %" if off.size and chose else "–"
-    ax.text(x + side / 2, y - 0.02 * side, mean, ha="center", va="bottom", fontsize=7, color=QUIET)
+    ax.text(x + side / 2, y - 0.02 * side, mean, ha="center", va="bottom", fontsize=8.5, color=QUIET)
     return image
 
 
@@ -134,7 +140,7 @@ def selection_spread(results: Results, subject: str) -> bytes:
 def accuracy_and_stability(results: Results, subject: str) -> bytes:
     """Accuracy against consistency: small marks are comparisons, large marks their averages."""
     with look():
-        figure = Figure(figsize=(6.4, 4.6), layout="constrained")
+        figure = Figure(figsize=(5.4, 4.2), layout="constrained")
         ax = figure.subplots()
         for method in results.labels:
             rows = [r for r in results.rows if (r["subject"], r["method"]) == (subject, method)]

@@ -59,5 +59,5 @@ def _provenance(results: Results) -> str:
 
 
 def _settings(results: Results) -> str:
-    """The settings of every method object, one line each."""
-    return "\n".join(f"{method['name']}: {method['settings']}" for method in results.methods)
+    """The settings of every method object."""
+    return "\n\n".join(f"{method['name']}: {method['settings']}" for method in results.methods)

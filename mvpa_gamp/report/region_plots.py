@@ -7,13 +7,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mvpa_gamp.report.style import INK, QUIET, RULE, look, svg
+from mvpa_gamp.report.style import INK, QUIET, RULE, colour_of, look, svg
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 
 SHOWN = 15  # regions of a panel
 LEVEL = 0.05  # family-wise
-_BAR = "#0072b2"
 _LETTERS = 34  # of a name
 _PANEL, _LINE = 3.1, 0.24  # inches: width of the bars, height of one
 _COLUMNS = 2  # panels side by side
@@ -36,22 +35,22 @@ def region_bars(results: Results, tables: Mapping[str, Rows], chance: float) -> 
         for ax in axes[len(tables) :]:
             ax.set_visible(False)
         for ax, (method, rows) in zip(axes, tables.items(), strict=False):
-            _draw(ax, rows, chance)
+            _draw(ax, rows, chance, colour_of(method))
             ax.set_title(results.labels[method], loc="left")
         return svg(figure, results.banner)
 
 
-def _draw(ax: Axes, rows: Rows, chance: float) -> None:
+def _draw(ax: Axes, rows: Rows, chance: float, of: str) -> None:
     """One panel; the first region on top. Where some were decoded alone, only those are drawn."""
     tested = [row for row in rows if not math.isnan(number(row.get("accuracy_percent", MISSING)))]
     rows = (tested or rows)[:SHOWN]
     places = np.arange(len(rows))
     if tested:
-        _draw_accuracies(ax, rows, chance, places)
+        _draw_accuracies(ax, rows, chance, places, of)
     else:
         has_inclusion = rows[0]["summed_inclusion"] != MISSING
         column = "summed_inclusion" if has_inclusion else "weight_share_percent"
-        ax.barh(places, np.nan_to_num([number(row[column]) for row in rows]), height=0.66, color=_BAR)
+        ax.barh(places, np.nan_to_num([number(row[column]) for row in rows]), height=0.66, color=of)
         ax.set_xlabel("summed inclusion probability" if has_inclusion else "share of weight (%)")
     ax.set_yticks(places, [_short(row["region"]) for row in rows], color=INK)
     ax.set_ylim(len(rows) - 0.4, -0.6)
@@ -60,11 +59,11 @@ def _draw(ax: Axes, rows: Rows, chance: float) -> None:
     ax.set_axisbelow(True)
 
 
-def _draw_accuracies(ax: Axes, rows: Rows, chance: float, places: np.ndarray) -> None:
+def _draw_accuracies(ax: Axes, rows: Rows, chance: float, places: np.ndarray, of: str) -> None:
     """Bars from chance to the accuracy, with standard errors; a star where it is better than chance."""
     accuracy = np.array([number(row["accuracy_percent"]) for row in rows])
     error = np.array([number(row["accuracy_se_percent"]) for row in rows])
-    ax.barh(places, accuracy - chance, left=chance, height=0.66, color=_BAR)
+    ax.barh(places, accuracy - chance, left=chance, height=0.66, color=of, alpha=0.75)
     ax.errorbar(
         accuracy, places, xerr=np.nan_to_num(error), fmt="none", ecolor=INK, elinewidth=0.9, capsize=1.8
     )

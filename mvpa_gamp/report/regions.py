@@ -61,7 +61,7 @@ def regions_section(results: Results) -> str:
     for subject in results.subjects:
         for task in results.tasks:
             parts += _comparison(results, subject, dict(task))
-    said = f"{found['n_regions']} regions of {found['atlas']}."
+    said = f"{found['n_regions']} regions of the atlas {found['atlas']}."
     return folded("regions", "Regions", said, *parts, unfolded=len(results.tasks) == 1)
 
 

@@ -26,11 +26,11 @@ def consistency_section(results: Results) -> str:
             "is the mean of the folds. A short line is a selection that does not depend on the run left out."
         )
         first, second = (folder.figure(f"sub-{subject}_{name}.svg") for name in ("overlap", "selection"))
-        figures = (
-            figure(first, overlap, f"Overlap of folds, sub-{subject}"),
-            figure(second, spread, f"Spread of selections, sub-{subject}"),
-        )
-        parts += [f'<div class="side-by-side">{"".join(figures)}</div>', _consistency_table(results, subject)]
+        parts += [
+            figure(first, overlap, f"Overlap of folds, sub-{subject}", "beside"),
+            figure(second, spread, f"Spread of selections, sub-{subject}", "beside"),
+            _consistency_table(results, subject),
+        ]
     return folded("consistency", "How stable the selected voxels are", _stability(results), *parts, bulk=True)
 
 

@@ -9,7 +9,7 @@ from mvpa_gamp.imaging.brainmaps import read_image
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.report.inference_rows import ALPHA, inference_row, p_text, power_words
-from mvpa_gamp.report.markup import cell, details, file_link, headings, table
+from mvpa_gamp.report.markup import cell, details, file_link, headings, table, text
 from mvpa_gamp.report.outlines import FAMILY_WISE, at_least, has_selection
 from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.results.reader import Results
@@ -37,13 +37,10 @@ def voxel_lists(results: Results, subject: str, contrast: str) -> list[str]:
             )
         if has_selection(found):
             row = inference_row(results, subject, contrast, method)
-            check = row["fdr_verdict"].split(":")[0]
-            title = (
-                f"{label}: selected at a false-discovery rate of {results.inference['fdr']:g} "
-                f"({check[:1].lower()}{check[1:]}; {power_words(results, row)})"
-            )
+            title = f"{label}: selected at a false-discovery rate of {results.inference['fdr']:g}"
+            note = f"{row['fdr_verdict'].split(':')[0]}; {power_words(results, row)}. {_RANKED}"
             path = folder.fdr_mask(subject, contrast, method)
-            out.append(_voxel_list(results, title, path, 1.0, note=_RANKED))
+            out.append(_voxel_list(results, title, path, 1.0, note=note))
     if contrast in results.study.get("information", {}).get("contrasts", ()):
         path = results.folder.information(subject, contrast, "stat-logpfwe_statmap.nii.gz")
         title = f"Voxels that carry information, family-wise p ≤ {ALPHA}, independent of the method"
@@ -73,4 +70,6 @@ def _voxel_list(
     said += f"The first {_LISTED} of {len(there):,}. " if len(there) > _LISTED else ""
     count = f"{len(there):,} voxel{'s' * (len(there) != 1)}"
     top = headings(("x y z (mm)", *([head] if head else [])), 0)
-    return details(f"{title}: {count}", table([top], body, f"{note}{said}All of them: {link}", "voxels"))
+    return details(
+        f"{title}: {count}", table([top], body, f"{text(note)}{said}All of them: {link}", "voxels")
+    )

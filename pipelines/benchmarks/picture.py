@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from ..output import save_figure, style
+from ..output import COLOUR_OF, save_figure, style
 from . import contenders, studies
 
 Rows = Sequence[Mapping[str, Any]]
-_OURS, _OTHER = "#0072b2", "#999999"  # colours that everybody can tell apart
+_OURS, _OTHER = COLOUR_OF[contenders.OURS], "#999999"
 
 
 def draw(sections: Mapping[str, Rows], stem: Path) -> list[Path]:
@@ -49,8 +49,7 @@ def _permutations(axis: Any, rows: Rows) -> None:
 
 
 def _peers(axis: Any, rows: Rows) -> None:
-    ours = (contenders.OURS, contenders.SPATIAL, contenders.BASELINE)
-    colors = [_OURS if row["name"] in ours else _OTHER for row in rows]
+    colors = [COLOUR_OF.get(row["name"], _OTHER) for row in rows]
     axis.barh([row["name"] for row in rows], [row["seconds"] for row in rows], color=colors)
     axis.set(xlabel="seconds for one comparison, twelve folds", xscale="log")
     axis.xaxis.set_major_formatter("{x:g}")
