@@ -47,6 +47,6 @@ def campaign(n: int, seed: int) -> Iterator[Outcome]:
     for number in range(n):
         each = case(seed, number)
         verdict, said = judged(each.call, each.wrong)
-        yield Outcome(
-            f"`{each.target}`", (each.kind,), verdict, f"case {seed}, {number}: {each.story}: {said}"
-        )
+        given = _GIVEN.get(each.target, "X, y, runs and what goes with them")
+        said = f"case {seed}, {number}: {each.kind}: {each.story}: {said}"
+        yield Outcome(f"`{each.target}`", (given,), verdict, said)
