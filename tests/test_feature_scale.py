@@ -43,7 +43,7 @@ def test_a_method_gives_the_same_fits_in_other_units(name, power):
 
 @pytest.mark.parametrize(("name", "power"), [("cdn", 1), ("tron", 2)])
 def test_liblinear_is_given_a_usual_scale(name, power):
-    """Its penalty on the intercept makes fits depend on the scale: features of 1e-12 took it minutes."""
+    """Its penalty on the intercept makes fits depend on the scale: features of 1e-12 took 50 s and more."""
     scale = 2.0**40
     small, large = fitted(name, features() / scale), fitted(name, features() * scale)
     assert small.converged.all() and np.abs(small.coef / scale).max() < 10

@@ -24,7 +24,7 @@ class _Liblinear(ABC):
 
     LIBLINEAR penalises the intercept b like a weight. C comes from ``n_values`` log-spaced candidates by
     nested leave-one-run-out error, ties to the smallest. They depend on the training rows of X only. X of an
-    unusual scale gets a usual one first: beside features of 1e-12 the intercept would take minutes to settle.
+    unusual scale gets a usual one first: beside features of 1e-12 the intercept hardly settles.
     """
 
     n_values: int = 10
