@@ -41,6 +41,17 @@ def test_a_method_gives_the_same_fits_in_other_units(name, power):
         np.testing.assert_allclose(other.parameters[key], value * scale ** powers.get(key, 0), rtol=1e-9)
 
 
+@pytest.mark.parametrize(("name", "power"), [("cdn", 1), ("tron", 2)])
+def test_liblinear_is_given_a_usual_scale(name, power):
+    """Its penalty on the intercept makes fits depend on the scale: features of 1e-12 took 50 s and more."""
+    scale = 2.0**40
+    small, large = fitted(name, features() / scale), fitted(name, features() * scale)
+    assert small.converged.all() and np.abs(small.coef / scale).max() < 10
+    np.testing.assert_array_equal(small.coef / scale, large.coef * scale)
+    np.testing.assert_array_equal(small.decision, large.decision)
+    np.testing.assert_array_equal(small.parameters["C"], large.parameters["C"] * scale ** (2 * power))
+
+
 @pytest.mark.parametrize(
     "how", [{}, {"prior": "laplace", "mode": "max-sum"}, {"prior": Bernoulli(0.1, Gaussian(0, 2.0))}]
 )

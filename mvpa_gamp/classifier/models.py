@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from ..feature_scale import rescaled_prior
 from ..gamp import Design
+from ..gamp.held import check_sizes
 from ..gamp.likelihoods import LIKELIHOODS, Likelihood
 from ..gamp.priors import Prior
 from ..gamp.starts import start
@@ -22,6 +23,7 @@ def chosen_likelihood(given: Any) -> Any:
         return LIKELIHOODS[given]()
     if isinstance(given, type) or not isinstance(given, Likelihood):
         raise ValueError(f"likelihood must be a name or a likelihood of mvpa_gamp.gamp, got {_kind(given)}.")
+    check_sizes(given)
     return given
 
 
@@ -30,7 +32,9 @@ def chosen_prior(
 ) -> Any:
     """The prior of a name with its start, or the one that was given, for X times ``factor``."""
     if isinstance(given, Prior):
-        return rescaled_prior(given, 1 / factor)
+        rescaled = rescaled_prior(given, 1 / factor)
+        check_sizes(rescaled)
+        return rescaled
     if not isinstance(given, str):
         raise ValueError(f"prior must be a name or a prior object of mvpa_gamp.gamp, got {_kind(given)}.")
     return start(given, design, labels, likelihood, mode)

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from .batch import Batch
 from .design import Design
+from .held import held_models
 from .iteration import Output
 from .learnt import names_to_learn
 from .models import Models
 from .moments import Array
 from .neighbours import check_neighbours
-from .parameters import expand, learnt_names, parameters, put, take, with_parameters
+from .parameters import learnt_names, parameters, put, take, with_parameters
 from .result import EmResult, GampResult
 from .screening import solve_screened
 from .settings import SolverSettings
@@ -112,7 +113,7 @@ def _fit_max_sum(
     """Alternate warm-started solves and updates at the posterior of (r, tau_r); then solve to ``tol``."""
     n_columns = design.shape[2]
     history = _History(n_columns)
-    likelihood, prior = (expand(model, n_columns) for model in models)
+    (likelihood, prior), beyond = held_models(*models, n_columns)
     y = checked_labels(y, design)
     rough = replace(settings, tol=max(settings.resolved().tol, _TUNING_TOL), max_iter=_TUNING_ITERATIONS)
     active, result = np.arange(n_columns), None
@@ -133,7 +134,8 @@ def _fit_max_sum(
         active = active[going_on]
     final = solve_screened(design, y, likelihood, prior, settings, warm=result, callback=callback)
     n_iter = final.n_iter if result is None else final.n_iter + result.n_iter
-    return EmResult(replace(final, n_iter=n_iter), likelihood, prior, history.arrays())
+    status = np.where(beyond == "", final.status, beyond).astype(str)
+    return EmResult(replace(final, n_iter=n_iter, status=status), likelihood, prior, history.arrays())
 
 
 def _extrapolated(before: Any, before_updated: Any, now: Any, now_updated: Any) -> Any:

@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 Model = TypeVar("Model")
-# Weights and what is measured in their units, as X, and squares of these, which float32 holds.
-_LARGEST, _LARGEST_SQUARE = 1e15, 1e30
 _VECTOR = {"parameter_ndim": 1}
 
 
@@ -88,11 +86,7 @@ def with_parameters(model: Model, values: dict[str, Any], prefix: str = "") -> M
 
 
 def expand(model: Model, n_columns: int) -> Model:
-    """Give every parameter one value per column: (B,), or (L, B) for mixture fields.
-
-    What float32 cannot compute with is refused.
-    """
-    _check_sizes(model)
+    """Give every parameter one value per column: (B,), or (L, B) for mixture fields."""
 
     def spread(value: Any, ndim: int) -> Any:
         value = np.asarray(value, dtype=float)
@@ -125,20 +119,6 @@ def put(model: Model, columns: Any, part: Model) -> Model:
             changed[..., columns] = other
             changes[item.name] = changed
     return replace(model, **changes)  # type: ignore[type-var]
-
-
-def _check_sizes(model: Any) -> None:
-    """Refuse a parameter that is too large, or too small and not zero; a share may be of any size."""
-    squares, shares = (parameters_stated(model, fact) for fact in ("squares", "shares"))
-    for name, given in parameters(model).items():
-        largest = _LARGEST_SQUARE if name in squares else _LARGEST
-        size = np.abs(given)
-        if name not in shares and np.any((size > largest) | ((size > 0) & (size < 1 / largest))):
-            raise ValueError(
-                f"{type(model).__name__}: {name} must be zero or between {1 / largest:g} and {largest:g} in "
-                f"size, which float32 can compute with, got {given!r}. "
-                "Give a value in this range, or rescale X."
-            )
 
 
 def _map(model: Model, change: Callable[[Any, int], Any]) -> Model:

@@ -17,11 +17,12 @@ from .batch import Batch
 from .best import Best
 from .blocks import Scratch
 from .design import Design
+from .held import held_models
 from .iteration import Output, State, input_step, output_step
 from .models import Models
 from .moments import Array
 from .neighbours import check_neighbours
-from .parameters import expand, parameters
+from .parameters import parameters
 from .result import GampResult
 from .row_weights import counted
 from .settings import ResolvedSettings, SolverSettings
@@ -77,7 +78,8 @@ def solve(
     """Fit every column of ``design.train`` with GAMP at fixed parameters.
 
     y is (M,) or (M, B) in -1/+1; labels of rows that a column does not train on are never read.
-    ``warm`` starts at an earlier result of the same shape.
+    ``warm`` starts at an earlier result of the same shape. A parameter beyond what float32 can compute with
+    is replaced by the nearest one within, and the status of its columns says so.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((100, 200))
@@ -104,7 +106,7 @@ def run(
     """Solve, letting ``tuner`` change the models after each iteration; also returns the models kept."""
     labels = checked_labels(y, design)
     n_columns = design.shape[2]
-    models = Models(expand(likelihood, n_columns), expand(prior, n_columns))
+    models, beyond = held_models(likelihood, prior, n_columns)
     resolved = (settings or SolverSettings()).resolved(design.neighbours is not None)
     for model in (likelihood, prior):
         model.require_mode(resolved.mode)
@@ -122,7 +124,8 @@ def run(
             if callback is not None:
                 running = 0 if batch is None else batch.columns.size
                 callback(Progress(iteration, running, n_columns, resolved.max_iter))
-    return _result(best, stopping, design), best.models
+    result = _result(best, stopping, design)
+    return replace(result, status=np.where(beyond == "", result.status, beyond).astype(str)), best.models
 
 
 def _result(best: Best, stopping: Stopping, design: Design) -> GampResult:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..feature_scale import rescaled, rescaled_prior
 from ..gamp import Design, EmResult, Hinge, Logistic, Probit, SolverSettings, fit_em
+from ..gamp.held import check_sizes
 from ..gamp.learnt import identifiable_names
 from ..gamp.moments import floored
 from ..gamp.neighbours import check_neighbours
@@ -72,6 +73,7 @@ class GampMethod:
     def __post_init__(self) -> None:
         for model in (self.likelihood, named_prior(self.prior)):
             model.require_mode(self.settings.mode)
+        check_sizes(self.likelihood)
         learnt_names(self.likelihood, self.learn_likelihood)
         if self.penalty not in ("em", _BY_SEARCH) or (self.penalty == _BY_SEARCH and self.prior != "laplace"):
             raise ValueError(

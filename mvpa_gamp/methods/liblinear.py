@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from ..feature_scale import rescaled
 from .class_weights import ClassWeight, check_class_weight, row_weights
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input
@@ -22,7 +23,8 @@ class _Liblinear(ABC):
     """Minimise penalty(w, b) + C sum_m log(1 + exp(-y_m (x_m' w + b))) through scikit-learn.
 
     LIBLINEAR penalises the intercept b like a weight. C comes from ``n_values`` log-spaced candidates by
-    nested leave-one-run-out error, ties to the smallest. They depend on the training rows of X only.
+    nested leave-one-run-out error, ties to the smallest. They depend on the training rows of X only. X of an
+    unusual scale gets a usual one first: beside features of 1e-12 the intercept hardly settles.
     """
 
     n_values: int = 10
@@ -35,6 +37,7 @@ class _Liblinear(ABC):
     label: ClassVar[str]
     solves: ClassVar[str]
     l1: ClassVar[bool]
+    c_power: ClassVar[int]  # of X in 1/C
     reference: ClassVar[str] = FAN_2008
     short_reference: ClassVar[str] = "Fan et al., 2008"
     intercept: ClassVar[str] = "penalised"
@@ -59,6 +62,7 @@ class _Liblinear(ABC):
         """Fit one classifier per column of ``train``; see ``Method.fit_folds``."""
         start = perf_counter()
         data = check_fold_input(X, y, train, runs)
+        data = data._replace(X=rescaled(data.X, data.factor))
         plan = nested_plan(data.Y, data.runs)
         weights = row_weights(plan.labels.T, self.class_weight).T
         labels = plan.labels * weights
@@ -72,14 +76,14 @@ class _Liblinear(ABC):
         decision = np.column_stack([model.decision_function(data.X) for model in models])
         n_iter = np.array([int(np.max(model.n_iter_)) for model in models])
         return FoldFits(
-            coef=coef,
+            coef=rescaled(coef, data.factor),
             intercept=np.array([float(model.intercept_[0]) for model in models]),
             support=coef != 0,
             status=tuple(self._status(n) for n in n_iter),
             converged=n_iter < self.max_iter,
             n_iter=n_iter,
             seconds=perf_counter() - start,
-            parameters={"C": np.array(chosen), "inner_error": choice.error},
+            parameters={"C": np.array(chosen) * data.factor**self.c_power, "inner_error": choice.error},
             decision=decision,
             proba=expit(decision),
         )
@@ -138,6 +142,7 @@ class CDN(_Liblinear):
     label: ClassVar[str] = "CDN"
     solves: ClassVar[str] = "coordinate descent for L1-penalised"
     l1: ClassVar[bool] = True
+    c_power: ClassVar[int] = 1
 
     def candidates(self, X: Any, labels: NDArray) -> NDArray:
         """Return 1 / lambda, lambda log-spaced from ``top`` to ``bottom`` times 1/2 max_n sum_m |x_mn|."""
@@ -169,6 +174,7 @@ class TRON(_Liblinear):
     label: ClassVar[str] = "TRON"
     solves: ClassVar[str] = "trust-region Newton method for L2-penalised"
     l1: ClassVar[bool] = False
+    c_power: ClassVar[int] = 2
 
     def candidates(self, X: Any, labels: NDArray) -> NDArray:
         """Return C log-spaced from ``bottom`` to ``top`` over the mean squared norm of the training rows."""

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from mvpa_gamp.haxby import main as decode
+from mvpa_gamp.results.names import ResultsFolder
 
 from .command_files import DAMAGES, write_files
-from .commands import Given, judged, line
-from .outcomes import Outcome
+from .commands import Given, judged, line, run
+from .outcomes import ELSE, RIGHT, Outcome
 
 _NUMBERS = ("-1", "0", "1.5", "nan", "inf", "1e9", "1e-300", "", "abc", "99999999999999999999", "0x10")
 # Options, and what somebody may write behind them.
@@ -119,12 +120,30 @@ def draw(folder: Path, rng: np.random.Generator) -> Given:
     return Given(line(options), _WORDS.get(kind, kind), ", ".join(said))
 
 
+def resumed(given: Given, place: Path, rng: np.random.Generator) -> tuple[Given, str, str]:
+    """A finished study continued with another option: how it ended, compared with a run from the start."""
+    part = line(_PARTS[rng.integers(len(_PARTS))])
+    options = [*given.options, *part]
+    more = Given(
+        [*options, "--resume"], "resumed with another option", f"{given.story}, then {' '.join(part)}"
+    )
+    verdict, said = judged(decode, more, place / "out")
+    if verdict == RIGHT:
+        run(decode, [*options, "--out", str(place / "anew")])
+        both = [ResultsFolder(place / name).manifest.read_bytes() for name in ("out", "anew")]
+        verdict, said = (RIGHT, "") if both[0] == both[1] else (ELSE, "not as a run from the start")
+    return more, verdict, said
+
+
 def campaign(n: int, seed: int) -> Iterator[Outcome]:
-    """n command lines, judged."""
+    """n command lines, judged; some finished studies are continued with another option."""
     for number in range(n):
         place = Path(tempfile.mkdtemp(prefix="faults-"))
-        given = draw(place, np.random.default_rng([seed, number]))
+        rng = np.random.default_rng([seed, number])
+        given = draw(place, rng)
         verdict, said = judged(decode, given, place / "out")
+        if verdict == RIGHT and given.kind == _WORDS["parts"] and rng.random() < 0.5:
+            given, verdict, said = resumed(given, place, rng)
         shutil.rmtree(place)
         said = said.replace(str(place), "")
         yield Outcome("`decode`", (given.kind,), verdict, f"case {seed}, {number}: {given.story}: {said}")

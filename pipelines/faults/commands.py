@@ -46,6 +46,7 @@ def judged(main: Main, given: Given, out: Path) -> tuple[str, str]:
     Exit code 1 of several participants means that some were left out, each with a sentence, and that the
     results of the others are right.
     """
+    before = _content(out)
     try:
         with limited(_SECONDS):
             code, said = run(main, given.options)
@@ -62,7 +63,13 @@ def judged(main: Main, given: Given, out: Path) -> tuple[str, str]:
         return ELSE, f"{len(errors)} sentences: {said[-400:]}"
     if len(errors[0]) > LONGEST:
         return ELSE, f"a sentence of {len(errors[0])} characters: {errors[0][:300]}"
-    return (ELSE, "something was written") if out.exists() else (NAMED, errors[0])
+    return (ELSE, "something was written") if _content(out) != before else (NAMED, errors[0])
+
+
+def _content(out: Path) -> dict[Path, bytes]:
+    """Every folder and file, with what it holds."""
+    found = [out, *sorted(out.rglob("*"))] if out.exists() else []
+    return {path: path.read_bytes() if path.is_file() else b"" for path in found}
 
 
 def _finished(out: Path, code: int, said: str) -> tuple[str, str]:

@@ -213,25 +213,6 @@ def test_settings_of_the_wrong_kind(name, value):
     assert SolverSettings(max_iter=np.int64(3), tol=np.float32(0.5)).max_iter == 3
 
 
-@pytest.mark.parametrize(
-    ("prior", "name"),
-    [
-        (Gaussian(0.0, 1e300), "var"),
-        (Gaussian(1e200, 1.0), "mean"),
-        (Laplace(1e-30), "rate"),
-        (Bernoulli(0.1, Laplace(1e20)), "slab.rate"),
-        (ElasticNet(1.0, 1e40), "l2"),
-        (GaussianMixture([0.5, 0.5], [0.0, 0.0], [1.0, 1e-200]), "variances"),
-    ],
-)
-def test_parameters_that_float32_cannot_compute_with(prior, name):
-    X, y = problem()
-    for fit in (solve, fit_em):
-        refused(
-            lambda fit=fit: fit(Design(X), y, Logistic(), prior), f"{name} must be zero or between", "float32"
-        )
-
-
 @pytest.mark.parametrize("rate", [1e-300, 1.0])
 def test_a_probability_may_be_as_small_as_it_likes(rate):
     X, y = problem()

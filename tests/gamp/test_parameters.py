@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.gamp import Bernoulli, Gaussian, GaussianMixture, Logistic, Probit, Robust
+from mvpa_gamp.gamp.held import check_sizes
 from mvpa_gamp.gamp.likelihoods import LIKELIHOODS
 from mvpa_gamp.gamp.parameters import expand, parameters, parameters_stated, put, take, with_parameters
 from mvpa_gamp.gamp.priors import PRIORS
@@ -84,14 +85,14 @@ def test_whole_numbers_are_settings():
 
 
 def test_classes_state_what_their_parameters_measure():
-    """Squares may be 1e30 and shares tiny, wherever they are nested; other sizes are refused."""
-    expand(Bernoulli(1e-200, Gaussian(0.0, 1e29)), 2)
-    expand(Robust(Probit(1e29), 1e-200), 2)
+    """Squares may be 1e30 and shares tiny, wherever they are nested."""
+    check_sizes(Bernoulli(1e-200, Gaussian(0.0, 1e29)))
+    check_sizes(Robust(Probit(1e29), 1e-200))
     assert parameters_stated(Bernoulli(0.1, GaussianMixture([1.0], [0.0], [1.0])), "locations") == (
         "slab.means",
     )
     with pytest.raises(ValueError, match=r"Robust: base.scale must be zero or between 1e-15 and 1e\+15"):
-        expand(Robust(Logistic(1e20)), 2)
+        check_sizes(Robust(Logistic(1e20)))
 
 
 def test_mixture_fields_are_components_by_columns():

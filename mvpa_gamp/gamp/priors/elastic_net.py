@@ -167,8 +167,9 @@ class ElasticNetPosterior:
 def shrunken_soft_threshold(r: ArrayLike, tau_r: ArrayLike, l1: Parameter, l2: Parameter) -> Moments:
     """Argmin of l1 |w| + l2 w^2 + (w - r)^2 / (2 tau_r), and tau_r times its slope in r."""
     r, tau_r = channel(r, tau_r)
-    shrink = 1 + 2 * np.asarray(l2, r.dtype) * tau_r
-    threshold = np.asarray(l1, r.dtype) * tau_r
+    with np.errstate(over="ignore"):  # an infinite penalty leaves nothing of a weight
+        shrink = 1 + 2 * np.asarray(l2, r.dtype) * tau_r
+        threshold = np.asarray(l1, r.dtype) * tau_r
     mean = np.asarray((r - np.clip(r, -threshold, threshold)) / shrink)
     return Moments(mean, np.asarray(np.where(mean != 0, tau_r / shrink, np.zeros((), r.dtype))))
 

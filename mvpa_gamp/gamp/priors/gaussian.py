@@ -108,7 +108,7 @@ class GaussianPosterior:
             value = np.asarray(
                 value + self.var / self.tau_r * (self._mean * (self.r - self._mean) / self._var)
             )
-        value += np.log(self.var)
+        value += np.log(np.maximum(self.var, np.finfo(value.dtype).tiny))  # of float32, which may underflow
         value *= np.asarray(0.5, value.dtype)
         return np.asarray(value - 0.5 * np.log(self._var))
 

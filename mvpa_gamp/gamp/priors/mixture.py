@@ -14,6 +14,7 @@ from mvpa_gamp.gamp.priors.prior import Prior, channel
 from mvpa_gamp.gamp.priors.sums import Parameter, Statistics, finite_or, held_count, row_count
 
 _LOG_2PI = float(np.log(2 * np.pi))
+_FARTHEST = 1e30  # squared distance from a component, in its variances, that float32 holds
 _SHARE_FLOOR = 1e-10  # a component that lost its last member could never win one back
 # A component narrower than this part of the whole mixture has collapsed on a single weight.
 _COLLAPSED = 1e-8
@@ -139,7 +140,9 @@ def _log_density(r: np.ndarray, tau_r: np.ndarray, share: Any, mean: Any, var: A
     gap = r - np.asarray(mean, r.dtype)
     with np.errstate(divide="ignore"):  # a component of share 0 has log-share -inf
         log_share = np.log(share).astype(r.dtype)
-    return np.asarray(log_share - 0.5 * (gap * gap / total + np.log(total)))
+    with np.errstate(over="ignore"):
+        distance = np.minimum(gap * gap / total, _FARTHEST)
+    return np.asarray(log_share - 0.5 * (distance + np.log(total)))
 
 
 def _with_columns(value: np.ndarray, factor: Parameter) -> np.ndarray:
