@@ -12,9 +12,10 @@ from mvpa_gamp.report.answer_facts import mean_words, space_of, stability_fact, 
 from mvpa_gamp.report.answers import peak_words
 from mvpa_gamp.report.class_plots import chance_words, score_words, spread_words
 from mvpa_gamp.report.confusion_words import confusion_fact
-from mvpa_gamp.report.markup import block, section, swatch, text
+from mvpa_gamp.report.markup import block, details, section, swatch, text
 from mvpa_gamp.report.printed import significant
 from mvpa_gamp.report.style import colour_of
+from mvpa_gamp.report.viewer import class_viewer
 from mvpa_gamp.report.volumes import read_map
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE, selects
@@ -43,7 +44,9 @@ def class_answer_section(results: Results) -> str:
     by = f'<span class="by">{swatch(colour_of(method))}{text(results.labels[method])}</span>'
     head = f"<h3>{text(', '.join(names))}</h3> {by}"
     title = f"All {len(names)} classes together"
-    return section("classes", title, block("classes-answer", "The answer", head, box, unfolded=True))
+    viewed = class_viewer(results, method)
+    maps = details("Look through the maps of every class", viewed) if viewed else ""
+    return section("classes", title, block("classes-answer", "The answer", head, box, maps, unfolded=True))
 
 
 def _accuracy_note(results: Results) -> str:

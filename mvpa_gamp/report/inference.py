@@ -82,8 +82,10 @@ def _said(results: Results, rows: Rows) -> str:
             f"{sum(small)} of {len(small)} tests have p ≤ {ALPHA} (Holm-corrected, {n:,} permutations)"
         )
     if results.study.get("information"):
-        counts = [row["voxels"] for sub in results.subjects for row in results.table(sub, "information")]
-        said.append(f"{voxels_carry(', '.join(counts[:3]) + ' …' * (len(counts) > 3))} information")
+        rows_of = [row for sub in results.subjects for row in results.table(sub, "information")]
+        counts = sorted(int(row["voxels"]) for row in rows_of)
+        span = " to ".join(dict.fromkeys(f"{count:,}" for count in (counts[0], counts[-1])))
+        said.append(f"{voxels_carry(span)} information{' in each comparison' * (len(counts) > 1)}")
     if rate := results.inference.get("fdr"):
         holds = sum(row["fdr_holds"] == "true" for row in rows)
         asked = sum(row["fdr_voxels"] != MISSING for row in rows)

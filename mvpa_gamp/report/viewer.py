@@ -1,6 +1,7 @@
 """The interactive viewer of a participant's comparison: which maps it offers, and which one first."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ _MAPS = {
         fades=True,
     ),
 }
+_CLASS_MAPS = ("pattern", "pip")
 # Voxels of all viewers of a page together, about a byte each; above, maps that are nowhere zero are left to
 # the files, so that the page of 28 comparisons stays below 15 MB.
 BUDGET = 6_000_000
@@ -83,6 +85,26 @@ def viewer(
     label = f"Viewer of {task['label']}, {results.labels[method]}"
     sides = task["positive"], task["negative"]
     return viewer_figure(f"ground-{subject}", backdrop, maps, sides, label, results.banner, place, selected)
+
+
+def class_viewer(results: Results, method: str) -> str:
+    """The maps of each class against the others, patterns before what the classifiers need."""
+    subject, maps = results.subjects[0], results.classes.get("maps") or {}
+    backdrop = _backdrop(results, subject)
+    if backdrop.is_too_fine or not maps:
+        return ""
+    shown, room = [], BUDGET
+    for stat in (stat for stat in _CLASS_MAPS if stat in maps["stats"]):
+        for name, contrast in zip(results.classes["names"], maps["contrasts"], strict=True):
+            path = results.folder.statmap(subject, contrast, f"{entity(method)}Class", stat)
+            room -= int(backdrop.analysed.sum())
+            if room > 0 and is_there(path):
+                words = replace(_MAPS[stat], name=f"{name}: {_MAPS[stat].name}", fades=False)
+                shown.append(ViewerMap(words, backdrop.read(path).data, None if words.signed else 1.0))
+    if not shown:
+        return ""
+    label, sides = f"Viewer of all classes, {results.labels[method]}", ("that class", "the others")
+    return viewer_figure(f"ground-{subject}", backdrop, shown, sides, label, results.banner)
 
 
 def thumbnail(results: Results, subject: str, contrast: str, method: str) -> str:

@@ -101,12 +101,12 @@ def drawn(page):
 
 def test_contrasts_are_chosen_by_name(three):
     page = three.generate_report(contrasts=["house-face"]).html  # either way round
-    assert drawn(page) == ["Viewer of face vs house, GAMP sBG-LR"]
+    assert drawn(page) == ["Viewer of all classes, GAMP sBG-LR", "Viewer of face vs house, GAMP sBG-LR"]
     assert "<h3>cat vs face</h3>" in page  # its answer is there without figures
     assert "Figures show 1 of 3 contrasts" in page
     assert "contrasts=[...]" not in three.generate_report(contrasts=three.contrasts_).html
     page = three.generate_report(contrasts="face-house").html
-    assert len(drawn(page)) == 1 and page.count("_maps") == 0
+    assert len(drawn(page)) == 2 and page.count("_maps") == 0
     for wrong, said in (
         (["face-hose"], "'face-house', .*got 'face-hose'"),
         ([], "got none"),
