@@ -22,7 +22,7 @@ from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.manifest import write_manifest
 from mvpa_gamp.results.reader import read_results
-from mvpa_gamp.study import side_by_side
+from mvpa_gamp.study import group_maps, side_by_side
 from mvpa_gamp.study.side_by_side import _Told
 
 ROOT = Path(__file__).parents[1]
@@ -173,8 +173,9 @@ def test_mean_maps_are_means_at_the_common_voxels(done):
     assert not list((done / "group").glob("*onebitCs*stat-pip*"))
 
 
-def test_maps_of_the_group_share_and_family_wise_test(done, bids_tree, tmp_path, capsys):
+def test_maps_of_the_group_share_and_family_wise_test(done, bids_tree, tmp_path, monkeypatch):
     """Three participants reach 0.25 at best: a level of 0.3 has a map, 0.05 a sentence."""
+    monkeypatch.setattr(group_maps, "_FAMILY_WISE", 0.8)
     page = html.unescape((done / "index.html").read_text())
     assert "no family-wise map: flipping the signs of 3 participants' maps" in page
     assert not list((done / "group").glob("*SignFlip*"))
@@ -200,6 +201,8 @@ def test_maps_of_the_group_share_and_family_wise_test(done, bids_tree, tmp_path,
     t = patterns.mean(axis=0) / (patterns.std(axis=0, ddof=1) / 3**0.5)
     np.testing.assert_allclose(read("SignFlip", "t"), t, rtol=1e-3)
     p = 10 ** -read("SignFlip", "logpfwe").astype(float)
+    np.testing.assert_array_equal(read("SignFlipFwe", "t"), np.where(p < 0.8, read("SignFlip", "t"), 0))
+    assert 0 < np.count_nonzero(read("SignFlipFwe", "t")) < p.size
     assert set(np.round(p, 4)) <= {0.25, 0.5, 0.75, 1.0}
     about = json.loads(
         (out / "group" / name.format("SignFlip", "logpfwe").replace(".nii.gz", ".json")).read_text()
@@ -211,7 +214,10 @@ def test_maps_of_the_group_share_and_family_wise_test(done, bids_tree, tmp_path,
     )
     assert "Nichols & Holmes" in html.unescape((out / "index.html").read_text())
     said = answered(out)
-    assert "Where no voxel at p ≤ 0.05 the pattern is largest at" in said  # 0.25 at best
+    least = f"smallest family-wise p: {p.min():.2g}; the mean pattern is largest at"
+    assert f"Where no voxel at p ≤ 0.05 {least}" in said
+    mean = patterns.mean(axis=0)
+    assert f"signal higher for {'face' if mean[np.abs(mean).argmax()] > 0 else 'house'}" in said
     assert f"Which file has the map {name.format('Mean', 'pip')}" in said
     assert "shown where p ≤ 0.05" not in (out / "index.html").read_text()
     before = (out / "figures" / "group_contrast-faceMinusHouse_maps.png").read_bytes()
@@ -222,7 +228,7 @@ def test_maps_of_the_group_share_and_family_wise_test(done, bids_tree, tmp_path,
     nibabel.Nifti1Image(passed.astype(np.float32), image.affine).to_filename(path)
     build_group_page(out)
     said = answered(out)
-    assert f"Which file has the map {name.format('SignFlip', 'logpfwe')}" in said
+    assert f"Which file has the map {name.format('SignFlipFwe', 't')}" in said
     assert f"{np.count_nonzero(passed == 2.0)} voxels with p ≤ 0.05" in said
     assert "shown where p ≤ 0.05 (1.3)" in (out / "index.html").read_text()
     assert (out / "figures" / "group_contrast-faceMinusHouse_maps.png").read_bytes() != before

@@ -9,14 +9,14 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.answer_box import Fact, Files, answer_box, tested_words
 from mvpa_gamp.report.answer_facts import mean_words, space_of, stability_fact, untested_fact
-from mvpa_gamp.report.answers import peak_words
+from mvpa_gamp.report.answers import place_words
 from mvpa_gamp.report.class_plots import chance_words, score_words, spread_words
 from mvpa_gamp.report.confusion_words import confusion_fact
 from mvpa_gamp.report.markup import block, details, section, swatch, text
 from mvpa_gamp.report.printed import significant
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.report.viewer import class_viewer
-from mvpa_gamp.report.volumes import read_map
+from mvpa_gamp.report.volumes import peak_of, read_map
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE, selects
 
@@ -36,9 +36,8 @@ def class_answer_section(results: Results) -> str:
         _stability(results, method),
         *_places(results, method),
     ]
-    files = {
-        f"pattern of {name}": path for name, path in list(_patterns(results, method).items())[:_MOST_FILES]
-    }
+    patterns = list(_patterns(results, method).items())[:_MOST_FILES]
+    files = {f"pattern of {name}": path for name, path in patterns}
     box = answer_box(facts, Files(files, results.folder.root, results.linked))
     names = results.classes["names"]
     by = f'<span class="by">{swatch(colour_of(method))}{text(results.labels[method])}</span>'
@@ -96,22 +95,31 @@ def _stability(results: Results, method: str) -> Fact:
 
 
 def _patterns(results: Results, method: str) -> dict[str, Path]:
-    """The pattern of each class against the others."""
-    maps = results.classes.get("maps") or {"contrasts": []}
+    """The pattern of each class against the others, the class with the highest recall first."""
+    maps, recall = results.classes.get("maps") or {"contrasts": []}, results.classes.get("recall", {})
     names, sub = results.classes["names"], results.subjects[0]
     paths = {
         name: results.folder.statmap(sub, contrast, f"{entity(method)}Class", "pattern")
         for name, contrast in zip(names, maps["contrasts"], strict=False)
     }
-    return {name: path for name, path in paths.items() if is_there(path)}
+    order = sorted(paths, key=lambda name: -recall.get(name, 0.0))
+    return {name: paths[name] for name in order if is_there(paths[name])}
 
 
 def _places(results: Results, method: str) -> list[Fact]:
     """Where the pattern of each class is strongest."""
-    peaks = [(name, peak_words(path)) for name, path in _patterns(results, method).items()]
-    if not peaks:
+    patterns = list(_patterns(results, method).items())[:_MOST_FILES]
+    if not patterns:
         return []
-    (first, at), *rest = peaks
-    others = "".join(f"{name} {place}; " for name, place in rest[: _MOST_FILES - 1])
-    note = f"{others}peaks (x y z) of the pattern of each class against the others, not tested"
-    return [Fact("Where", f"{first} {at} mm", f"{note}; space: {space_of(results)}")]
+    first, *others = (f"{name} {_peak(path)}" for name, path in patterns)
+    listed = "".join(f"{each}; " for each in others)
+    note = f"{listed}largest pattern (x y z) of each class against the others, not tested"
+    return [Fact("Where", first, f"{note}; space: {space_of(results)}")]
+
+
+def _peak(path: Path) -> str:
+    """Where a pattern is strongest, and whether the class has more or less signal there than the others."""
+    found = read_map(path)
+    at = peak_of(found.data)
+    amount = "more signal" if found.data[at] >= 0 else "less signal"
+    return f"{place_words(found.coordinates(at))} mm ({amount})"

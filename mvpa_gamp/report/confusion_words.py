@@ -23,5 +23,5 @@ def confusion_fact(names: Sequence[str], counts: NDArray) -> Fact:
     true, predicted = divmod(int(wrong.argmax()), len(names))
     if not wrong[true, predicted]:
         return Fact(_QUESTION, "nothing", said)
-    most = f"{wrong[true, predicted]} of {totals[true]} {names[true]} predicted as {names[predicted]}"
-    return Fact(_QUESTION, f"{names[true]} for {names[predicted]}", f"{most}; {said}")
+    most = f"{wrong[true, predicted]} of {totals[true]} {names[true]} samples predicted as {names[predicted]}"
+    return Fact(_QUESTION, f"{names[true]} taken for {names[predicted]}", f"{most}; {said}")

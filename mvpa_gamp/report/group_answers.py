@@ -77,13 +77,13 @@ def comparison_facts(group: Group, row: Row, places: Places) -> list[Fact]:
         sure_fact(row),
         common_fact(group, row),
         stable_fact(group, row["contrast"], row["method"], places),
-        place_fact(group, places),
+        place_fact(group, places, row["contrast"]),
     ]
 
 
 def sentence(group: Group, row: Row, places: Places) -> str:
     """The answer in one sentence, without the comparison's name."""
-    where = f"; {_where(places)}" if places.peak else ""
+    where = f"; {_where(group, row, places)}" if places.peak else ""
     return f"{score_sentence(group, row)}{_shared(group, row)}{where}."
 
 
@@ -111,11 +111,10 @@ def _shared(group: Group, row: Row) -> str:
     return f"; two folds share {shared:.0f} % of the selected voxels (chance {significant(chance)} %)"
 
 
-def _where(places: Places) -> str:
+def _where(group: Group, row: Row, places: Places) -> str:
+    at = f"{places.peak} mm (higher for {group.side(row['contrast'], places.higher)})"
     if math.isnan(places.p):
-        return f"location not tested, mean pattern strongest at {places.peak} mm"
+        return f"location not tested, mean pattern strongest at {at}"
     if not places.voxels:
-        return (
-            f"no voxel has a family-wise p ≤ 0.05, pattern largest (p = {places.p:.2g}) at {places.peak} mm"
-        )
-    return f"pattern largest (family-wise p = {places.p:.2g}) at {places.peak} mm"
+        return f"no voxel has a family-wise p ≤ 0.05, mean pattern strongest at {at}"
+    return f"largest |t| of the pattern (family-wise p = {places.p:.2g}) at {at}"

@@ -63,7 +63,7 @@ def answering_designs(group: Group) -> list[Row]:
 
 def _class_block(group: Group, row: Row, unfolded: bool) -> str:
     """All classes together: what is confused, the pattern of every class, viewer and figure."""
-    maps = class_maps(group, row["method"])
+    maps = _recognised_first(group, row["method"], class_maps(group, row["method"]))
     places = {name: places_of(paths) for name, paths in maps.items()}
     files = _class_files(group, maps, places)
     facts = [
@@ -94,6 +94,16 @@ def class_maps(group: Group, method: str) -> dict[str, Maps]:
     return {name: maps for name, maps in list(found.items())[:_MOST] if maps}
 
 
+def _recognised_first(group: Group, method: str, maps: dict[str, Maps]) -> dict[str, Maps]:
+    """Classes by their recall over all participants, the best one first."""
+    told = group.study.get("classes", {})
+    counts = np.array(told.get("confusion", {}).get(method, ()))
+    if not counts.size:
+        return maps
+    recall = dict(zip(told["names"], np.diagonal(counts) / counts.sum(axis=1), strict=True))
+    return {name: maps[name] for name in sorted(maps, key=lambda name: -recall[name])}
+
+
 def _class_files(group: Group, maps: Mapping[str, Maps], places: Mapping[str, Places]) -> Files:
     """The map of each class to use, classes with voxels that passed the test first."""
     found = {}
@@ -116,12 +126,17 @@ def _class_places(group: Group, places: Mapping[str, Places]) -> Fact:
     if not known:
         return Fact("Where", "no maps of the group", "not all participants have maps in a common space")
     names = sorted(known, key=lambda name: not known[name].voxels)
-    tested = [name for name in names if known[name].voxels]
-    others = "; ".join(f"{name} {known[name].peak}" for name in names[1:])
-    passed = ", ".join(f"{name} {voxels_words(known[name].voxels)}" for name in tested)
+    first, *others = (f"{name} {known[name].peak} mm ({_amount(known[name])})" for name in names)
+    passed = ", ".join(f"{name} {voxels_words(known[name].voxels)}" for name in names if known[name].voxels)
     test = f"family-wise p ≤ 0.05, each class by itself: {passed or 'no voxel of any class'}"
-    note = f"{others}: peaks (x y z) of the mean pattern of each class against the others; {test}"
-    return Fact("Where", f"{names[0]} {known[names[0]].peak} mm", note + space_words(group))
+    listed = "".join(f"{each}; " for each in others)
+    note = f"{listed}largest pattern (x y z) of each class against the others; {test}"
+    return Fact("Where", first, note + space_words(group))
+
+
+def _amount(places: Places) -> str:
+    """Whether a class has more or less signal there than the others."""
+    return "more signal" if places.higher else "less signal"
 
 
 def _cross_block(group: Group, row: Row, unfolded: bool) -> str:

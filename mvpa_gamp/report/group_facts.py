@@ -61,20 +61,20 @@ def stable_fact(group: Group, contrast: str, method: str, places: Places, over: 
     return Fact(fact.question, fact.said, f"{fact.note}; mean over participants{over}{same}")
 
 
-def place_fact(group: Group, places: Places) -> Fact:
-    """The peak of the pattern over participants, and how many voxels passed its test."""
+def place_fact(group: Group, places: Places, contrast: str) -> Fact:
+    """Where the pattern of participants is strongest, for which category, and how many voxels passed."""
     if not places.peak:
         return Fact("Where", "no maps of the group", "the notes at the top of the page give the reason")
-    space = space_words(group)
+    higher = f"signal higher for {group.side(contrast, places.higher)}"
+    largest = f"the mean pattern is largest at {places.peak} mm (x y z; {higher}), a description"
     if math.isnan(places.p):
-        note = f"the mean pattern is largest at {places.peak} mm (x y z), a description{space}"
-        return Fact("Where", "not tested", note)
+        return Fact("Where", "not tested", f"{largest}{space_words(group)}")
     if not places.voxels:
-        note = f"the pattern is largest at {places.peak} mm (x y z), family-wise p = {places.p:.2g}{space}"
+        note = f"smallest family-wise p: {places.p:.2g}; {largest}{space_words(group)}"
         return Fact("Where", "no voxel at p ≤ 0.05", note)
     note = (
-        f"peak of the pattern over participants (x y z), family-wise p = {places.p:.2g}; "
-        f"{voxels_words(places.voxels)} with p ≤ 0.05{space}"
+        f"largest |t| of the patterns of participants (x y z), {higher}; family-wise p = {places.p:.2g}; "
+        f"{voxels_words(places.voxels)} with p ≤ 0.05{space_words(group)}"
     )
     return Fact("Where", f"{places.peak} mm", note)
 

@@ -13,6 +13,7 @@ from mvpa_gamp.report.volumes import peak_of, read_map
 
 # What maps show, by what was done over participants and their kind, in the order in which they are offered.
 WORDS = {
+    ("SignFlipFwe", "t"): "t values where the family-wise p ≤ 0.05: where the patterns of participants agree",
     ("SignFlip", "logpfwe"): "−log10 of the family-wise p of the pattern over participants: 1.3 is p = 0.05",
     ("SignFlip", "t"): "t values",
     ("Mean", "pip"): "mean inclusion probability: how likely the classifiers need a voxel",
@@ -26,9 +27,10 @@ Maps = Mapping[tuple[str, str], Path]  # of a comparison and method, by the keys
 class Places:
     """What the group's maps come to; ``peak`` is "" where there are none."""
 
-    peak: str = ""  # x y z in mm of the largest |t|, or of the largest mean pattern
+    peak: str = ""  # x y z in mm of the largest |t| if it passed the test, else of the largest mean pattern
     at: tuple[float, ...] | None = None  # the same as numbers
-    p: float = math.nan  # family-wise, there
+    higher: bool = True  # whether the pattern is positive there
+    p: float = math.nan  # the smallest family-wise p
     voxels: int = 0  # with a family-wise p of at most 0.05
     most: float = math.nan  # largest share of participants that select one voxel
 
@@ -37,7 +39,8 @@ def places_of(paths: Maps) -> Places:
     """Read a comparison's maps."""
     maps = {key: read_map(path) for key, path in paths.items()}
     tested, t = maps.get(("SignFlip", "logpfwe")), maps.get(("SignFlip", "t"))
-    lead = t or maps.get(("Mean", "pattern"))
+    voxels = 0 if tested is None else passed(tested.data)
+    lead = t if t is not None and voxels else maps.get(("Mean", "pattern"))
     if lead is None:
         return Places()
     at = peak_of(lead.data)
@@ -46,8 +49,9 @@ def places_of(paths: Maps) -> Places:
     return Places(
         place_words(place),
         tuple(float(value) for value in place),
-        math.nan if tested is None else float(10 ** -tested.data[at]),
-        0 if tested is None else passed(tested.data),
+        bool(lead.data[at] >= 0),
+        math.nan if tested is None else float(10 ** -tested.data.max()),
+        voxels,
         math.nan if share is None else float(share.data.max()),
     )
 
@@ -64,5 +68,6 @@ def ordered(paths: Maps, places: Places) -> dict[tuple[str, str], Path]:
     selected voxels, else the pattern.
     """
     first = ("Mean", "pip") if places.most > 0 else ("Mean", "pattern")
-    first = ("SignFlip", "logpfwe") if places.voxels else first
+    if places.voxels:  # folders of earlier versions have no map of t where it passed
+        first = next(key for key in (("SignFlipFwe", "t"), ("SignFlip", "logpfwe")) if key in paths)
     return {key: paths[key] for key in sorted(WORDS, key=lambda key: key != first) if key in paths}

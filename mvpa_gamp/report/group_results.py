@@ -43,6 +43,11 @@ class Group:
         """The positive and the negative category by contrast; folders of earlier versions do not say."""
         return self.study.get("sides", {})
 
+    def side(self, contrast: str, positive: bool) -> str:
+        """The category of positive or of negative values of a contrast's maps."""
+        sides = self.sides.get(contrast, ("the first category", "the second category"))
+        return sides[0] if positive else sides[1]
+
     @property
     def answering(self) -> str:
         """The method whose answers lead, settled before any result is seen."""

@@ -27,10 +27,15 @@ _PATTERN = MapWords(
     "mean pattern", "Mean over participants of how a voxel's signal changes with the decision.", 35, True
 )
 _TESTED = MapWords(
-    "−log10 p", "−log10 of the family-wise p over participants, where p ≤ 0.05: 1.3 is 0.05, 2 is 0.01.", 1
+    "t where p ≤ 0.05", "t value of the patterns of participants, where their family-wise p ≤ 0.05.", 1, True
 )
 _MAPS = {
-    ("SignFlip", "logpfwe"): _TESTED,
+    ("SignFlipFwe", "t"): _TESTED,
+    ("SignFlip", "logpfwe"): MapWords(
+        "−log10 p",
+        "−log10 of the family-wise p over participants, where p ≤ 0.05: 1.3 is 0.05, 2 is 0.01.",
+        1,
+    ),
     ("SignFlip", "t"): MapWords("t value", "t value of the pattern over participants.", 50, True),
     ("Mean", "pip"): MapWords(
         "mean inclusion probability", "How likely the classifiers need a voxel, mean over participants.", 20
@@ -42,7 +47,6 @@ _MAPS = {
 }
 _SHARES = (("Mean", "pip"), ("Share", "selfreq"))  # whose scale ends at 1
 _DENSE = (("SignFlip", "t"), ("Mean", "pattern"), ("Mean", "pip"))  # nowhere zero
-_BOTH = ("the first category", "the second category")  # of folders of earlier versions
 
 
 def backdrop_of_group(group: Group) -> Backdrop | MeshBackdrop | None:
@@ -63,9 +67,10 @@ def comparison_viewer(
     kept = [key for i, key in enumerate(paths) if i == 0 or roomy or key not in _DENSE]
     shown = [_shown(backdrop, paths[key], _MAPS[key], key) for key in kept]
     shown = [each for each in shown if np.any(each.volume)] or shown[:1]
-    sides = group.sides.get(contrast, _BOTH)
+    sides = group.side(contrast, True), group.side(contrast, False)
     label = f"Viewer of {group.study['comparisons'].get(contrast, contrast)}, maps of the group"
-    return viewer_figure(_GROUND, backdrop, shown, (sides[0], sides[1]), label, group.banner, places.at)
+    place = places.at if places.voxels else None  # else where the map shown is largest
+    return viewer_figure(_GROUND, backdrop, shown, sides, label, group.banner, place)
 
 
 def class_viewer(group: Group, backdrop: Backdrop | MeshBackdrop | None, maps: Mapping[str, Maps]) -> str:
@@ -74,7 +79,7 @@ def class_viewer(group: Group, backdrop: Backdrop | MeshBackdrop | None, maps: M
         return ""
     shown = []
     for name, paths in maps.items():
-        for key, words in ((("SignFlip", "logpfwe"), _TESTED), (("Mean", "pattern"), _PATTERN)):
+        for key, words in ((("SignFlipFwe", "t"), _TESTED), (("Mean", "pattern"), _PATTERN)):
             if key in paths:
                 named = replace(words, name=f"{name}: {words.name}")
                 shown.append(_shown(backdrop, paths[key], named, key))

@@ -16,6 +16,7 @@ from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.results.reader import Results
 
 _ALPHA = 0.05
+_ROUNDING = 1e-6  # of tables
 
 
 def anchor(results: Results, subject: str, contrast: str) -> str:
@@ -89,8 +90,15 @@ def _tested(found: Sequence[Answer]) -> str:
     tested = [each for each in found if each.permutations]
     if not tested:
         return "Not tested against permuted labels."
-    passed, least = sum(each.p_holm <= _ALPHA for each in tested), len(tested) / (1 + tested[0].permutations)
-    if not passed and least > _ALPHA:
+    passed = sum(each.p_holm <= _ALPHA for each in tested)
+    labels = min(each.smallest_p for each in tested) * len(tested)  # what the arrangements of labels allow
+    if not passed and labels > _ALPHA and labels > len(tested) / (1 + tested[0].permutations) + _ROUNDING:
+        return (
+            "Whether they are above chance after Holm's correction cannot be decided: the labels have so few "
+            f"arrangements that no p-value of {len(tested)} comparisons can be below {labels:.2g}. More "
+            "runs, or fewer comparisons, are needed."
+        )
+    if not passed and len(tested) / (1 + tested[0].permutations) > _ALPHA:
         return (
             "Whether they are above chance cannot be decided: with "
             f"{tested[0].permutations:,} permutations no p-value of {len(tested)} comparisons can be at most "

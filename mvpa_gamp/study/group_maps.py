@@ -33,6 +33,8 @@ from mvpa_gamp.study.group_grids import analysed, grid_trouble
 
 _AVERAGED = ("pip", "pattern")
 _SELECTED = 0.5  # of the inclusion probability, as in the table
+_FAMILY_WISE = 0.05  # of the map that is thresholded
+_PASSED = " Where their two-sided family-wise p-value by sign flips is at most 0.05, 0 elsewhere."
 _SELECTED_IF = {"pip": f"posterior inclusion probability above {_SELECTED}", "weight": "weight other than 0"}
 _MEANING = {
     "pip": "Mean over participants of the posterior probability that a voxel's weight is not zero.",
@@ -185,13 +187,19 @@ def _flip_maps(
         "SmallestPValue": found.smallest_p,
         "VoxelsTested": len(found.t),
     }
-    out = []
-    for stat, values in (("t", found.t), ("logpfwe", -np.log10(found.p))):
-        path = folder.group_map(cell.contrast, f"{cell.desc}SignFlip", stat)
+    sources, out = _sources(folder, _paths(people, cell, "pattern")), []
+    for of, stat, values in (
+        ("SignFlip", "t", found.t),
+        ("SignFlip", "logpfwe", -np.log10(found.p)),
+        ("SignFlipFwe", "t", np.where(found.p <= _FAMILY_WISE, found.t, 0.0)),
+    ):
+        path = folder.group_map(cell.contrast, f"{cell.desc}{of}", stat)
+        told = {"Description": _MEANING[stat]}
+        if of == "SignFlipFwe":
+            told = {"Description": _MEANING["t"] + _PASSED, "Threshold": f"family-wise p <= {_FAMILY_WISE}"}
         display = _display(stat, f"sign flips {stat} {cell.words}", people)
-        sources = _sources(folder, _paths(people, cell, "pattern"))
-        write_map(path, values, common, {**about, "Description": _MEANING[stat], **facts, **sources}, display)
-        out.append(cell.entry(stat, "SignFlip"))
+        write_map(path, values, common, {**about, **facts, **told, **sources}, display)
+        out.append(cell.entry(stat, of))
     return out
 
 

@@ -9,8 +9,9 @@ import pytest
 from mvpa_gamp.haxby import main as decode
 from mvpa_gamp.results.files import read_tsv
 from pipelines.faults import bids_input, command_input, commands, kept, python_input
-from pipelines.faults.__main__ import main, run
+from pipelines.faults.__main__ import main
 from pipelines.faults.calls import judged, not_finite
+from pipelines.faults.campaigns import run
 from pipelines.faults.outcomes import ELSE, NAMED, RIGHT, Outcome, added, counts, table
 from pipelines.faults.pvalues import Permuted, pvalue
 from pipelines.faults.results import not_right

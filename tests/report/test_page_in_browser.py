@@ -19,7 +19,8 @@ READY = """(async () => {
   document.querySelectorAll("details").forEach(part => { part.open = true; });
   document.querySelectorAll("img").forEach(image => { image.loading = "eager"; });
   for (let i = 0; i < 1000; i++) {
-    const texts = [...document.querySelectorAll("figure.viewer")].map(each => each.querySelector(".readout")?.textContent);
+    const viewers = [...document.querySelectorAll("figure.viewer")];
+    const texts = viewers.map(each => each.querySelector(".readout")?.textContent);
     if (texts.length && texts.every(Boolean) && [...document.images].every(image => image.complete)) break;
     await wait();
   }
