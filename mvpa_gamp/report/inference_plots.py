@@ -96,7 +96,7 @@ def null_edges(null: NDArray) -> NDArray:
         return np.histogram_bin_edges(null, bins)
     wide = step * max(1, math.ceil((values[-1] - values[0]) / (step * bins)))
     first = wide * math.floor((values[0] + step / 2) / wide) - step / 2
-    return np.asarray(np.arange(first, values[-1] + wide, wide))
+    return first + wide * np.arange(2 + math.floor((values[-1] - first) / wide))
 
 
 def _common_step(values: NDArray) -> float:

@@ -56,6 +56,12 @@ def test_bins_of_permuted_accuracies_hold_the_same_number_of_possible_values(sam
     assert len(inside) <= 2 + 2 * permutations ** (1 / 3)
 
 
+@pytest.mark.parametrize("share", [k / n for n in (16, 24, 36, 108) for k in range(n + 1)])
+def test_a_single_permutation_has_a_bin(share):
+    edges = null_edges(np.array([float(f"{100 * share:.6g}")]))
+    assert len(edges) >= 2 and edges[0] <= 100 * share <= edges[-1] and (np.diff(edges) > 0).all()
+
+
 @pytest.mark.parametrize("null", [np.full(20, 50.0), np.random.default_rng(1).normal(50, 5, 300)])
 def test_bins_of_one_value_and_of_any_values(null):
     counts, edges = np.histogram(null, null_edges(null))

@@ -113,7 +113,10 @@ def event_notes(shown: Sequence[VolumeEvents]) -> tuple[str, ...]:
     notes = []
     ambiguous, stretched = (sum(getattr(each, name) for each in shown) for name in ("ambiguous", "stretched"))
     if ambiguous:
-        notes.append(f"{ambiguous} volumes lie in events of two conditions and were left out.")
+        notes.append(
+            f"{ambiguous} volumes lie in events of two conditions and were left out. Name the conditions to "
+            "decode (--contrasts, --classes) so that other events, such as button presses, take none."
+        )
     if stretched:
         notes.append(f"{stretched} events are shorter than a TR and were treated as one TR long.")
     return tuple(notes)
@@ -127,4 +130,7 @@ def lost_conditions(samples: Samples, wanted: set[str], asked_for_all: bool) -> 
             f"--contrasts: {lost[0]} has no volume: its events lie outside the runs, or within events of "
             "another condition. Check the events, or leave it out."
         )
-    return tuple(f"The condition {name} has no volume of its own and is not compared." for name in lost)
+    return tuple(
+        f"The condition {name} has no volume of its own and is not compared; its events take no volumes."
+        for name in lost
+    )

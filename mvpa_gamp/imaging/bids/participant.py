@@ -23,7 +23,7 @@ from mvpa_gamp.imaging.bids.event_volumes import (
     lost_conditions,
     short_name,
 )
-from mvpa_gamp.imaging.bids.events import Event, label_volumes, trial_types
+from mvpa_gamp.imaging.bids.events import Event, VolumeEvents, label_volumes, trial_types
 from mvpa_gamp.imaging.bids.layout import MIN_RUNS, RunFiles, repetition_time_of
 from mvpa_gamp.imaging.bids.selection import NATIVE
 from mvpa_gamp.imaging.bids.surface_runs import is_on_surface, mask_for, open_runs
@@ -120,15 +120,23 @@ def _read(source: "BidsSource") -> _Read:
 def _labelled_volumes(read: _Read, mask: Any) -> Samples:
     """A sample per volume in an event, or per event."""
     source, t_r = read.source, read.t_r
-    shown = [
-        label_volumes(each, n, t_r, start_time(run, t_r), read.wanted)
-        for run, each, n in zip(read.runs, read.events, read.volumes, strict=True)
-    ]
+    shown = _shown(read, read.wanted)
+    own = {str(name) for each in shown for name in np.unique(each.conditions)} & read.wanted
+    if source.asks_for_all and own:  # events that only lie in those of others, such as button presses
+        shown = _shown(read, own)
     labels = Labels(np.concatenate([each.conditions for each in shown]), runs_of_files(read.volumes))
     steps = replace(source.processing(), t_r=t_r)
     samples = load_samples(read.series, labels, mask, steps, source.participant_label, read.nuisance)
     samples = replace(samples, notes=(*event_notes(shown), *samples.notes))
     return average_events(samples, shown, labels, steps.lag_trs) if source.samples == "block" else samples
+
+
+def _shown(read: _Read, wanted: set[str]) -> list[VolumeEvents]:
+    """The conditions of the volumes of every run, of those wanted."""
+    return [
+        label_volumes(each, n, read.t_r, start_time(run, read.t_r), wanted)
+        for run, each, n in zip(read.runs, read.events, read.volumes, strict=True)
+    ]
 
 
 def _trials(read: _Read, mask: Any) -> Samples:

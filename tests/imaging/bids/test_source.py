@@ -174,8 +174,10 @@ def test_a_condition_hidden_by_others_is_a_note_or_a_sentence(load):
     samples = load("01")
     assert set(samples.conditions) == {"cat", "face", "house"}
     said = " ".join(samples.notes)
-    assert "button has no volume of its own" in said and "events of two conditions" in said
-    assert "shorter than a TR" in said
+    assert "button has no volume of its own" in said and "its events take no volumes" in said
+    assert "events of two conditions" not in said
+    named = load("01", pairs=("face:house", "face:cat", "cat:house"))
+    np.testing.assert_array_equal(samples.volumes, named.volumes)  # presses in blocks cost nothing
     with pytest.raises(DataError, match="button has no volume: its events lie"):
         load("01", pairs=("face:button", "face:house", "cat:house"))
 
