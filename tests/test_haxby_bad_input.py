@@ -1,5 +1,6 @@
 """Input that cannot be run: one sentence on stderr, exit code 2, and no results folder."""
 
+import contextlib
 import gzip
 import json
 from pathlib import Path
@@ -343,3 +344,18 @@ def test_too_few_runs_for_nested_tuning_are_told_before_the_first_fit(make_tiny,
 def test_too_few_training_runs_of_a_cross_are_told_before_the_first_fit(options, capsys):
     more = ["--pairs", "face:house", "--cross-session", "0>>1-3"]
     refused([*options, *more], capsys, "--methods onebit-cs: Tuning by nested", "at least two training runs")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--multi-class"], "unrecognized arguments: --multi-class. Did you mean --multiclass?"),
+        (["--permutatoins=5"], "Did you mean --permutations?"),
+        (["--methods", "gamp_sbg_lr"], "got 'gamp_sbg_lr'. Did you mean gamp-sbg-lr?"),
+        (["--methods", "zzz"], "got 'zzz'. Correct the names."),
+    ],
+)
+def test_a_mistyped_option_or_method_gets_an_offer(given, words, capsys, tmp_path):
+    with contextlib.suppress(SystemExit):
+        assert main(["--phantom", "--out", str(tmp_path / "out"), *given]) == 2
+    assert words in capsys.readouterr().err and not (tmp_path / "out").exists()

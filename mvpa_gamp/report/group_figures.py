@@ -13,7 +13,7 @@ from mvpa_gamp.report.style import INK, QUIET, RULE, colour_of, look, marker_of,
 from mvpa_gamp.results.files import number
 
 _NARROWEST, _WIDEST = 5.6, 13.0  # inches
-_UPRIGHT = 6  # comparisons whose names fit side by side
+_UPRIGHT = 60  # letters of names that fit side by side
 
 Rows = Sequence[Mapping[str, str]]
 
@@ -28,13 +28,14 @@ def accuracy_figure(
     """
     with look():
         width = min(_WIDEST, max(_NARROWEST, 1.0 + 0.45 * len(methods) * len(names)))
-        drawing = Figure(figsize=(width, 3.4 if len(names) <= _UPRIGHT else 4.4), layout="constrained")
+        upright = sum(max(map(len, name.split("\n"))) for name in names.values()) <= _UPRIGHT
+        drawing = Figure(figsize=(width, 3.4 if upright else 4.4), layout="constrained")
         ax = drawing.subplots()
         for row in summary:
             key = (row["comparison"], row["method"])
             mine = [number(r["accuracy_percent"]) for r in accuracy if (r["comparison"], r["method"]) == key]
             _draw_cell(ax, list(methods), list(names).index(row["comparison"]), row, mine)
-        turned: dict[str, Any] = {} if len(names) <= _UPRIGHT else {"rotation": 40, "ha": "right"}
+        turned: dict[str, Any] = {} if upright else {"rotation": 40, "ha": "right"}
         ax.set_xticks(range(len(names)), list(names.values()), **turned)
         ax.set_ylabel("accuracy on held-out runs (%)")
         ax.set_ylim(None, 101.5)

@@ -1,11 +1,12 @@
 """Command-line options that the commands share, and how a command ends: sentences and exit codes."""
 
 import argparse
+import difflib
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.imaging.atomic_files import WriteError
@@ -18,9 +19,21 @@ RUN_OPTIONS = (
 )  # fmt: skip
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that offers options of a similar name where one is unknown."""
+
+    def error(self, message: str) -> NoReturn:
+        known = [name for action in self._actions for name in action.option_strings]
+        unknown = [word.split("=")[0] for word in message.split() if word.startswith("--")]
+        near = [name for word in unknown for name in difflib.get_close_matches(word, known, n=1)]
+        if message.startswith("unrecognized arguments") and near:
+            message += f". Did you mean {' '.join(near)}?"
+        super().error(message)
+
+
 def command_parser(command: str, usage: str, about: str, examples: str) -> argparse.ArgumentParser:
     """A parser whose options leave no trace when they are not given, so that --config can fill them."""
-    return argparse.ArgumentParser(
+    return _Parser(
         prog=f"python -m {command}",
         usage=f"%(prog)s {usage}",
         description=about,

@@ -1,5 +1,6 @@
 """Which comparisons and which methods a study runs; what cannot run is refused before the first fit."""
 
+import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +25,9 @@ def choose_methods(names: Sequence[str]) -> list[Method]:
     unknown = [name for name in names if name not in METHODS]
     if unknown or not names:
         came = ", ".join(map(repr, unknown)) or "none"
-        raise StudyError(f"--methods: expected some of {', '.join(METHODS)}, got {came}. Correct the names.")
+        near = [name for each in unknown for name in difflib.get_close_matches(each.lower(), METHODS, n=1)]
+        todo = f"Did you mean {' '.join(near)}?" if near else "Correct the names."
+        raise StudyError(f"--methods: expected some of {', '.join(METHODS)}, got {came}. {todo}")
     return [METHODS[name] for name in dict.fromkeys(names)]
 
 
