@@ -73,7 +73,7 @@ def voxel_fact(results: Results, subject: str, contrast: str, found: Answer) -> 
     if math.isnan(found.fold_voxels):  # a single fold
         note = f"{_share(found.voxels, found.n_voxels)}; by the fit to all data"
         return Fact(question, f"{found.voxels:,} selected", note, counts)
-    counts = ((f"{found.voxels:,}", "in the fit to all data: those of the maps"), *counts)
+    counts = ((f"{found.voxels:,}", "in the fit to all data, as in its weight and inclusion maps"), *counts)
     note = f"{_share(found.fold_voxels, found.n_voxels)}, on average"
     return Fact(question, f"{voxels_text(found.fold_voxels)} selected per fold", note, counts)
 

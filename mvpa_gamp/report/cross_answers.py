@@ -130,7 +130,9 @@ def _by_itself(results: Results, cross: Mapping[str, Any], method: str) -> list[
     if cross["tested_on"] not in known:
         return []
     (tested, accuracy), *rest = known.items()
-    note = f"{tested}, trained on itself" + "".join(f"; {label} {value:.1f} %" for label, value in rest)
+    note = f"{tested}, trained and tested within it" + "".join(
+        f"; {label} {value:.1f} %" for label, value in rest
+    )
     return [Fact("Without crossing", f"{accuracy:.1f} % correct", note)]
 
 

@@ -48,7 +48,11 @@ def _title(rows: list[Row]) -> str:
     kinds = {row["design"] for row in rows}
     if kinds == {"cross"}:
         return "Cross-decoding: trained > tested"
-    return "All classes together, and cross-decoding" if "cross" in kinds else "All classes together"
+    return (
+        "All classes together, and cross-decoding (trained > tested)"
+        if "cross" in kinds
+        else "All classes together"
+    )
 
 
 def answering_designs(group: Group) -> list[Row]:
@@ -65,6 +69,7 @@ def _class_block(group: Group, row: Row, unfolded: bool) -> str:
     """All classes together: what is confused, the pattern of every class, viewer and figure."""
     maps = _recognised_first(group, row["method"], class_maps(group, row["method"]))
     places = {name: places_of(paths) for name, paths in maps.items()}
+    maps = {name: maps[name] for name in sorted(maps, key=lambda name: not places[name].voxels)}
     files = _class_files(group, maps, places)
     facts = [
         accuracy_fact(row),
@@ -105,9 +110,9 @@ def _recognised_first(group: Group, method: str, maps: dict[str, Maps]) -> dict[
 
 
 def _class_files(group: Group, maps: Mapping[str, Maps], places: Mapping[str, Places]) -> Files:
-    """The map of each class to use, classes with voxels that passed the test first."""
+    """The map of each class to use."""
     found = {}
-    for name in sorted(maps, key=lambda name: not places[name].voxels):
+    for name in maps:
         words_of, path = next(iter(files_of(group, maps[name], places[name]).paths.items()))
         found[f"{name} against the others: {words_of.split(':')[0]}"] = path
     return Files(found, group.folder.root)
@@ -128,7 +133,7 @@ def _class_places(group: Group, places: Mapping[str, Places]) -> Fact:
     names = sorted(known, key=lambda name: not known[name].voxels)
     first, *others = (f"{name} {known[name].peak} mm ({_amount(known[name])})" for name in names)
     passed = ", ".join(f"{name} {voxels_words(known[name].voxels)}" for name in names if known[name].voxels)
-    test = f"family-wise p ≤ 0.05, each class by itself: {passed or 'no voxel of any class'}"
+    test = f"family-wise p ≤ 0.05, not corrected over classes: {passed or 'no voxel of any class'}"
     listed = "".join(f"{each}; " for each in others)
     note = f"{listed}largest pattern (x y z) of each class against the others; {test}"
     return Fact("Where", first, note + space_words(group))
@@ -157,7 +162,10 @@ def _cross_block(group: Group, row: Row, unfolded: bool) -> str:
         *_by_itself(group, cross, row["method"]),
         *(Fact(fact.question, fact.said, fact.note + of) for fact in (stable, where)),
     ]
-    said = f"{score_sentence(group, row)}."
+    said = (
+        f"{score_sentence(group, row)}. The classifier trained on "
+        f"{cross.get('trained_on', 'the first comparison')}: {stable.said}; {where.said}."
+    )
     box = answer_box(facts, files)
     return block(f"design-{row['contrast']}", row["comparison"], head_of(group, row, said, files), box,
                  unfolded=unfolded)  # fmt: skip
@@ -171,4 +179,4 @@ def _by_itself(group: Group, cross: Mapping[str, Any], method: str) -> list[Fact
         return []
     also = "" if trained is None else f"; {trained['comparison']} {words(trained)['accuracy']}"
     said = f"{number(tested['accuracy_percent']):.1f} % correct"
-    return [Fact("Without crossing", said, f"{tested['comparison']}, trained on itself{also}")]
+    return [Fact("Without crossing", said, f"{tested['comparison']}, trained and tested within it{also}")]

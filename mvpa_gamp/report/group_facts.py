@@ -19,7 +19,7 @@ def accuracy_fact(row: Row) -> Fact:
     se = "" if math.isnan(spread) else f" ± {spread:.1f} (standard error)"
     note = (
         f"chance {said['chance']}; mean over {row['participants']} participants{se}; "
-        f"{said['lowest']} to {said['highest']}"
+        f"participants from {said['lowest']} to {said['highest']}"
     )
     return Fact("How accurate", f"{number(row['accuracy_percent']):.1f} % correct", note)
 
@@ -29,7 +29,7 @@ def sure_fact(row: Row, untested: str = "too few participants for a test across 
     p, least = number(row.get("signflip_p_value", MISSING)), number(row.get("signflip_smallest_p", MISSING))
     if math.isnan(p):
         return Fact("How sure", "not tested", untested)
-    note = f"sign flips of {row['participants']} participants; the smallest possible is {least:.2g}"
+    note = f"sign flips of {row['participants']} participants; smallest possible p: {least:.2g}"
     return Fact("How sure", f"p = {p:.2g}", note + holm_words(row, "; "))
 
 

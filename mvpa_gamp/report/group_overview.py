@@ -73,8 +73,9 @@ def _tested(group: Group, rows: list[Row]) -> str:
     if not passed and least > alpha:
         needed = math.ceil(math.log2(len(tested) / alpha))
         return (
-            f"Whether they are above chance after Holm's correction cannot be decided: {len(tested)} "
-            f"comparisons take {needed} participants at a level of {alpha:g} (sign flips)."
+            f"None of them can be above chance after Holm's correction: with {rows[0]['participants']} "
+            f"participants the smallest possible corrected p of {len(tested)} comparisons is {least:.2g} "
+            f"(sign flips; {needed} participants are needed at a level of {alpha:g})."
         )
     return (
         f"{passed} of {len(tested)} are above chance (p ≤ {alpha:g} after Holm's correction, sign flips of "
