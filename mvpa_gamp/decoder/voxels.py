@@ -99,10 +99,8 @@ def find_selection(
         calibration = calibrate(data.method, *given, exchange=exchange, n_jobs=n_jobs, **graph)
         records[key] = calibration.select(fdr, of="voxel")
         if check and calibration.smallest <= fdr:
-            n_planted = planted_count(data.X.shape[1])
-            checks[key] = planted_check(
-                data.method, *given, n_planted=n_planted, fdr=fdr, calibration=calibration, **graph
-            )
+            planted = {"n_planted": planted_count(data.X.shape[1]), "fdr": fdr, "of": "voxel"}
+            checks[key] = planted_check(data.method, *given, calibration=calibration, **planted, **graph)
     found = list(records.values())
     return SelectionImages(
         fdr,
