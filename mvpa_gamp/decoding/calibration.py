@@ -183,7 +183,8 @@ def calibrate(
     If no feature carries information, the chance of selecting any is at most the rate, exactly, for
     labellings are then alike. Where some features carry information, the share of false ones among those
     selected is only estimated, and may be higher than the rate: 11 % at a nominal 5 % for weak effects in
-    3,000 independent features of 72 samples, 21 % in 7,129 genes. ``planted_check`` measures it in the user's own X.
+    3,000 independent features of 72 samples, 21 % in 7,129 genes. ``planted_check`` measures it in the
+    user's own X.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import calibrate
