@@ -133,7 +133,10 @@ def test_max_sum_says_what_it_has_and_nothing_else(data):
 def test_continuous_priors_include_every_feature(data, prior):
     model = GAMPClassifier(prior=prior).fit(*data)
     assert (model.inclusion_prob_ == 1).all() and model.get_support().all()
-    assert model.score(*data) > 0.85
+    assert model.score(*data) > 0.85, (
+        f"{prior!r} does not fit weights of both signs, as a prior of the registry must. Use a one-sided "
+        "prior as an object, GAMPClassifier(prior=...)."
+    )
 
 
 def test_mixtures_keep_all_components_in_the_hyperparameters(data):

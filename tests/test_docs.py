@@ -76,7 +76,8 @@ def test_python_blocks_run(page, monkeypatch, tmp_path, capsys):
         printed = capsys.readouterr().out.splitlines()
         assert printed[:2] == ["0.88 8", "0.92 18"] and printed[3] == "18 18"
         assert "# 0.88 8, with the network 0.92 18" in page.read_text(encoding="utf-8")
-        assert "features at an estimated false-discovery rate" in printed[4]
+        assert "genes at an estimated false-discovery rate" in printed[4]
+        assert printed[5].startswith("The false-discovery rate") and "selected a gene" in printed[5]
 
 
 def test_every_measured_table_is_linked_where_it_is_not_drawn():

@@ -132,12 +132,21 @@ def test_features_that_the_graph_does_not_know_have_no_neighbours_and_are_counte
         (named().rename(columns={"gene3": "other"}), r"1 of 60 rows have \('gene3'\) .*1 of 60 columns"),
         (named(names=["gene0", "gene0", *NAMES[2:]]), r"once among the rows .*1 occur more often: 'gene0'"),
         (
+            pd.concat([named(), named().iloc[[7]]]),
+            r"once among the rows of connectivity, but 1 occur more often: 'gene7'",
+        ),
+        (named().rename(columns={"gene3": "gene4"}), r"once among the columns of connectivity.*: 'gene4'"),
+        (
+            pd.DataFrame({"from": NAMES[:4], "to": NAMES[1:5]}, index=[0, 0, 1, 1]),
+            r"got a table of 4 x 2. From a list of edges",
+        ),
+        (
             pd.DataFrame({"from": NAMES[:4], "to": NAMES[1:5]}),
             r"one row and one column per feature, got a table of 4 x 2. From a list of edges, with i and j",
         ),
         (pd.DataFrame(GRID.toarray().astype(str), NAMES, NAMES), r"must hold real numbers, got type"),
     ],
-    ids=["other names", "few", "rows", "columns", "repeated", "edges", "words"],
+    ids=["other names", "few", "rows", "columns", "repeated", "added", "twice", "indexed", "edges", "words"],
 )  # fmt: skip
 def test_tables_that_cannot_be_matched(genes, graph, message):
     with warnings.catch_warnings():
@@ -209,7 +218,43 @@ def test_a_function_that_returns_no_graph(genes):
         with_graph(lambda X: None, *genes)
 
 
+def no_argument():
+    return GRID
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (no_argument, r"no_argument cannot be \(too many.*def no_argument\(X\)"),
+        (lambda: GRID, r"def graph\(X\)"),
+    ],
+)
+def test_a_function_that_does_not_take_x(genes, function, words):
+    with pytest.raises(ValueError, match=rf"is called with X, the samples of each fit, but .*{words}"):
+        with_graph(function, *genes)
+
+
+def test_an_error_within_the_function_is_left_as_it_is(genes):
+    with pytest.raises(TypeError, match="unsupported operand"):
+        with_graph(lambda X: X + None + "graph", np.asarray(genes[0]), genes[1])
+
+
 # --- graphs that are wrong, or doubtful
+
+
+PAIRS = [(0, 1), (1, 2), (5, 6)]
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [PAIRS, np.array(PAIRS), np.array(PAIRS).T, [("gene0", "gene1")]],
+    ids=["list", "array", "two rows", "names"],
+)
+def test_a_list_of_edges_is_told_how_to_become_a_graph(genes, edges):
+    with pytest.raises(
+        ValueError, match=r"must be \(60, 60\).*got shape .*From a list of edges, with i and j"
+    ):
+        with_graph(edges, *genes)
 
 
 @pytest.mark.parametrize("graph", ["grid", {0: [1]}, [[0, 1], [0]], 3.0])

@@ -69,7 +69,9 @@ for name, selected in selections.items():
 # ---------------------------------
 # Effects of known size are planted at random voxels, with labels permuted to remove the real effect.
 
-check = planted_check(method, X, y, runs, n_planted=5, n_repeats=6, fdr=0.05, calibration=calibration)
+check = planted_check(
+    method, X, y, runs, n_planted=5, n_repeats=6, fdr=0.05, calibration=calibration, of="voxel"
+)
 print("effect (sd)  false  found")
 for effect in check.effects:
     print(f"{effect.size:11.2f}  {effect.false_rate:5.0%}  {effect.power:5.0%}")

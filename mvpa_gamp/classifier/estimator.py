@@ -85,7 +85,8 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
     pairs_ : the two classes that each row of ``coef_`` compares, for classes "a", "b" and "c" for example
         [("a", "b"), ("a", "c"), ("b", "c")]; n_pairs is 1 for two classes.
     coef_, coef_std_ : (n_pairs, n_features) posterior mean and standard deviation (max-sum: 0) of the
-        weights; a positive score ``X @ coef_[p] + intercept_[p]`` speaks for the second class of the pair.
+        weights; a positive score ``X @ coef_[p] + intercept_[p]`` counts towards the second class of the
+        pair.
     intercept_ : (n_pairs,)
     inclusion_prob_ : (n_features,) posterior probability that a weight is not zero; of more than two classes
         (n_pairs, n_features). Max-sum mode has no probabilities: 1 where a weight is not zero, else 0.

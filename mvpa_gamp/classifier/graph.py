@@ -2,7 +2,8 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..gamp.neighbours import FROM_EDGES, checked_graph, graph_entries
 _FEW_FEATURES, _MOST_EDGES = 20, 0.5  # below, and up to which, a dense graph may be meant
 _LEAST_MATCHED = 0.5  # share of features; with fewer the names are most likely of another kind
 _EXAMPLES = 3
+_EDGE_COLUMNS = 3  # a list of edges has two columns, or a third with weights; its rows need no names
 
 
 def feature_graph(connectivity: Any, X: Any, n_features: int, names: Sequence[str] | None) -> Any:
@@ -24,7 +26,7 @@ def feature_graph(connectivity: Any, X: Any, n_features: int, names: Sequence[st
     """
     if connectivity is None:
         return None
-    graph = connectivity(X) if callable(connectivity) else connectivity
+    graph = _made_from(connectivity, X) if callable(connectivity) else connectivity
     if hasattr(graph, "index") and hasattr(graph, "columns"):
         graph = _of_table(graph, names)
     edges = checked_graph(graph, n_features)
@@ -32,9 +34,32 @@ def feature_graph(connectivity: Any, X: Any, n_features: int, names: Sequence[st
     return edges
 
 
+def _made_from(function: Callable[[Any], Any], X: Any) -> Any:
+    """What a function makes of X, if it can be called with X alone."""
+    try:
+        signature(function).bind(X)
+    except TypeError as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise ValueError(
+            f"A function given as connectivity is called with X, the samples of each fit, but {name} cannot "
+            f"be ({error}). Give a function of one argument, such as def {_function_name(name)}(X): ..., or "
+            "the graph itself."
+        ) from error
+    except ValueError:  # some compiled functions do not tell their arguments
+        pass
+    return function(X)
+
+
+def _function_name(name: str) -> str:
+    return name if name.isidentifier() else "graph"  # "<lambda>"
+
+
 def _of_table(table: Any, names: Sequence[str] | None) -> Any:
     """The entries of a DataFrame in the order of X."""
     rows, columns = list(table.index), list(table.columns)
+    if len(columns) > _EDGE_COLUMNS:
+        for what, given in (("rows of connectivity", rows), ("columns of connectivity", columns)):
+            _check_unique(what, given)
     if len(rows) != len(columns):
         raise ValueError(
             f"connectivity must have one row and one column per feature, got a table of {len(rows):,} x "
@@ -70,20 +95,22 @@ def _places(wanted: Sequence[Any], names: Sequence[str]) -> NDArray:
 
 def _check_names(rows: list[Any], columns: list[Any], names: Sequence[str]) -> None:
     """Refuse names that do not say which feature is meant."""
-    for what, given in (("rows of connectivity", rows), ("columns of X", list(names))):
-        repeated = _repeated(given)
-        if repeated:
-            raise ValueError(
-                f"Names must occur once among the {what}, but {len(repeated):,} occur more often: "
-                f"{_examples(repeated)}. Join or rename them, or give connectivity as an array in the order "
-                "of X."
-            )
+    _check_unique("columns of X", list(names))
     without_column, without_row = _absent(rows, columns), _absent(columns, rows)
     if without_column or without_row:
         raise ValueError(
             "connectivity must have the same names in rows and columns, but "
             f"{_counted(without_column, rows, 'rows')} no column of their name and "
             f"{_counted(without_row, columns, 'columns')} no row. Use the same names for both."
+        )
+
+
+def _check_unique(what: str, given: list[Any]) -> None:
+    repeated = [name for name, times in Counter(given).items() if times > 1]
+    if repeated:
+        raise ValueError(
+            f"Names must occur once among the {what}, but {len(repeated):,} occur more often: "
+            f"{_examples(repeated)}. Join or rename them, or give connectivity as an array in the order of X."
         )
 
 
@@ -109,11 +136,6 @@ def _absent(names: Sequence[Any], among: Collection[Any]) -> list[Any]:
     """Names that are not among some others, in their order."""
     known = set(among)
     return [name for name in names if name not in known]
-
-
-def _repeated(names: list[Any]) -> list[Any]:
-    """Names that occur more than once."""
-    return [name for name, times in Counter(names).items() if times > 1]
 
 
 def _counted(some: list[Any], whole: list[Any], what: str) -> str:

@@ -99,10 +99,10 @@ def find_selection(
         calibration = calibrate(data.method, *given, exchange=exchange, n_jobs=n_jobs, **graph)
         records[key] = calibration.select(fdr, of="voxel")
         if check and calibration.smallest <= fdr:
-            n_planted = planted_count(data.X.shape[1])
             checks[key] = planted_check(
-                data.method, *given, n_planted=n_planted, fdr=fdr, calibration=calibration, **graph
-            )
+                data.method, *given, n_planted=planted_count(data.X.shape[1]), fdr=fdr,
+                calibration=calibration, of="voxel", **graph,
+            )  # fmt: skip
     found = list(records.values())
     return SelectionImages(
         fdr,

@@ -68,13 +68,17 @@ def planted_check(
     seed: int = 0,
     connectivity: Any = None,
     calibration: Calibration | None = None,
+    exchange: str | None = None,
+    of: str = "feature",
 ) -> PlantedCheck:
     """Plant effects in X itself, select at ``fdr``, and count what is false.
 
     Selections are those of ``calibrate(method, X, y, runs, ...)``, or of the ``calibration`` given: the very
-    null that a selection for the real labels is judged by.
+    null that a selection for the real labels is judged by. ``exchange`` is "block" or "sample", as there;
+    None takes that of the ``calibration``, or "block" without one or with ``blocks``. ``of`` is the word for
+    a feature in the verdict, such as "voxel" or "gene".
 
-    Each repeat takes block labels permuted within runs, nearly orthogonal to the real labels so that the real
+    Each repeat takes labels permuted within runs, nearly orthogonal to the real labels so that the real
     effect is gone while X keeps its correlations; adds size * sd * label to ``n_planted`` random voxels; and
     fits all rows. A selected voxel is false when its correlation with every planted voxel, in X as it was, is
     below ``resemblance`` in magnitude: whether a close neighbour is false is a matter of definition, and the
@@ -87,10 +91,12 @@ def planted_check(
     """
     method = find_method(method)
     data = _checked(X, y, n_planted, effects, min(n_repeats, n_without), fdr)
+    exchange = exchange or _exchange_of(calibration, blocks)
+    moved: dict[str, Any] = {"exchange": exchange, "blocks": blocks, "seed": seed}
     if calibration is None:
-        calibration = calibrate(method, data.X, y, runs, seed=seed, blocks=blocks, connectivity=connectivity)
+        calibration = calibrate(method, data.X, y, runs, connectivity=connectivity, **moved)
     sizes = _measured_sizes(data, np.asarray(y), n_planted) if effects is None else tuple(effects)
-    drawn = permuted_labels(y, runs, max(n_repeats, n_without) * _CANDIDATES, seed, blocks=blocks)
+    drawn = permuted_labels(y, runs, max(n_repeats, n_without) * _CANDIDATES, **moved)
     labels = _unrelated_labels(drawn, y, n_repeats)
     unlike = _distinct_labels(drawn, y, n_without, labels)
     planted = _Planting(method, data, np.asarray(runs), connectivity, calibration, fdr, resemblance)
@@ -98,7 +104,12 @@ def planted_check(
     found = tuple(
         planted.with_effects(labels, positions, size) if size else planted.without(unlike) for size in sizes
     )
-    return PlantedCheck(method.name, fdr, n_planted, n_repeats, resemblance, seed, found)
+    return PlantedCheck(method.name, fdr, n_planted, n_repeats, resemblance, seed, found, of)
+
+
+def _exchange_of(calibration: Calibration | None, blocks: Any) -> str:
+    """What the labels of a check exchange unless told: the same as its null, or the blocks given."""
+    return "block" if calibration is None or blocks is not None else calibration.exchange
 
 
 def planted_count(n_voxels: int) -> int:
@@ -209,7 +220,7 @@ def _checked(
     if X.ndim != 2 or X.dtype.kind != "f" or X.shape[0] != np.size(y):
         raise ValueError(
             f"X must be a dense matrix of floats with one row per label ({np.size(y)}), got shape {X.shape} "
-            f"of type {X.dtype}. Pass samples x voxels."
+            f"of type {X.dtype}. Pass samples x features."
         )
     if effects is not None and not (any(effects) and np.isfinite(effects).all() and min(effects) >= 0):
         raise ValueError(
@@ -218,8 +229,8 @@ def _checked(
         )
     if not 1 <= n_planted <= X.shape[1] or n_repeats < 2:
         raise ValueError(
-            f"A planted check needs 1 to {X.shape[1]} planted voxels and at least 2 repeats, got {n_planted} "
-            f"and {n_repeats}. Change n_planted or n_repeats."
+            f"A planted check needs 1 to {X.shape[1]} planted features and at least 2 repeats, got "
+            f"{n_planted} and {n_repeats}. Change n_planted or n_repeats."
         )
     centred = X - X.mean(axis=0)
     norm = np.linalg.norm(centred, axis=0)

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .tasks import shown_values
+
 KINDS = ("block", "sample")
 
 _WORTHWHILE = 0.05  # a test that cannot reach this p-value is hardly worth its time
@@ -197,7 +199,7 @@ def _checked(y: Any, runs: Any) -> tuple[NDArray, NDArray]:
     whole = labels.dtype.kind in "fiu" and np.isfinite(labels).all() and (labels == np.round(labels)).all()
     if not whole or labels.min() < -1:
         raise ValueError(
-            "y must be -1 or +1, or a class number from 0 on, in every row, got something else. "
-            "Make it with np.where(conditions == 'face', 1, -1), for example."
+            "y must be -1 or +1, or a class number from 0 on, in every row, got "
+            f"{shown_values(labels)}. Make it with np.where(conditions == 'face', 1, -1), for example."
         )
     return labels.astype(np.int8 if labels.max() < 128 else np.int32), runs

@@ -35,6 +35,7 @@ class PlantedCheck:
     resemblance: float  # correlation with a planted voxel from which a voxel is no false discovery
     seed: int
     effects: tuple[PlantedEffect, ...]
+    of: str = "feature"  # the word for a column of X
 
     @property
     def planted(self) -> tuple[PlantedEffect, ...]:
@@ -90,14 +91,20 @@ class PlantedCheck:
         numbers = f"{self._without_effect}; {self._with_effects}. {self._power}"
         if self.contradicted:
             return (
-                f"Do not rely on the false-discovery rate here: {numbers} Take selected voxels as hints, or "
-                "ask which voxels carry information."
+                f"Do not rely on the false-discovery rate here: {numbers} Take selected {self.of}s as hints, "
+                f"or {self._instead}."
             )
         if not self.selects:
             return f"The false-discovery rate could not be checked: {numbers}"
         if self.holds:
             return f"The false-discovery rate was confirmed by simulation: {numbers}"
         return f"The false-discovery rate is not contradicted here, but not confirmed either: {numbers}"
+
+    @property
+    def _instead(self) -> str:
+        if self.of == "voxel":  # a question that the page answers
+            return "ask which voxels carry information"
+        return f"test {self.of}s one by one, with Benjamini-Hochberg"
 
     @property
     def _without_effect(self) -> str:
@@ -107,7 +114,7 @@ class PlantedCheck:
         few = "" if self.tells else f", too few to distinguish it from {200 * self.fdr:.1f} %"
         return (
             f"without any effect, {100 * nothing.false_rate:.1f} % of {nothing.n_repeats} simulated data "
-            f"sets selected a voxel (standard error {100 * nothing.false_rate_se:.1f} %, nominal "
+            f"sets selected a {self.of} (standard error {100 * nothing.false_rate_se:.1f} %, nominal "
             f"{100 * self.fdr:.1f} %{few})"
         )
 
@@ -116,11 +123,12 @@ class PlantedCheck:
         worst = self.worst
         if not self.selects:
             largest = self.planted[-1].size
-            return f"no voxel was selected, not even with effects of {largest:.2g} standard deviations"
+            return f"no {self.of} was selected, not even with effects of {largest:.2g} standard deviations"
         return (
             f"at worst, with effects of {worst.size:.2g} standard deviations, "
-            f"{100 * worst.false_rate:.1f} % of the voxels selected in {worst.n_repeats} simulated data sets "
-            f"were false (standard error {100 * worst.false_rate_se:.1f} %, nominal {100 * self.fdr:.1f} %)"
+            f"{100 * worst.false_rate:.1f} % of the {self.of}s selected in {worst.n_repeats} simulated data "
+            f"sets were false (standard error {100 * worst.false_rate_se:.1f} %, nominal "
+            f"{100 * self.fdr:.1f} %)"
         )
 
     @property
@@ -128,5 +136,5 @@ class PlantedCheck:
         shares = ", ".join(f"{100 * e.power:.0f} % at {e.size:.2g}" for e in self.planted)
         powers = [each.power for each in self.planted]
         falls = powers[-1] < max(powers) - _ERRORS * self.planted[-1].power_se
-        missed = " Power falls for strong effects: voxels not selected may carry information too."
-        return f"Planted voxels found: {shares} standard deviations.{missed if falls else ''}"
+        missed = f" Power falls for strong effects: {self.of}s not selected may carry information too."
+        return f"Planted {self.of}s found: {shares} standard deviations.{missed if falls else ''}"

@@ -12,6 +12,8 @@ from .groups import Side, alphanumeric, file_side, read_side
 
 Pair = tuple[str, str]
 
+_SHOWN = 5  # values of labels that a message lists
+
 # The six comparisons of the paper's Haxby table, in its order.
 PAPER_PAIRS: tuple[Pair, ...] = (
     ("cat", "scissors"),
@@ -167,11 +169,17 @@ def check_apart(what: str, sides: Sequence[Side], known: Sequence[str]) -> None:
     )
 
 
+def shown_values(labels: NDArray) -> str:
+    """The distinct values of some labels, for a message: the first few of many."""
+    distinct = list(dict.fromkeys(labels.ravel().tolist()))
+    return ", ".join(map(repr, distinct[:_SHOWN])) + (", ..." if len(distinct) > _SHOWN else "")
+
+
 def check_signs(labels: NDArray) -> None:
     """Raise a ValueError unless every label is -1 or +1."""
     if labels.dtype.kind not in "fiu" or not np.isin(labels, (-1, 1)).all():
         raise ValueError(
-            "y must be -1 or +1 in every row, got something else. "
+            f"y must be -1 or +1 in every row, got {shown_values(labels)}. "
             "Make it with np.where(conditions == 'face', 1, -1), for example."
         )
 

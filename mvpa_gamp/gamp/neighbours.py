@@ -110,10 +110,18 @@ def checked_graph(connectivity: Any, n_features: int) -> Any:
     if graph.shape != (n_features, n_features):
         raise ValueError(
             f"connectivity must be ({n_features}, {n_features}), one row and column per feature of X, "
-            f"got shape {graph.shape}. Make it for the same features, in the same order, as the columns of X."
-            f"{_AFTER_SELECTION if graph.shape[0] == graph.shape[1] > n_features else ''}"
+            f"got shape {graph.shape}. {_shape_advice(graph.shape, n_features)}"
         )
     return _edges(graph_entries(graph))
+
+
+def _shape_advice(shape: tuple[int, int], n_features: int) -> str:
+    """What to do about a matrix of another shape; with two columns, or two rows, it is a list of edges."""
+    if 2 in shape:
+        return FROM_EDGES
+    dropped = shape[0] == shape[1] > n_features
+    same = "Make it for the same features, in the same order, as the columns of X."
+    return same + (_AFTER_SELECTION if dropped else "")
 
 
 def graph_entries(graph: Any) -> sparse.coo_array:

@@ -49,9 +49,10 @@ def learnt_names(model: Any, learn: Iterable[str] | None) -> tuple[str, ...]:
     names = (learn,) if isinstance(learn, str) else tuple(learn)
     unknown = [name for name in names if name not in model.learnable]
     if unknown:
+        known = ", ".join(map(repr, model.learnable))
         raise ValueError(
             f"{type(model).__name__} cannot learn {', '.join(map(repr, unknown))}; "
-            f"it can learn {', '.join(map(repr, model.learnable)) or 'nothing'}."
+            f"{f'it can learn {known}' if known else 'none of its parameters can be learnt'}."
         )
     return names
 

@@ -151,7 +151,9 @@ class GampMethod:
             raise ValueError(
                 f"{self.name} needs to know which features are neighbours, got connectivity=None. Give a "
                 "sparse (N, N) adjacency: Samples.connectivity, or that of a mask by "
-                "sklearn.feature_extraction.image.grid_to_graph."
+                "sklearn.feature_extraction.image.grid_to_graph. For data that are not images, "
+                "GAMPClassifier(connectivity=...) also takes a table with names or a function; without a "
+                "graph use gamp-bg-lr."
             )
         return connectivity
 

@@ -101,7 +101,7 @@ class Planting(NamedTuple):
             return arrays
         found = planted_check(
             *given, n_planted=planted_count(X.shape[1]), fdr=self.fdr, blocks=self.blocks, seed=self.seed,
-            connectivity=connectivity, calibration=calibration,
+            connectivity=connectivity, calibration=calibration, of="voxel",
         )  # fmt: skip
         return arrays | {
             "effects": np.array(found.effects),
@@ -121,7 +121,7 @@ class Planting(NamedTuple):
         found = (PlantedEffect(*row) for row in arrays["effects"].tolist())
         effects = tuple(each._replace(n_repeats=int(each.n_repeats)) for each in found)
         sizes = int(n_planted), int(n_repeats), resemblance
-        return chosen, PlantedCheck(self.method.name, self.fdr, *sizes, self.seed, effects)
+        return chosen, PlantedCheck(self.method.name, self.fdr, *sizes, self.seed, effects, of="voxel")
 
 
 class Curve(NamedTuple):

@@ -203,6 +203,14 @@ def test_one_run_of_independent_samples_is_told_to_exchange_samples():
     assert np.flatnonzero(found.selected).tolist() == [4] and found.verdict.startswith("1 feature at an")
     few = calibrate("gamp-bg-lr", X[18:22], y[18:22], alone[:4], exchange="sample").select(0.05)
     assert few.verdict.endswith("Give more samples or a larger rate.")
+    brief = calibrate("gamp-bg-lr", X, y, alone, n=9, exchange="sample").select(0.05)
+    assert brief.verdict.endswith("below 0.1. Give a larger n (here 9) or a larger rate.")
+
+
+def test_too_few_permutations_are_told_how_many_exist(slab):
+    X, y, runs, _ = slab  # ten runs of two blocks: 2**10 / 2
+    chosen = calibrate(PLAIN, X[0], y, runs, n=9).select(0.05)
+    assert chosen.verdict.endswith("Give a larger n (here 9; 512 arrangements exist) or a larger rate.")
 
 
 @pytest.mark.parametrize("fdr", [0.0, 5])

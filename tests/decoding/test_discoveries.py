@@ -97,7 +97,7 @@ def test_strong_planted_effects_are_found():
     assert nothing.n_repeats == 35 and strong.n_repeats == 8  # half of 70 ways to swap 4 of 8 runs
     assert check.worst is strong and not check.contradicted
     assert ("confirmed by simulation" in check.verdict) == check.holds
-    assert f"Planted voxels found: {100 * strong.power:.0f} % at 0.6 standard deviations." in check.verdict
+    assert f"Planted features found: {100 * strong.power:.0f} % at 0.6 standard deviations." in check.verdict
 
 
 def test_the_real_effect_is_gone():
@@ -124,7 +124,11 @@ def test_the_check_can_fail():
         GAMP, X, y, runs, n_planted=2, effects=(0.0, 0.5), n_repeats=3, n_without=5, calibration=too_weak(60)
     )
     assert not check.holds and check.contradicted and check.false_alarms == 1
-    for words in ("Do not rely", "without any effect, 100.0 % of", "carry information"):
+    for words in (
+        "Do not rely",
+        "without any effect, 100.0 % of",
+        "features one by one, with Benjamini-Hochberg",
+    ):
         assert words in check.verdict
 
 
@@ -169,7 +173,7 @@ FOUND = PlantedEffect(0.3, 0.03, 0.02, 0.03, 0.02, 0.5, 0.1, 4.0, 10)
 
 
 def verdict_of(*effects):
-    check = PlantedCheck("any", 0.05, 5, 10, 0.5, 0, effects)
+    check = PlantedCheck("any", 0.05, 5, 10, 0.5, 0, effects, of="voxel")
     assert ("confirmed by simulation" in check.verdict) == check.holds
     assert not (check.holds and check.contradicted)
     return check.verdict
@@ -246,10 +250,36 @@ def test_the_calibration_given_is_the_one_that_is_checked():
     assert not check.selects and check.false_alarms == 0 and "could not be checked" in check.verdict
 
 
+def test_samples_are_exchanged_as_in_the_calibration():
+    """Sorted samples without runs have two blocks, whose exchange changes nothing: one data set."""
+    rng = np.random.default_rng(10)
+    X, y, alone = rng.standard_normal((40, 30)), np.repeat([1, -1], 20), np.zeros(40)
+    calibration = calibrate(GAMP, X, y, alone, n=49, exchange="sample")
+    given = {"n_planted": 2, "effects": (0.0, 1.0), "n_repeats": 2, "n_without": 30}
+    taken = planted_check(GAMP, X, y, alone, calibration=calibration, **given)
+    said = planted_check(GAMP, X, y, alone, calibration=calibration, exchange="sample", **given)
+    by_blocks = planted_check(GAMP, X, y, alone, calibration=calibration, blocks=np.arange(40), **given)
+    assert taken == said == by_blocks and taken.nothing.n_repeats == 30
+    assert planted_check(GAMP, X, y, alone, exchange="sample", **given).nothing.n_repeats == 30
+    blocks = planted_check(GAMP, X, y, alone, calibration=calibration, exchange="block", **given)
+    assert blocks.nothing.n_repeats == 1
+
+
+def test_the_verdict_has_the_word_for_a_feature():
+    for effects in (
+        (NOTHING, FOUND),
+        (NOTHING, FOUND._replace(false_rate=0.4)),
+        (NOTHING, FOUND._replace(n_selected=0.0)),
+    ):
+        check = PlantedCheck("any", 0.05, 5, 10, 0.5, 0, effects)
+        assert "feature" in check.verdict and "voxel" not in check.verdict
+        assert replace(check, of="gene").verdict.count("gene") == check.verdict.count("feature")
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"n_planted": 0}, "1 to 20 planted voxels"),
+        ({"n_planted": 0}, "1 to 20 planted features"),
         ({"n_repeats": 1}, "at least 2 repeats"),
         ({"effects": (0.0,)}, "one of them above 0"),
         ({"fdr": 2}, "between 0 and 1"),

@@ -221,7 +221,7 @@ def test_too_few_label_vectors_are_said():
         ({"X": np.full((24, 5), 1e300)}, r"at most 1e\+15 in size, got 1e\+300"),
         ({"X": sparse.eye_array(24, 5, format="csr")}, "dense matrix"),
         ({"X": np.full((24, 5), np.inf)}, "must be finite"),
-        ({"y": np.arange(24)}, r"y must be -1 or \+1"),
+        ({"y": np.arange(24)}, r"y must be -1 or \+1 in every row, got 0, 1, 2, 3, 4, ...\. Make"),
         ({"runs": np.arange(24)}, "every run contains only one class"),
         ({"n": 0}, "at least 1 permutation"),
     ],

@@ -293,7 +293,7 @@ GOOD = {"y": np.tile([1, 1, -1, -1], 3), "runs": np.repeat([0, 1, 2], 4)}
     ("change", "words"),
     [
         ({"y": np.repeat([1, -1, 1], 4)}, "every run contains only one class"),
-        ({"y": np.full(12, 0.5)}, r"y must be -1 or \+1"),
+        ({"y": np.full(12, 0.5)}, r"y must be -1 or \+1.*got 0.5\."),
         ({"y": np.ones((12, 2))}, "one comparison at a time"),
         ({"exchange": "volume"}, "exchange must be 'block' or 'sample'"),
         ({"exchange": "sample", "blocks": np.arange(12)}, "leave blocks out"),

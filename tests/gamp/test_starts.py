@@ -28,7 +28,10 @@ def test_scores_start_with_the_same_variance_whatever_the_scale(name, factor):
     X, _, train = problem()
     prior = start_prior(name, Design(X * factor, train))
     start = prior.posterior(np.zeros((200, 3)), np.full((200, 3), 1e30))  # nothing is known yet
-    assert np.abs(start.mean).max() <= 1e-6 * np.sqrt(start.var).max()
+    assert np.abs(start.mean).max() <= 1e-6 * np.sqrt(start.var).max(), (
+        f"{name!r} must have mean zero and suit weights of both signs to be in the registry. Use a one-sided "
+        "prior as an object, GAMPClassifier(prior=...)."
+    )
     for column, rows in enumerate(train.T):
         variance = (np.square(X[rows] * factor) @ start.var[:, column]).mean()
         # A Laplace prior of rate 1 has variance 2, an elastic net of l1 = l2 = 1 about 1/4.

@@ -247,7 +247,7 @@ def test_a_prior_that_cannot_be_is_refused_at_once():
             GampMethod("own", "own", "", Logistic(), "horseshoe", settings)
     with pytest.raises(ValueError, match="A Bernoulli prior has no max-sum step"):
         GampMethod("own", "own", "", Logistic(), "bernoulli-gaussian", MAX_SUM)
-    with pytest.raises(ValueError, match="Hinge cannot learn 'scale'; it can learn nothing"):
+    with pytest.raises(ValueError, match="Hinge cannot learn 'scale'; none of its parameters can be learnt"):
         GampMethod("own", "own", "", Hinge(), "gaussian", learn_likelihood=("scale",))
 
 

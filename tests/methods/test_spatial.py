@@ -41,6 +41,7 @@ def test_it_stands_after_its_plain_twin():
 def test_without_a_connectivity_it_says_how_to_make_one(toy_study):
     X, y = toy_study.X[:8], np.tile([1.0, -1.0], 4)
     sentence = r"gamp-sbg-lr needs to know which features are neighbours.*Samples.connectivity.*grid_to_graph"
+    sentence += r".*not images, GAMPClassifier\(connectivity=...\)"
     with pytest.raises(ValueError, match=sentence):
         SPATIAL.fit_folds(X, y, np.ones((8, 1), dtype=bool), np.arange(8))
     with pytest.raises(ValueError, match=r"connectivity must be \(60, 60\), .*got shape \(5, 5\)"):

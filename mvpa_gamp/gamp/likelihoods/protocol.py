@@ -29,27 +29,27 @@ class Likelihood(Protocol):
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """Modes of GAMP that it has steps for; both unless said."""
+        """Modes of GAMP that it has steps for; both by default."""
         return ("sum-product", "max-sum")
 
     @property
     def learnable(self) -> tuple[str, ...]:
-        """Names ``em_update`` can learn; none unless said."""
+        """Names ``em_update`` can learn; none by default."""
         return ()
 
     @property
     def default_learn(self) -> tuple[str, ...]:
-        """Names ``em_update`` learns unless told otherwise; none unless said."""
+        """Names ``em_update`` learns unless told otherwise; none by default."""
         return ()
 
     @property
     def scale_names(self) -> tuple[str, ...]:
-        """Learnable names that only rescale z, as the scale of the weights does; none unless said."""
+        """Learnable names that only rescale z, as the scale of the weights does; none by default."""
         return ()
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """Margins y z at which the loss has a corner; none unless said."""
+        """Margins y z at which the loss has a corner; none by default."""
         return ()
 
     @property
@@ -91,7 +91,7 @@ class Likelihood(Protocol):
         return self.evaluate(y, p, tau_p)[0]
 
     def evaluate(self, y: Any, p: Any, tau_p: Any) -> tuple[Slopes, Array]:
-        """``score`` and ``log_partition`` at the price of one."""
+        """``score`` and ``log_partition`` for the cost of one."""
         raise NotImplementedError
 
     def loss(self, y: Any, z: Any) -> Array:
