@@ -62,7 +62,7 @@ class Exchange(NamedTuple):
         return vectors.T[order][self.of_row]
 
     def others(self, most: int) -> NDArray | None:
-        """All label vectors (M, n_distinct - 1) but the observed one, or None where they are more than most."""
+        """All label vectors (M, n_distinct - 1) but the observed one; None where these are more than most."""
         if self.n_distinct - 1 > most:
             return None
         every = self.every()

@@ -37,7 +37,7 @@ _INCLUSION_TIE = 1e-6  # a tie counts against the data, also where rounding hide
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """The observed score and the scores of n permutations of the labels, or of all where no more than n exist.
+    """The observed score and the scores of n permutations of the labels, or of all where no more exist.
 
     Label vectors with equal scores are ordered by ``auc``: the mean over folds and pairs of classes of the
     area under the ROC curve of held-out decisions. Without it (NaN, None) a tie counts against the data.
@@ -64,7 +64,7 @@ class PermutationTest:
         """(1 + #{null at least as good}) / (1 + n), valid for any n (Phipson & Smyth 2010).
 
         At least as good is a larger score, or an equal one with an area that is not smaller. Never below
-        ``floor``: random draws may meet label vectors as good as the observed one less often than their share.
+        ``floor``: draws may meet label vectors as good as the observed one less often than their share.
         """
         areas = np.full(self.null.size, np.nan) if self.null_auc is None else self.null_auc
         place = places(np.append(self.score, self.null), np.append(self.auc, areas))
