@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+from scipy.special import expit
 
 
 def blocks_of_noise(rng, n_runs=6, blocks_per_class=2, rows=2, n_features=20, shared=1.0):
@@ -23,4 +24,4 @@ class MeanDifference:
     def fit_folds(self, X, y, train, runs):
         decision = X @ (X.T @ np.where(train, y, 0))
         good = np.ones(decision.shape[1], dtype=bool)
-        return SimpleNamespace(decision=decision, proba=decision, inclusion=None, converged=good)
+        return SimpleNamespace(decision=decision, proba=expit(decision), inclusion=None, converged=good)

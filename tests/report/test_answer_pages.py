@@ -209,7 +209,12 @@ class Permuted(Results):
     """8 runs: 256 ways to arrange the labels, of which two always give the same accuracy."""
 
     def inference_rows(self):
-        facts = {"permutations": "255", "labellings": "256", "smallest_p_value": "0.0078125", "p_value": "0.0078125"}
+        facts = {
+            "permutations": "255",
+            "labellings": "256",
+            "smallest_p_value": "0.0078125",
+            "p_value": "0.0078125",
+        }
         return [{**row, **facts} for row in super().inference_rows()]
 
     def table(self, subject, name):

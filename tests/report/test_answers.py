@@ -101,14 +101,14 @@ def test_methods_of_others_have_colours_of_their_own():
 
 def test_too_few_permutations_are_no_null_result():
     """With 100 permutations six corrected p-values cannot be at most 0.05: that is said, not "0 of 6"."""
-    from types import SimpleNamespace
-
     from mvpa_gamp.report.overview import _tested
 
-    def found(p_holm, permutations):
-        return [SimpleNamespace(permutations=permutations, p_holm=p_holm)] * 6
+    def found(p_holm, permutations, **facts):
+        return [replace(FOUND, permutations=permutations, p_holm=p_holm, **facts)] * 6
 
     said = _tested(found(0.059, 100))
     assert "cannot be decided" in said and "Give at least 119 permutations." in said
+    said = _tested(found(0.19, 63, every=True, smallest_p=2 / 64))
+    assert "with all 63 other arrangements of the labels no p-value" in said and "Give more runs." in said
     assert _tested(found(0.03, 200)).startswith("6 of 6 are above chance")
     assert _tested(found(0.5, 200)).startswith("0 of 6 are above chance")
