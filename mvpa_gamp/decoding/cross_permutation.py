@@ -34,7 +34,7 @@ def plan_cross_permutations(
     columns_at_once: int | None = None,
     ahead: bool = False,
 ) -> PermutationPlan:
-    """Draw the permutations of ``cross_permutation_test`` and lay them out in chunks.
+    """Find the permutations of ``cross_permutation_test`` and lay them out in chunks.
 
     ``prepared``: every fold prepares an X of its own, so that a solve has one column per label vector.
     """
@@ -142,5 +142,5 @@ def cross_permutation_test(
     for chunk in plan.chunks:
         parts.append(cross_null(method, X, cross, plan.labels[:, chunk], runs, **how))
         if progress is not None:
-            progress(plan.done(chunk), n)
+            progress(plan.done(chunk), plan.n)
     return plan.joined(method.name, parts)

@@ -63,6 +63,13 @@ class Exchange(NamedTuple):
         vectors = np.array([sum(parts, ()) for parts in product(*runs)], dtype=self.labels.dtype)
         return vectors.T[order][self.of_row]
 
+    def others(self, most: int) -> NDArray | None:
+        """All label vectors (M, n_distinct - 1) but the observed one; None where these are more than most."""
+        if self.n_distinct - 1 > most:
+            return None
+        every = self.every()
+        return every[:, (every != self.labels[self.of_row][:, None]).any(axis=0)]
+
     @property
     def _counts(self) -> NDArray:
         """Blocks of every run (rows) and class (columns)."""

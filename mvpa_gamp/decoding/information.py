@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..feature_scale import LARGEST
 from ..methods.fold_input import check_rows
-from .exchange import Exchange, find_exchange
+from .exchange import find_exchange
 from .tasks import check_signs
 
 _NUMBERS_AT_ONCE = 1 << 20  # correlations of a chunk of permutations: 4 MB in float32
@@ -77,20 +77,13 @@ def carries_information(
     moved.check()
     voxels = within_runs(X, runs)
     observed = within_runs(labels[:, None].astype(X.dtype), runs)[:, 0] @ voxels
-    drawn = _label_vectors(moved, labels, n, seed)
+    others = moved.others(n)
+    drawn = moved.draw(n, seed) if others is None else others
     order = np.argsort(-np.abs(observed), kind="stable")
     count = _beaten(voxels[:, order], np.abs(observed)[order], drawn, runs)
     pvalue = np.empty(order.size)
     pvalue[order] = np.maximum.accumulate((1 + count) / (1 + drawn.shape[1]))
     return InformationMap(observed, pvalue, drawn.shape[1], moved.n_distinct, moved.kind, seed, moved.caution)
-
-
-def _label_vectors(moved: Exchange, labels: NDArray, n: int, seed: int) -> NDArray:
-    """All other label vectors (M, n_distinct - 1) where they are few, else n random ones."""
-    if n < 1 or moved.n_distinct > n + 1:
-        return moved.draw(n, seed)
-    every = moved.every()
-    return every[:, (every != labels[:, None]).any(axis=0)]
 
 
 def _beaten(voxels: NDArray, observed: NDArray, drawn: NDArray, runs: NDArray) -> NDArray:

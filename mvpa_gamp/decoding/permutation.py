@@ -1,8 +1,9 @@
 """Is the decoding better than chance? Labels shuffled within runs, the whole cross-validation repeated.
 
 One engine for K classes, two or more. Shuffled labels, pairs of classes and folds are columns of one X, so
-a chunk of permutations is one ``fit_folds`` (one per fold where folds prepare X). All label vectors are drawn
-before any fit, so chunks may be computed in any order, anywhere, and joined:
+a chunk of permutations is one ``fit_folds`` (one per fold where folds prepare X). All label vectors are known
+before any fit, so chunks may be computed in any order, anywhere, and joined. Where no more than n other label
+vectors exist, each is used once and the p-value is exact; else n are drawn:
 
     plan = plan_permutations(y, runs, X.shape[1], n=1000)
     parts = [null_statistics(method, X, plan.labels[:, chunk], runs) for chunk in plan.chunks]
@@ -36,7 +37,7 @@ _INCLUSION_TIE = 1e-6  # a tie counts against the data, also where rounding hide
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """The observed score and the scores of n permutations of the labels.
+    """The observed score and the scores of n permutations of the labels, or of all where no more exist.
 
     Label vectors with equal scores are ordered by ``auc``: the mean over folds and pairs of classes of the
     area under the ROC curve of held-out decisions. Without it (NaN, None) a tie counts against the data.
@@ -63,12 +64,16 @@ class PermutationTest:
         """(1 + #{null at least as good}) / (1 + n), valid for any n (Phipson & Smyth 2010).
 
         At least as good is a larger score, or an equal one with an area that is not smaller. Never below
-        ``floor``: where few labellings exist, random draws meet the observed one by luck less often than its
-        share.
+        ``floor``: draws may meet label vectors as good as the observed one less often than their share.
         """
         areas = np.full(self.null.size, np.nan) if self.null_auc is None else self.null_auc
         place = places(np.append(self.score, self.null), np.append(self.auc, areas))
         return max(float(share_as_good(place)), self.floor)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the null has every other label vector once: no draw is in the p-value."""
+        return self.null.size == self.n_distinct - 1
 
     @property
     def smallest(self) -> float:
@@ -96,8 +101,9 @@ class PermutationPlan:
 
     The observed vector comes first, then the permuted ones in the order in which they first occur. A chunk
     brings a fixed number of permutations, which depends on sizes alone; the same label vectors in other
-    chunks agree to rounding only. So a plan whose last chunk is whole (``ahead``) is, to the bit, the
-    beginning of any longer one, and whoever stores chunks never fits a label vector twice.
+    chunks agree to rounding only. So a plan of draws whose last chunk is whole (``ahead``) is, to the bit,
+    the beginning of any longer one, and whoever stores chunks never fits a label vector twice. A plan of all
+    label vectors (``is_exact``) is the same for any seed and any larger n; draws are not its beginning.
     """
 
     labels: NDArray  # (M, U) int8, the distinct ones among the observed and the permuted label vectors
@@ -109,6 +115,16 @@ class PermutationPlan:
     exchange: str
     caution: str
     floor: float = 0.0
+
+    @property
+    def n(self) -> int:
+        """Permutations: as many as asked for, or all other label vectors where these are no more."""
+        return self.place.size - 1
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every other label vector is used once."""
+        return self.n == self.n_distinct - 1
 
     def done(self, chunk: slice) -> int:
         """Permutations whose label vectors are known once this chunk and those before it are there."""
@@ -157,6 +173,7 @@ def permutation_test(
 ) -> PermutationTest:
     """Compare cross-validated accuracy with that of n permutations of the labels within runs.
 
+    Where no more than n other arrangements of the labels exist, all are used, and the p-value is exact.
     X is (M, N), y (M,) in -1/+1 or class numbers 0..K-1, runs (M,); folds leave one run out unless given.
     Samples of one block are correlated, so blocks are exchanged as wholes by default: the rows of ``blocks``
     (M,), or stretches of rows of one label and run. ``exchange="sample"`` exchanges single rows and is right
@@ -191,7 +208,7 @@ def permutation_test(
             else prepared_null([asked], X, runs, preparation, folds=folds, **how)[0]
         )
         if progress is not None:
-            progress(plan.done(chunk), n)
+            progress(plan.done(chunk), plan.n)
     return plan.joined(method.name, parts)
 
 
@@ -208,10 +225,11 @@ def plan_permutations(
     columns_at_once: int | None = None,
     ahead: bool = False,
 ) -> PermutationPlan:
-    """Draw the permutations of ``permutation_test`` and lay them out in chunks.
+    """Find the permutations of ``permutation_test`` and lay them out in chunks.
 
-    ``ahead`` fills the last chunk with the permutations that come next, for answers that are stored and may
-    be added to.
+    These are all other label vectors, in a fixed order, where no more than n exist, else n random ones.
+    ``ahead`` fills the last chunk with the draws that come next, for answers that are stored and may be added
+    to.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import plan_permutations
@@ -224,9 +242,11 @@ def plan_permutations(
     n_fits = (n_folds or np.unique(runs).size) * math.comb(np.unique(found.labels).size, 2)
     columns = _NUMBERS_AT_ONCE // (n_features + _ARRAYS_OF_ROWS * found.of_row.size)
     step = _chunk_size(columns // n_fits) if columns_at_once is None else max(1, columns_at_once // n_fits)
-    n_drawn = -(-n // step) * step if ahead else n
-    drawn = np.column_stack([found.labels[found.of_row], found.draw(n_drawn, seed)])
-    labels, place = _first_occurrences(drawn)
+    others = found.others(n)
+    if others is None:
+        others = found.draw(-(-n // step) * step if ahead else n, seed)
+    n = min(n, others.shape[1])
+    labels, place = _first_occurrences(np.column_stack([found.labels[found.of_row], others]))
     chunks = tuple(_chunks(place, n, step))
     return PermutationPlan(
         labels=labels[:, : chunks[-1].stop],

@@ -84,6 +84,11 @@ class RegionTest:
     auc: NDArray | None = None  # (R, 1 + n) mean areas of observed and permuted labels; None: ties stay ties
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the null has every other label vector once."""
+        return self.null is not None and self.null.shape[1] == self.n_distinct - 1
+
+    @property
     def pvalue(self) -> NDArray:
         """P-value (R,) of each region by itself, as of ``PermutationTest``, at least ``floor``."""
         return np.maximum(share_as_good(self._places()), self.floor)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mvpa_gamp.report.markup import file_link, text
+from mvpa_gamp.report.permutation_words import Compared, compared_with
 
 FILE = "Which file has the map"
 
@@ -80,7 +81,8 @@ def p_words(p: float) -> str:
     return f"p = {p:.2g}"
 
 
-def tested_words(p: float, permutations: int, smallest: float, exchanged: str = "of the labels") -> Fact:
+def tested_words(p: float, compared: Compared, smallest: float, exchanged: str = "the labels") -> Fact:
     """How sure, by permutations: p, their number and the smallest p-value that they allow."""
-    note = f"{permutations:,} permutations {exchanged}; smallest possible p: {smallest:.2g}"
+    said = compared_with([compared], exchanged) + ("" if compared[1] else f" of {exchanged}")
+    note = f"{said}; smallest possible p: {smallest:.2g}"
     return Fact("How sure", p_words(p), note)

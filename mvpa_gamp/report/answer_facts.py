@@ -47,7 +47,7 @@ def mean_words(count: int, fold_word: str, se: float) -> str:
 def _test_fact(found: Answer, results: Results) -> Fact:
     if not found.permutations:
         return untested_fact(results)
-    fact = tested_words(found.p, found.permutations, found.smallest_p)
+    fact = tested_words(found.p, found.compared, found.smallest_p)
     if math.isnan(found.p_holm) or len(results.tasks) == 1:
         return fact
     holm = f"{found.p_holm:.2g} after Holm's correction for {len(results.tasks)} comparisons"

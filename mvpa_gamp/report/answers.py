@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mvpa_gamp.report.answer_box import p_words
+from mvpa_gamp.report.permutation_words import Compared, compared, compared_classes, compared_with
 from mvpa_gamp.report.printed import chance_text, rounded, significant, voxels_text
 from mvpa_gamp.report.volumes import peak_of, read_map
 from mvpa_gamp.results.files import MISSING, number
@@ -47,6 +48,17 @@ class Answer:
     shared: float  # percent of voxels that two folds share, NaN where there is no choice to agree on
     shared_by_chance: float
     peaks: tuple[str, ...]
+    every: bool = False  # the permutations are all other arrangements of the labels
+
+    @property
+    def compared(self) -> Compared:
+        """What the test compared with."""
+        return self.permutations, self.every
+
+    @property
+    def least_p(self) -> float:
+        """The smallest p-value by both limits: permutations, and arrangements of the labels."""
+        return max(self.smallest_p, 1 / (1 + self.permutations))
 
 
 def answering(results: Results, subject: str, contrast: str) -> str | None:
@@ -76,6 +88,7 @@ def answer(results: Results, subject: str, contrast: str, clusters: list[dict[st
         p=test["p"],
         p_holm=test["holm"],
         permutations=int(test["n"]),
+        every=bool(test["every"]),
         smallest_p=test["smallest"],
         voxels=int(results.refit(subject, contrast, method)["voxels"]),
         fold_voxels=float(row["voxels"]),
@@ -95,18 +108,19 @@ def leading_columns(results: Results) -> tuple[str, str, str, str]:
 
 
 def _test(results: Results, contrast: str, method: str) -> dict[str, float]:
-    """P-value, its Holm correction, permutations, smallest possible p; NaN, NaN, 0, NaN without a test."""
+    """P-value, its Holm correction, permutations, if all, smallest possible p; NaN and 0 without a test."""
     for row in results.inference_rows():
         if (row["contrast"], row["method"]) == (contrast, method) and row.get("p_value", MISSING) != MISSING:
-            n = number(row["permutations"])
+            n, every = compared(row)
             least = number(row.get("smallest_p_value", str(1 / (1 + n))))  # folders of earlier versions
             holm = number(row["p_value_holm"])
-            return {"p": number(row["p_value"]), "holm": holm, "n": n, "smallest": least}
+            return {"p": number(row["p_value"]), "holm": holm, "n": n, "every": every, "smallest": least}
     whole = results.classes.get("permutation")
     if whole and len(results.tasks) == 1:
         least = whole.get("smallest", 1 / (1 + whole["n"]))
-        return {"p": whole["pvalue"], "holm": math.nan, "n": whole["n"], "smallest": least}
-    return {"p": math.nan, "holm": math.nan, "n": 0, "smallest": math.nan}
+        n, every = compared_classes(whole)
+        return {"p": whole["pvalue"], "holm": math.nan, "n": n, "every": every, "smallest": least}
+    return {"p": math.nan, "holm": math.nan, "n": 0, "every": False, "smallest": math.nan}
 
 
 def place(cluster: Mapping[str, str]) -> str:
@@ -145,7 +159,7 @@ def correct(found: Answer) -> str:
 def _sure(found: Answer, fold_word: str) -> str:
     chance = f"chance {chance_text(found.chance)} %"
     if found.permutations:
-        return f"{chance}, {p_words(found.p)}, {found.permutations:,} permutations"
+        return f"{chance}, {p_words(found.p)}, {compared_with([found.compared])}"
     if math.isnan(found.se):
         return f"{chance}, not tested"
     return f"{chance}, standard error {found.se:.1f} over {found.folds} {fold_word}s, not tested"

@@ -13,6 +13,7 @@ from mvpa_gamp.report.answers import place_words
 from mvpa_gamp.report.class_plots import chance_words, score_words, spread_words
 from mvpa_gamp.report.confusion_words import confusion_fact
 from mvpa_gamp.report.markup import block, details, section, swatch, text
+from mvpa_gamp.report.permutation_words import compared_classes
 from mvpa_gamp.report.printed import significant
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.report.viewer import class_viewer
@@ -59,7 +60,7 @@ def _sure(results: Results) -> Fact:
     test = results.classes.get("permutation")
     if not test:
         return untested_fact(results)
-    return tested_words(test["pvalue"], test["n"], test.get("smallest", 1 / (1 + test["n"])))
+    return tested_words(test["pvalue"], compared_classes(test), test.get("smallest", 1 / (1 + test["n"])))
 
 
 def _confused(results: Results) -> list[Fact]:

@@ -15,6 +15,7 @@ from mvpa_gamp.report.class_plots import (
     score_words,
 )
 from mvpa_gamp.report.markup import cell, details, figure, folded, headings, table, text
+from mvpa_gamp.report.permutation_words import compared_classes, compared_with
 from mvpa_gamp.results.reader import Results
 
 _PAIRS = 10  # comparisons of a page whose figures of all classes are open
@@ -56,7 +57,7 @@ def _figures(results: Results) -> str:
     if "permutation" in results.classes:
         test = results.classes["permutation"]
         words = (
-            f"p = {test['pvalue']:.2g}: {test['n']:,} permutations of labels within groups "
+            f"p = {test['pvalue']:.2g}: {compared_with([compared_classes(test)])} within groups "
             f"({test['exchange']}s exchanged), the whole cross-validation repeated. {test['caution']}"
         )
         parts.append(figure(folder.figure("classes_null.svg"), text(words), "Scores with permuted labels"))

@@ -14,6 +14,7 @@ from mvpa_gamp.report.group_results import Group
 from mvpa_gamp.report.group_words import words
 from mvpa_gamp.report.inference_rows import ENOUGH
 from mvpa_gamp.report.overview import answers, mean_sentence
+from mvpa_gamp.report.permutation_words import compared_classes, compared_with
 from mvpa_gamp.results.files import number
 from mvpa_gamp.results.names import ALL_CLASSES
 from mvpa_gamp.results.reader import Results
@@ -30,7 +31,7 @@ def closing_lines(results: Results, page: Path) -> list[str]:
 def _of_classes(results: Results) -> str:
     """All classes together, as the page answers."""
     method, test = results.classes["method"], results.classes.get("permutation")
-    sure = f", {p_words(test['pvalue'])}, {test['n']:,} permutations" if test else ""
+    sure = f", {p_words(test['pvalue'])}, {compared_with([compared_classes(test)])}" if test else ""
     rows = [row for row in results.table(results.subjects[0], "classes") if row["class"] == ALL_CLASSES]
     others = [100 * number(row["score"]) for row in rows if row["method"] != method]
     return (

@@ -8,7 +8,9 @@ from mvpa_gamp.report.answers import answer, leading_columns, sentence
 from mvpa_gamp.report.class_methods import class_lines
 from mvpa_gamp.report.cross import cross_lines
 from mvpa_gamp.report.data_words import comparison_words, held_out_word
+from mvpa_gamp.report.inference_rows import all_compared
 from mvpa_gamp.report.methods_text import SELECTED
+from mvpa_gamp.report.permutation_words import compared_classes, compared_with
 from mvpa_gamp.results.files import read_json, write_tsv
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE
@@ -185,18 +187,18 @@ def _classwise(results: Results) -> str:
 
 
 def _significance(results: Results) -> str:
-    n = results.inference.get("permutations")
-    if not n:
+    if not results.inference.get("permutations"):
         whole = results.classes.get("permutation")
         return (
             "Not tested."
             if not whole
-            else f"{whole['n']:,} permutations of labels; p = {whole['pvalue']:.3g}."
+            else f"Labels: {compared_with([compared_classes(whole)])}; p = {whole['pvalue']:.3g}."
         )
     holm = "p-values in inference.tsv, also Holm-corrected for the comparisons of a method"
     where = f"within {held_out_word(results.study)}s"
     how = f"labels exchanged {results.exchanged} {where}, all of the cross-validation repeated"
-    return f"{n:,} permutations, {how}; {holm}."
+    said = all_compared(results)
+    return f"{said[0].upper()}{said[1:]}, {how}; {holm}."
 
 
 def _selection(results: Results) -> str:

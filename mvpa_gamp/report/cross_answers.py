@@ -13,6 +13,7 @@ from mvpa_gamp.report.answer_facts import place_fact, stability_fact, untested_f
 from mvpa_gamp.report.answers import PREFERRED, Answer, answer, peak_words
 from mvpa_gamp.report.map_files import leading_files
 from mvpa_gamp.report.markup import block, paragraph, section, swatch, text
+from mvpa_gamp.report.permutation_words import compared, compared_with
 from mvpa_gamp.report.printed import chance_text
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.results.files import MISSING, number
@@ -66,7 +67,7 @@ def sentence(row: Row) -> str:
     chance = f"chance {chance_text(number(row['chance_percent']))} %"
     p = ", not tested"
     if row["p_value"] != MISSING:
-        p = f", {p_words(number(row['p_value']))}, {int(number(row['permutations'])):,} permutations"
+        p = f", {p_words(number(row['p_value']))}, {compared_with([compared(row)])}"
     return f"{number(row['accuracy_percent']):.1f} % correct ({chance}{p})."
 
 
@@ -110,8 +111,8 @@ def _trained_facts(
 def _sure(results: Results, row: Row) -> Fact:
     if row["p_value"] == MISSING:
         return untested_fact(results)
-    n, labellings = int(number(row["permutations"])), number(row["labellings"])
-    fact = tested_words(number(row["p_value"]), n, max(1 / (1 + n), 1 / labellings), "of the training labels")
+    least = max(1 / (1 + int(row["permutations"])), 1 / number(row["labellings"]))
+    fact = tested_words(number(row["p_value"]), compared(row), least, "the training labels")
     if len(results.cross["crosses"]) == 1:
         return fact
     holm = f"{number(row['p_value_holm']):.2g} after Holm's correction for the crosses"

@@ -1,5 +1,6 @@
 """Sentences of the methods text on designs: groups, many classes, cross-decoding."""
 
+from mvpa_gamp.report.permutation_words import compared_classes, compared_with
 from mvpa_gamp.results.reader import Results
 
 HASTIE = (
@@ -36,7 +37,7 @@ def _classes(results: Results) -> list[str]:
     ]
     if test := results.classes.get("permutation"):
         out.append(
-            f"Its accuracy was compared with that of {test['n']:,} permutations of the labels within runs."
+            f"Its accuracy was compared with that of {compared_with([compared_classes(test)])} within runs."
         )
     return out
 

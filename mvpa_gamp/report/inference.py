@@ -6,6 +6,7 @@ from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.report import inference_plots
 from mvpa_gamp.report.inference_rows import (
     ALPHA,
+    all_compared,
     few_permutations,
     floor_words,
     inference_table,
@@ -76,10 +77,10 @@ def inference_section(results: Results) -> str:
 def _said(results: Results, rows: Rows) -> str:
     """The line that is always there."""
     said = []
-    if n := results.inference.get("permutations"):
+    if results.inference.get("permutations"):
         small = [number(row["p_value_holm"]) <= ALPHA for row in rows]
         said.append(
-            f"{sum(small)} of {len(small)} tests have p ≤ {ALPHA} (Holm-corrected, {n:,} permutations)"
+            f"{sum(small)} of {len(small)} tests have p ≤ {ALPHA} (Holm-corrected, {all_compared(results)})"
         )
     if results.study.get("information"):
         rows_of = [row for sub in results.subjects for row in results.table(sub, "information")]
@@ -113,13 +114,12 @@ def _tests(results: Results, rows: Rows) -> list[str]:
         + cell(_count(row["labellings"]), "quiet")
         for row in rows
     ]
-    n = results.inference["permutations"]
     floor = floor_words(results) or f"never below {smallest_p(results):.2g}"
     failed = sum(int(number(row["fits_not_converged"])) for row in rows)
     caption = text(
-        f"Labels were exchanged {results.exchanged} within runs {n:,} times, and the whole "
-        "cross-validation, including tuning, was repeated each time. p = (1 + number of permutations "
-        f"at least as good) / (1 + {n:,}), {floor}; equal accuracies are ordered by the "
+        f"Compared with {all_compared(results)}: labels were exchanged {results.exchanged} within runs, and "
+        "the whole cross-validation, including tuning, was repeated each time. p = (1 + k) / (1 + n) with k "
+        f"of the n at least as good as observed, {floor}; equal accuracies are ordered by the "
         "area under the ROC curve. Holm: corrected for the comparisons of the same method. "
         "Possible labellings: in how many ways the labels can be arranged."
         + (f" {failed} of the fits did not meet their stopping rule." if failed else "")

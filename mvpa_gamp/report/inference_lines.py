@@ -1,6 +1,7 @@
 """What inference found, for the terminal: a line per comparison and method."""
 
 from mvpa_gamp.report.inference_rows import few_permutations, floor_words, p_text, voxels_carry
+from mvpa_gamp.report.permutation_words import compared, compared_with
 from mvpa_gamp.results.files import MISSING
 from mvpa_gamp.results.reader import Results
 
@@ -16,7 +17,7 @@ def inference_lines(results: Results) -> str:
         if asked["permutations"]:
             floor = floor_words(results)
             said.append(
-                f"p = {p_text(row['p_value'])} ({asked['permutations']:,} permutations"
+                f"p = {p_text(row['p_value'])} ({compared_with([compared(row)])}"
                 f"{f'; {floor}' if floor else ''})"
             )
         if row["fdr_voxels"] != MISSING:
@@ -40,6 +41,4 @@ def inference_lines(results: Results) -> str:
 
 def _drawn(results: Results, n: int) -> str:
     """How many label vectors a map of information was compared with."""
-    if n < results.inference["permutations"]:
-        return f"all {n:,} other arrangements of the labels"
-    return f"{n:,} permutations"
+    return compared_with([(n, n < results.inference["permutations"])])

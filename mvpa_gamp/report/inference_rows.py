@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from mvpa_gamp.report.markup import cell, table
+from mvpa_gamp.report.permutation_words import compared, compared_with
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.reader import Results
 
@@ -91,6 +92,12 @@ def floor_words(results: Results) -> str:
     return f"never below {least:.2g} because the labels can be arranged in only {count:,} ways{same}"
 
 
+def all_compared(results: Results) -> str:
+    """What the tests of the comparisons' accuracies compared with."""
+    known = [compared(row) for row in results.inference_rows() if row["status"] == "ok"]
+    return compared_with(known or [(results.inference["permutations"], False)])
+
+
 def few_permutations(results: Results) -> str:
     """What fewer than 1,000 permutations mean for family-wise p-values of voxels; "" where they are enough.
 
@@ -100,7 +107,9 @@ def few_permutations(results: Results) -> str:
     rows = [row for sub in results.subjects if results.study.get("information")
             for row in results.table(sub, "information")]  # fmt: skip
     drawn = any(int(row["permutations"]) >= n for row in rows)
-    if not 0 < n < ENOUGH or not (drawn or results.inference.get("max_inclusion")):
+    if results.inference.get("max_inclusion"):
+        drawn |= not all(compared(row)[1] for row in results.inference_rows() if row["status"] == "ok")
+    if not 0 < n < ENOUGH or not drawn:
         return ""
     return (
         f"{n:,} permutations are few for family-wise p-values of voxels: which voxels are at p ≤ {ALPHA} "

@@ -3,7 +3,8 @@
 from typing import Any
 
 from mvpa_gamp.report.data_words import held_out_word
-from mvpa_gamp.report.inference_rows import floor_words
+from mvpa_gamp.report.inference_rows import all_compared, floor_words
+from mvpa_gamp.report.permutation_words import compared_with
 from mvpa_gamp.report.regions import WESTFALL_YOUNG
 from mvpa_gamp.results.reader import Results
 
@@ -44,14 +45,13 @@ def inference_text(results: Results) -> list[str]:
 
 def _tests(results: Results) -> list[str]:
     """The test of accuracies, and the smallest p-value that the labels allow."""
-    n = results.inference.get("permutations")
-    if not n:
+    if not results.inference.get("permutations"):
         return []
     floor = floor_words(results)
     return [
-        f"Above-chance decoding was tested with {n:,} permutations: labels were exchanged "
+        f"Above-chance decoding was tested with {all_compared(results)}: labels were exchanged "
         f"{results.exchanged} within {held_out_word(results.study)}s and the whole cross-validation, "
-        "including tuning, was repeated; p = (1 + k) / (1 + n) with k permutations at least as accurate as "
+        "including tuning, was repeated; p = (1 + k) / (1 + n) with k of the n at least as accurate as "
         "observed (Phipson & Smyth, 2010; equal accuracies were ordered by the area under the ROC curve of "
         f"held-out decisions), {f'{floor}, ' if floor else ''}Holm-corrected for the comparisons."
     ]
@@ -63,13 +63,11 @@ def _information(results: Results) -> list[str]:
     if not rows:
         return []
     level, counts = results.study["information"]["level"], sorted({int(row["permutations"]) for row in rows})
-    every = counts[-1] < results.inference["permutations"]
-    drawn = " or ".join(f"{n:,}" for n in counts)
-    labels = f"all {drawn} other arrangements" if every else f"{drawn} permutations"
+    labels = compared_with((n, n < results.inference["permutations"]) for n in counts)
     return [
         "Which voxels carry information about the labels was tested without a classifier: the correlation "
         f"of each voxel with the labels, both centred within {held_out_word(results.study)}s, was compared "
-        f"with that of {labels} of the labels, exchanged in the same way, by step-down maxima over voxels "
+        f"with that of {labels}, exchanged in the same way, by step-down maxima over voxels "
         f"(Westfall & Young, 1993), which controls the family-wise error; voxels with a family-wise p of at "
         f"most {level:g} are reported (information map)."
     ]

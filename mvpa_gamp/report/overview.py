@@ -11,6 +11,7 @@ from mvpa_gamp.report.answer_box import map_name, p_words
 from mvpa_gamp.report.answer_facts import files_of
 from mvpa_gamp.report.answers import Answer, answer, facts, leading_columns
 from mvpa_gamp.report.markup import cell, html_cell, section, swatched, table, text
+from mvpa_gamp.report.permutation_words import compared_with
 from mvpa_gamp.report.printed import chance_text, significant, voxels_text
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.results.reader import Results
@@ -90,25 +91,17 @@ def _tested(found: Sequence[Answer]) -> str:
     tested = [each for each in found if each.permutations]
     if not tested:
         return "Not tested against permuted labels."
-    passed = sum(each.p_holm <= _ALPHA for each in tested)
-    labels = min(each.smallest_p for each in tested) * len(tested)  # what the arrangements of labels allow
-    if not passed and labels > _ALPHA and labels > len(tested) / (1 + tested[0].permutations) + _ROUNDING:
+    passed, used = sum(each.p_holm <= _ALPHA for each in tested), compared_with(e.compared for e in tested)
+    least = min(each.least_p for each in tested)
+    if not passed and len(tested) * least > _ALPHA:
+        more = f"at least {math.ceil(len(tested) / _ALPHA) - 1:,} permutations"
+        few_labels = all(each.least_p > 1 / (1 + each.permutations) + _ROUNDING for each in tested)
         return (
-            "Whether they are above chance after Holm's correction cannot be decided: the labels have so few "
-            f"arrangements that no p-value of {len(tested)} comparisons can be below {labels:.2g}. More "
-            "runs, or fewer comparisons, are needed."
+            f"Whether they are above chance cannot be decided: with {used} "
+            f"no p-value of {len(tested)} comparisons can be at most {_ALPHA} after Holm's correction. "
+            f"Give {'more runs' if few_labels else more}."
         )
-    if not passed and len(tested) / (1 + tested[0].permutations) > _ALPHA:
-        return (
-            "Whether they are above chance cannot be decided: with "
-            f"{tested[0].permutations:,} permutations no p-value of {len(tested)} comparisons can be at most "
-            f"{_ALPHA} after Holm's correction. Give at least {math.ceil(len(tested) / _ALPHA) - 1:,} "
-            "permutations."
-        )
-    return (
-        f"{passed} of {len(tested)} are above chance (p ≤ {_ALPHA} after Holm's correction, "
-        f"{tested[0].permutations:,} permutations)."
-    )
+    return f"{passed} of {len(tested)} are above chance (p ≤ {_ALPHA} after Holm's correction, {used})."
 
 
 def _selected(found: Sequence[Answer]) -> str:

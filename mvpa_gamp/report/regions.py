@@ -7,6 +7,7 @@ from typing import Any
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.regions import OUTSIDE
 from mvpa_gamp.report.markup import cell, details, figure, folded, headings, paragraph, table, text
+from mvpa_gamp.report.permutation_words import compared_with
 from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.report.region_plots import LEVEL, SHOWN, Rows, region_bars
 from mvpa_gamp.results.files import MISSING, number, read_tsv
@@ -201,8 +202,10 @@ def regions_text(results: Results) -> list[str]:
             "same folds."
         )
     if found["permutations"]:
+        counts = found.get("compared_with", [[found["permutations"], False]])  # folders of earlier versions
+        used = compared_with((n, every) for n, every in counts)
         said += (
-            f" Its accuracy was compared with {found['permutations']:,} permutations of the labels, the "
+            f" Its accuracy was compared with {used}, the "
             "same for all regions, and p-values were corrected for all regions by step-down maxima "
             "(Westfall & Young, 1993)."
         )

@@ -11,6 +11,7 @@ from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.report.inference_rows import ALPHA, inference_row, p_text, power_words
 from mvpa_gamp.report.markup import cell, details, file_link, headings, table, text
 from mvpa_gamp.report.outlines import FAMILY_WISE, at_least, has_selection
+from mvpa_gamp.report.permutation_words import compared, compared_with
 from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.results.reader import Results
 
@@ -30,8 +31,8 @@ def voxel_lists(results: Results, subject: str, contrast: str) -> list[str]:
         label, desc = results.labels[method], entity(method)
         if "logpfwe" in found:
             path = folder.statmap(subject, contrast, desc, "logpfwe")
-            n = results.inference["permutations"]
-            title = f"{label}: family-wise p ≤ {ALPHA} for the inclusion probability ({n:,} permutations)"
+            used = compared_with([compared(inference_row(results, subject, contrast, method))])
+            title = f"{label}: family-wise p ≤ {ALPHA} for the inclusion probability ({used})"
             out.append(
                 _voxel_list(results, title, path, float(FAMILY_WISE), "p", lambda v: p_text(str(10**-v)))
             )

@@ -110,6 +110,7 @@ def write_classes(
         write_tsv(folder.cell_table(subject.name, ALL_CLASSES, *files[1]), *null_rows(test))
         out["permutation"] = {
             "n": test.null.size,
+            "exact": test.is_exact,
             "score": test.score,
             "auc": test.auc,
             "pvalue": test.pvalue,

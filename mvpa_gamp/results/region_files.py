@@ -58,14 +58,17 @@ def write_regions(
         keys = cell.keys
         name = f"sub-{keys['subject']}/{keys['contrast']}/{keys['method']}"
         tables.append(name)
-        _write_table(cell, fits, regions, each, int(asked.get("permutations") or 0))
+        _write_table(cell, fits, regions, each)
         if each.trouble:
             troubles[name] = "failed: " + " ".join(each.trouble.split())
         if each.test is not None and each.test.caution:
             cautions.append(each.test.caution)
+    tests = [each.test for *_, each in found if each.test is not None]
+    used = {(test.null.shape[1], test.is_exact) for test in tests if test.null is not None}
     small = regions.sizes < FEWEST_VOXELS
     return {
         **asked,
+        "compared_with": sorted(used),
         "n_regions": len(regions.names),
         "missing": list(regions.missing),
         "outside": int((regions.of_voxel < 0).sum()),
@@ -91,7 +94,7 @@ def _write_atlas(folder: ResultsFolder, subject: Subject, regions: Regions) -> N
     write_tsv(sidecar_path(path).with_suffix(".tsv"), ("index", "name", "voxels"), rows)
 
 
-def _write_table(cell: Cell, fits: FoldFits, regions: Regions, each: CellRegions, permutations: int) -> None:
+def _write_table(cell: Cell, fits: FoldFits, regions: Regions, each: CellRegions) -> None:
     """regions.tsv of a cell, from the maps of its refit, with its sidecar."""
     refit = fits.refit
     inclusion = None if refit.inclusion is None else refit.inclusion[:, 0]
@@ -106,7 +109,7 @@ def _write_table(cell: Cell, fits: FoldFits, regions: Regions, each: CellRegions
     about: dict[str, Any] = {name: {"Description": text} for name, text in columns.items()}
     about |= {"Atlas": regions.atlas, "Estimate": "refit on all samples"}
     if each.test is not None and each.test.null is not None:
-        about |= {"Permutations": permutations, "Labellings": str(each.test.n_distinct)}
+        about |= {"Permutations": each.test.null.shape[1], "Labellings": str(each.test.n_distinct)}
     if cell.subject.whitened:
         about["NoiseWhitening"] = _WHITENED
     write_json(path.with_suffix(".json"), cell.subject.sidecar(about))

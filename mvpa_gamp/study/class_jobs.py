@@ -120,7 +120,7 @@ def _plan(
             labels = np.ascontiguousarray(plan.labels[:, chunk])
             asked = NullChunk(LabelVectors(method, rows, labels))
             null = asked if prepared.steps is None else PreparedNull((asked,), prepared.steps, rows)
-            name = f"{label}: {plan.done(chunk):,} of {n:,} permutations"
+            name = f"{label}: {plan.done(chunk):,} of {plan.n:,} permutations"
             nulls.append(make_job(name, null, own, *facts, digest(labels)))
     mine = tuple(by_name[task.name] for task in classes.tasks)
     return ClassPlan(method, classes, make_job(label, work, path, *facts), mine, plan, tuple(nulls))

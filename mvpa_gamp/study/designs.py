@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
@@ -37,6 +38,12 @@ class Designs:
     joint: list[ClassPlan]  # those of ``classes`` whose solve is to be made
     jobs: list[Job]
     members: dict[str, Any]  # a part of summary.json
+
+    @property
+    def tests(self) -> list[PermutationPlan]:
+        """The permutations of all classes together and of crosses."""
+        whole = [plan.permutation for plan in self.classes if plan.permutation is not None]
+        return whole + [test for plan in self.crosses for test, _ in plan.permutations.values()]
 
     @property
     def replaced(self) -> set[Key]:

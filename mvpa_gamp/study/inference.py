@@ -22,6 +22,7 @@ from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.report.permutation_words import compared_with
 from mvpa_gamp.results.inference_files import CellInference
 from mvpa_gamp.results.stored_fits import load_arrays
 from mvpa_gamp.study.cells import PlannedCell
@@ -64,15 +65,21 @@ def check_inference(settings: StudySettings, methods: Sequence[Method]) -> None:
             raise StudyError(f"{option} is for {kind}, got {names}. Add gamp-bg-lr to --methods.")
 
 
-def permutation_words(settings: StudySettings, tasks: Sequence[Task], methods: Sequence[Method]) -> str:
-    """Which methods get permutations, how many these are in all, and which get none and why."""
-    n, tested = settings.permutations, [method for method in methods if method.is_batched]
-    if not n or not tested:
+def permutation_words(
+    settings: StudySettings,
+    tasks: Sequence[Task],
+    methods: Sequence[Method],
+    plans: Sequence[PermutationPlan],
+) -> str:
+    """Which methods get permutations, how many the ``plans`` have in all, and which get none and why."""
+    tested = [method for method in methods if method.is_batched]
+    if not plans:
         return ""
-    total, many = n * len(tasks) * len(tested), len(tasks) * len(tested) > 1
+    total = sum(plan.n for plan in plans)
     labels = ", ".join(method.label for method in tested)
-    said = f"Permutations: {n:,} for {labels}"
-    if many:
+    used = compared_with((plan.n, plan.is_exact) for plan in plans)
+    said = f"Permutations: {used.replace(' permutations', '')} for {labels}"
+    if len(plans) > 1:
         pairs = f"{len(tasks)} comparison{'s' * (len(tasks) > 1)}"
         said += f", {total:,} in all ({pairs} x {len(tested)} method{'s' * (len(tested) > 1)})"
     others = [method.label for method in methods if not method.is_batched]
@@ -83,6 +90,16 @@ def permutation_words(settings: StudySettings, tasks: Sequence[Task], methods: S
         said += f"; no selection at FDR {settings.fdr:g} for {', '.join(bare)} (no inclusion probabilities)"
     fastest = ". Fastest: --methods gamp-sbg-lr, the method that answers on the page"
     return said + (fastest if len(methods) > 1 and "gamp-sbg-lr" in {m.name for m in methods} else "") + "."
+
+
+def fewer_words(earlier: int, asked: int, plans: Sequence[PermutationPlan]) -> str:
+    """That a resumed run has fewer permutations than the one before; "" where all arrangements are used."""
+    if not 0 < asked < earlier or all(plan.is_exact for plan in plans):
+        return ""
+    return (
+        f"{asked:,} permutations were asked for, {earlier:,} in the run before: its results are replaced by "
+        f"those of {asked:,}."
+    )
 
 
 class Round(NamedTuple):

@@ -18,7 +18,7 @@ from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import about_study, resolution
 from mvpa_gamp.study.finish import finish
 from mvpa_gamp.study.fitting import Found, fit_study
-from mvpa_gamp.study.inference import permutation_words
+from mvpa_gamp.study.inference import fewer_words, permutation_words
 from mvpa_gamp.study.lock import FolderLock
 from mvpa_gamp.study.output import Output, check_output, prepare
 from mvpa_gamp.study.preparing import blocks_of, write_checks
@@ -60,8 +60,11 @@ def _announce(plan: StudyPlan, console: Console) -> None:
         f"{_count(len(plan.tasks), 'comparison')} x {_count(len(plan.methods), 'method')}"
         + (f", {sum(plan.stored)} of {len(plan.cells)} fits already stored" if any(plan.stored) else "")
     )
-    if said := permutation_words(plan.settings, plan.tasks, plan.methods):
-        console.note(said)
+    tests = [each.permutation for each in plan.inference if each.permutation is not None]
+    said = permutation_words(plan.settings, plan.tasks, plan.methods, tests)
+    fewer = fewer_words(plan.permutations_before, plan.settings.permutations, [*tests, *plan.designs.tests])
+    for note in filter(None, (said, fewer)):
+        console.note(note)
     for note in (*samples.notes, *region_notes(plan.settings, plan.subject.regions)):
         console.note(note)
     for sentence in plan.cautions:

@@ -24,7 +24,7 @@ from mvpa_gamp.study.output import Output, check_output, check_resume
 from mvpa_gamp.study.plan import check_tuning, choose_tasks, planted_voxels
 from mvpa_gamp.study.preparing import StudyPreparation, prepare_folds
 from mvpa_gamp.study.regions import RegionPlan, find_regions, plan_region_jobs
-from mvpa_gamp.study.settings import StudySettings
+from mvpa_gamp.study.settings import StudySettings, read_earlier
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class StudyPlan:
     designs: Designs
     inference: Sequence[InferencePlan]
     by_region: Sequence[RegionPlan]
+    permutations_before: int  # that the run in the folder was asked for, where it is resumed
 
     @property
     def folder(self) -> ResultsFolder:
@@ -67,6 +68,7 @@ def plan_study(settings: StudySettings, output: Output, workers: Workers, consol
     methods = check_settings(settings, workers)
     settings = settings.resolve(console.note)
     check_resume(output, settings)
+    earlier = (read_earlier(output.folder) if output.resume else None) or {}
     console.note("Preparing the data ...")
     samples = settings.source.load()
     output = replace(output, entities=samples.entities)
@@ -94,6 +96,7 @@ def plan_study(settings: StudySettings, output: Output, workers: Workers, consol
         designs=designs,
         inference=plan_inference(settings, samples, cells, prepared.steps),
         by_region=plan_region_jobs(settings, samples, prepared, regions, cells),
+        permutations_before=earlier.get("permutations", 0),
     )
 
 

@@ -1,8 +1,8 @@
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from block_noise import MeanDifference, blocks_of_noise
 from scipy.stats import binomtest, kstest
 
 from mvpa_gamp.decoding import cross_validate, fold_errors
@@ -20,30 +20,9 @@ from mvpa_gamp.methods import METHODS
 GAMP = METHODS["gamp-bg-lr"]
 
 
-def blocks_of_noise(rng, n_runs=6, blocks_per_class=2, rows=2, n_features=20, shared=1.0):
-    """Samples of one block share a part of their noise, as fMRI volumes do; labels say nothing about X."""
-    signs = np.repeat([1, -1], blocks_per_class)
-    order = np.concatenate([rng.permutation(signs) for _ in range(n_runs)])
-    y, blocks = np.repeat(order, rows).astype(float), np.repeat(np.arange(order.size), rows)
-    runs = np.repeat(np.arange(n_runs), y.size // n_runs)
-    own, common = rng.standard_normal((y.size, n_features)), rng.standard_normal((order.size, n_features))
-    return own + shared * common[blocks], y, runs, blocks
-
-
 def spread(test, rng):
     """The reported p-value anywhere in its step of 1 / (1 + n): uniform when labels may be exchanged."""
     return test.pvalue - rng.random() / (1 + test.null.size)
-
-
-class MeanDifference:
-    """The cheapest decoder there is, for checks over many data sets: w = X'y on the training rows."""
-
-    name = "mean-difference"
-
-    def fit_folds(self, X, y, train, runs):
-        decision = X @ (X.T @ np.where(train, y, 0))
-        good = np.ones(decision.shape[1], dtype=bool)
-        return SimpleNamespace(decision=decision, proba=decision, inclusion=None, converged=good)
 
 
 def many_tests(method, exchange, n_sets, n=19, rows=2, shared=1.0):
@@ -132,14 +111,14 @@ def test_chunks_can_be_planned_computed_elsewhere_and_joined():
 
 
 def test_equal_label_vectors_are_fitted_once():
-    X, y, runs, _ = blocks_of_noise(np.random.default_rng(2), n_runs=4, blocks_per_class=1)
-    plan = plan_permutations(y, runs, X.shape[1], 300)
-    assert plan.labels.shape[1] == 2**4
-    drawn = permuted_labels(y, runs, 300)
+    X, y, runs, _ = blocks_of_noise(np.random.default_rng(2), n_runs=8, blocks_per_class=1)
+    plan = plan_permutations(y, runs, X.shape[1], 250)
+    assert 100 < plan.labels.shape[1] < 200  # of 256
+    drawn = permuted_labels(y, runs, 250)
     np.testing.assert_array_equal(plan.labels[:, plan.place], np.column_stack([y, drawn]))
 
 
-@pytest.mark.parametrize("n_runs", [3, 6])  # 8 distinct label vectors, most come again; 64
+@pytest.mark.parametrize("n_runs", [8, 12])  # 256 distinct label vectors, many come again; 4,096
 @pytest.mark.parametrize("n", [1, 9, 10, 11, 38, 40])
 def test_a_plan_that_looks_ahead_begins_any_longer_one(n_runs, n):
     _, y, runs, _ = blocks_of_noise(np.random.default_rng(2), n_runs=n_runs, blocks_per_class=1)

@@ -212,7 +212,12 @@ class Permuted(Results):
     """8 runs: 256 ways to arrange the labels, of which two always give the same accuracy."""
 
     def inference_rows(self):
-        facts = {"labellings": "256", "smallest_p_value": "0.0078125", "p_value": "0.0078125"}
+        facts = {
+            "permutations": "255",
+            "labellings": "256",
+            "smallest_p_value": "0.0078125",
+            "p_value": "0.0078125",
+        }
         return [{**row, **facts} for row in super().inference_rows()]
 
     def table(self, subject, name):
@@ -245,7 +250,8 @@ def test_where_labels_have_few_arrangements_text_and_terminal_say_why_p_is_not_s
     floor = "never below 0.0078 because the labels can be arranged in only 256 ways"
     said, lines = " ".join(methods_paragraphs(results)), inference_lines(results)
     assert floor in said and "all 255 other arrangements of the labels" in said
-    assert f"p = 0.0078 (300 permutations; {floor}" in lines
+    assert f"p = 0.0078 (all 255 other arrangements of the labels; {floor}" in lines
+    assert "tested with all 255 other arrangements of the labels: labels were exchanged" in said
     assert "all 255 other arrangements of the labels)" in lines and not few_permutations(results)
 
 

@@ -101,17 +101,16 @@ def test_methods_of_others_have_colours_of_their_own():
 
 def test_too_few_permutations_are_no_null_result():
     """With 100 permutations six corrected p-values cannot be at most 0.05: that is said, not "0 of 6"."""
-    from types import SimpleNamespace
-
     from mvpa_gamp.report.overview import _tested
 
-    def found(p_holm, permutations, floor=0.0):
-        least = max(1 / (1 + permutations), floor)
-        return [SimpleNamespace(permutations=permutations, p_holm=p_holm, smallest_p=least)] * 6
+    def found(p_holm, permutations, **facts):
+        return [replace(FOUND, permutations=permutations, p_holm=p_holm, **facts)] * 6
 
     said = _tested(found(0.059, 100))
     assert "cannot be decided" in said and "Give at least 119 permutations." in said
+    said = _tested(found(0.19, 63, every=True, smallest_p=2 / 64))
+    assert "with all 63 other arrangements of the labels no p-value" in said and "Give more runs." in said
     assert _tested(found(0.03, 200)).startswith("6 of 6 are above chance")
     assert _tested(found(0.5, 200)).startswith("0 of 6 are above chance")
-    few = _tested(found(0.19, 200, floor=1 / 32))  # labels of six runs with one block of each category
-    assert "cannot be decided" in few and "can be below 0.19" in few and "Give at least" not in few
+    few = _tested(found(0.19, 40, smallest_p=1 / 32))  # drawn, of few arrangements
+    assert "cannot be decided" in few and "Give more runs." in few

@@ -10,6 +10,10 @@ from mvpa_gamp.decoding import permutation
 from mvpa_gamp.decoding.exchange import permuted_labels
 from mvpa_gamp.haxby import main
 from mvpa_gamp.methods.gamp import GampMethod
+from mvpa_gamp.report.inference_lines import inference_lines
+from mvpa_gamp.report.inference_rows import few_permutations
+from mvpa_gamp.results.files import read_tsv
+from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study import finish
 
 N_RUNS = 7  # 128 label vectors of two conditions: some of 20 permutations may be equal
@@ -26,6 +30,12 @@ KINDS = {
 @pytest.fixture(scope="module")
 def data(make_tiny, tmp_path_factory):
     return make_tiny(tmp_path_factory.mktemp("more"), ("face", "house", "cat", "chair"), n_runs=N_RUNS)
+
+
+@pytest.fixture(scope="module")
+def three_runs(make_tiny, tmp_path_factory):
+    """8 label vectors of two conditions."""
+    return make_tiny(tmp_path_factory.mktemp("few"), ("face", "house", "cat", "chair"), n_runs=3)
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +67,9 @@ def fitted(monkeypatch):
 def command(data, atlas, tmp_path):
     """Runs a study with so many permutations, or adds to one."""
 
-    def ask(name, n, kind="comparison"):
+    def ask(name, n, kind="comparison", data=data):
         out, regions = tmp_path / name, ("--atlas", str(atlas)) * (kind == "regions")
-        asked = ("--permutations", str(n), "--quiet", "--methods", "gamp-bg-lr")
+        asked = ("--permutations", str(n), "--methods", "gamp-bg-lr")
         given = data.options(out, *KINDS[kind], *regions, *asked)
         assert main([*given, "--resume"] if out.exists() else given) == 0
         return SimpleNamespace(
@@ -133,3 +143,41 @@ def test_a_killed_run_has_what_was_stored(command, fitted, monkeypatch):
     again = command("whole", 20)
     assert len(fitted) == N_RUNS * (new_vectors(5, 10) + new_vectors(15, 20))
     assert again == whole
+
+
+@pytest.mark.parametrize("kind", ["comparison", "whitened", "cross", "regions"])
+def test_all_arrangements_after_some_draws_are_those_of_a_fresh_run(command, fitted, three_runs, kind):
+    """And there is nothing to add to them, whatever number is asked for."""
+    command("grown", 3, kind, three_runs)
+    grown = command("grown", 20, kind, three_runs)
+    fitted.clear()
+    more = command("grown", 200, kind, three_runs)
+    assert not fitted and answers(more) == answers(grown)
+    assert answers(grown) == answers(command("whole", 20, kind, three_runs))  # to the bit
+    assert more.manifest == command("many", 200, kind, three_runs).manifest
+
+
+def test_the_table_and_the_terminal_have_the_number_that_was_used(command, three_runs, tmp_path, capsys):
+    command("few", 200, "cross", three_runs)
+    said = capsys.readouterr().err
+    assert "Permutations: all 7 other arrangements of the labels for GAMP BG-LR, 14 in all" in said
+    for name in ("inference", "cross"):
+        rows = read_tsv(next((tmp_path / "few").glob(f"sub-*/*_{name}.tsv")))
+        assert rows and {(row["permutations"], row["labellings"]) for row in rows} == {("7", "8")}
+        assert all(float(row["p_value"]) in np.arange(1, 9) / 8 for row in rows)
+    results = read_results(tmp_path / "few")
+    assert "(all 7 other arrangements of the labels; never below 0.25" in inference_lines(results)
+    assert not few_permutations(results)
+
+
+def test_fewer_permutations_than_before_are_said_to_replace_them(command, fitted, three_runs, capsys):
+    words = "5 permutations were asked for, 9 in the run before: its results are replaced by those of 5."
+    for n in (9, 9, 20):
+        command("seven", n)
+    assert "replaced" not in capsys.readouterr().err
+    command("nine", 9)
+    command("nine", 5)
+    assert words in capsys.readouterr().err
+    for n in (20, 9):  # the same 7 arrangements
+        command("three", n, "comparison", three_runs)
+    assert "replaced" not in capsys.readouterr().err
