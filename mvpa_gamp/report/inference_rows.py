@@ -92,9 +92,14 @@ def floor_words(results: Results) -> str:
     return f"never below {least:.2g} because the labels can be arranged in only {count:,} ways{same}"
 
 
+def _permuted(results: Results) -> list[dict[str, str]]:
+    """The rows of methods that were tested: others may have a learning curve alone."""
+    return [row for row in results.inference_rows() if row.get("p_value", MISSING) != MISSING]
+
+
 def all_compared(results: Results) -> str:
     """What the tests of the comparisons' accuracies compared with."""
-    known = [compared(row) for row in results.inference_rows() if row["status"] == "ok"]
+    known = [compared(row) for row in _permuted(results)]
     return compared_with(known or [(results.inference["permutations"], False)])
 
 
@@ -108,7 +113,7 @@ def few_permutations(results: Results) -> str:
             for row in results.table(sub, "information")]  # fmt: skip
     drawn = any(int(row["permutations"]) >= n for row in rows)
     if results.inference.get("max_inclusion"):
-        drawn |= not all(compared(row)[1] for row in results.inference_rows() if row["status"] == "ok")
+        drawn |= not all(compared(row)[1] for row in _permuted(results))
     if not 0 < n < ENOUGH or not drawn:
         return ""
     return (

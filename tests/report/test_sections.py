@@ -18,7 +18,7 @@ from mvpa_gamp.results.reader import Results, read_results
 def test_the_methods_text_says_what_was_exchanged(finished, kind, words):
     class Permuted(Results):
         def inference_rows(self):
-            return [{"status": "ok", "exchanged": kind}]
+            return [{"status": "ok", "exchanged": kind, "permutations": "9", "p_value": "0.1"}]
 
     read = read_results(finished)
     study = {**read.study, "inference": {"permutations": 9}}
