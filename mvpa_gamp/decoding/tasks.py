@@ -1,5 +1,6 @@
 """Pairs of categories, or of groups of them, and the rows and labels each pair uses."""
 
+import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -172,7 +173,8 @@ def check_apart(what: str, sides: Sequence[Side], known: Sequence[str]) -> None:
 def shown_values(labels: NDArray) -> str:
     """The distinct values of some labels, for a message: the first few of many."""
     distinct = list(dict.fromkeys(labels.ravel().tolist()))
-    return ", ".join(map(repr, distinct[:_SHOWN])) + (", ..." if len(distinct) > _SHOWN else "")
+    few = ", ".join(reprlib.repr(value) for value in distinct[:_SHOWN])
+    return few + (", ..." if len(distinct) > _SHOWN else "")
 
 
 def check_signs(labels: NDArray) -> None:

@@ -31,6 +31,10 @@ def held(model: Model, n_columns: int) -> tuple[Model, NDArray]:
     wide, status = expand(model, n_columns), np.full(n_columns, "", dtype=object)
     values = parameters(wide)
     within = {name: _within(wide, name, value) for name, value in values.items()}
+    for name in (name for name in values if name in parameters_stated(wide, "locations")):
+        if np.any(within[name] != values[name]):  # no value within is near to it
+            given = parameters(model)[name]
+            raise ValueError(f"{_sentence(model, name, given)}. Give a value in this range, or rescale X.")
     for name, value in values.items():
         for column in np.flatnonzero((within[name] != value).reshape(-1, n_columns).any(axis=0)):
             found, used = value[..., column], within[name][..., column]
