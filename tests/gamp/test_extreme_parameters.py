@@ -140,7 +140,7 @@ def test_a_parameter_beyond_its_limit_is_named_in_the_status(prior, name, used):
     "prior", [Gaussian(-1e200, 1.0), GaussianMixture([0.5, 0.5], [1e30, 0.0], [1e-67, 1.0])], ids=repr
 )
 def test_a_mean_beyond_its_limit_is_refused(prior, fit):
-    """No value within the limits is near to it: at 1e15 with a variance of 1e-30 arithmetic would overflow."""
+    """No value within is near to it: at 1e15 with a variance of 1e-30 arithmetic would overflow."""
     design, y = problem(np.float32)
     with pytest.raises(ValueError, match=r"means? must be zero or between 1e-15 and 1e\+15.*or rescale X"):
         fit(design, y, Logistic(), prior, SolverSettings(max_iter=5))
