@@ -103,6 +103,10 @@ def _checked(X: Any, covariates: Any) -> tuple[NDArray, NDArray]:
     if sparse.issparse(X):
         raise ValueError("Covariates are regressed out of a dense X, got a sparse one. Use X.toarray().")
     X = checked_matrix(X)
+    if X.size and (top := max(float(X.max()), -float(X.min()))) > LARGEST:
+        raise ValueError(
+            f"X must be at most {LARGEST:g} in size, so that float32 can hold it, got {top:g}. Rescale it."
+        )
     try:
         values = np.asarray(covariates, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.__main__ import main as app
-from mvpa_gamp.decoding import FoldConfounds, fit_prepared, fold_errors, make_tasks
+from mvpa_gamp.decoding import FoldConfounds, fit_confounds, fit_prepared, fold_errors, make_tasks
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.phantom import phantom_labels
 from mvpa_gamp.imaging.samples import load_samples
@@ -180,3 +180,10 @@ def test_participants_have_a_file_each(bids_tree, tmp_path, capsys):
     for label in ("01", "03"):
         rows = read_tsv(next((out / f"sub-{label}").glob(f"sub-{label}_*_foldconfounds.tsv")))
         assert [row["covariate"] for row in rows] == ["rt"]
+
+
+def test_values_that_float32_cannot_hold_are_refused():
+    X = np.ones((6, 2))
+    X[2, 1] = -1e308
+    with pytest.raises(ValueError, match=r"X must be at most 1e\+15 in size, .*got 1e\+308. Rescale it."):
+        fit_confounds(X, np.arange(6.0)[:, None])
