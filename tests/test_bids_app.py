@@ -387,7 +387,7 @@ def test_participants_may_come_in_several_commands_but_with_the_same_settings(bi
     assert main(participant(bids_tree, out, *QUICK, "--participant-label", "01")) == 0
     assert main(participant(bids_tree, out, *QUICK, "--participant-label", "sub-02")) == 0
     assert main(participant(bids_tree, out, *QUICK, "--participant-label", "03", "--samples", "block")) == 2
-    assert "samples was 'tr', now 'block'" in capsys.readouterr().err
+    assert "samples was tr, now block" in capsys.readouterr().err
     assert main(participant(bids_tree, out, *QUICK)) == 2  # sub-01 is there: --resume or --overwrite
     assert "--resume" in capsys.readouterr().err
     assert not (out / "sub-03").exists()
@@ -813,7 +813,7 @@ def test_two_sessions_two_tasks_single_trials(make_bids_tree, tmp_path, capsys):
     assert main(participant(tree, again, *config)) == 0
     assert (again / "sub-02/summary.tsv").read_bytes() == (out / "sub-02/summary.tsv").read_bytes()
     # other samples into the same folder: what is said is about the samples, not about options not given
-    refused(participant(tree, out, "--resume", "--samples", "tr"), capsys, "samples was 'trial', now 'tr'")
+    refused(participant(tree, out, "--resume", "--samples", "tr"), capsys, "samples was trial, now tr")
     assert main(group(tree, out)) == 0
     page = html.unescape((out / "index.html").read_text())
     assert "Single trials of 1 participants" not in page and "Single trials of 1 participant were" in page

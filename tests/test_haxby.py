@@ -1,5 +1,6 @@
 """The command from volumes to a results folder: what it writes, and that it writes it again."""
 
+import io
 import json
 import os
 import re
@@ -153,6 +154,13 @@ def test_killed_and_resumed_is_identical_to_unbroken(finished, tiny, tmp_path):
     assert not list(out.rglob(".writing-*"))
 
 
+def test_a_terminal_without_utf8_ends_no_run(tiny, tmp_path, monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    assert main(tiny.options(tmp_path / "ascii", "--methods", "onebit-cs")) == 0
+    assert b"95.0 ? 5.0" in written.getvalue()
+
+
 def test_several_processes_give_the_same_results(finished, tiny, tmp_path):
     out = tmp_path / "parallel"
     options = tiny.options(out, "--methods", "onebit-cs", "cdn", "--pairs", "all", "--fold-maps", "--quiet")
@@ -300,7 +308,7 @@ def test_a_resume_may_add_methods_but_not_change_settings(tiny, tmp_path, capsys
         out / "sub-tiny" / "sub-tiny_contrast-faceMinusHouse_desc-onebitCs_folds.tsv"
     ).read_bytes() == first
     assert main([*more, "--no-detrend"]) == 2
-    assert "detrend was True, now False" in capsys.readouterr().err
+    assert "detrend was on, now off" in capsys.readouterr().err
 
 
 def test_the_phantom_can_never_pass_for_real_data(phantom_results):

@@ -32,10 +32,10 @@ class Cross:
 
     @property
     def label(self) -> str:
-        """For people, e.g. ``face vs house > cat vs chair`` or ``face vs house, runs 1-6 > runs 7-12``."""
+        """For people, e.g. ``face vs house → cat vs chair`` or ``face vs house, runs 1-6 → runs 7-12``."""
         if self.train_on:
-            return f"{self.train.label}, {self.train_on} > {self.test_on}"
-        return f"{self.train.label} > {self.test.label}"
+            return f"{self.train.label}, {self.train_on} → {self.test_on}"
+        return f"{self.train.label} → {self.test.label}"
 
     @property
     def name(self) -> str:
@@ -83,7 +83,7 @@ def make_crosses(conditions: Any, crosses: Sequence[str], dropped: Sequence[str]
 
     >>> from mvpa_gamp.decoding import make_crosses
     >>> [cross.label for cross in make_crosses(["a", "b", "c", "d"], ["a:b>c:d", "a:c>>b:d"])]
-    ['a vs b > c vs d', 'c vs d > a vs b', 'a vs c > b vs d']
+    ['a vs b → c vs d', 'c vs d → a vs b', 'a vs c → b vs d']
     """
     conditions = np.asarray(conditions)
     known = [str(name) for name in np.unique(conditions)]
@@ -183,7 +183,7 @@ def session_crosses(
     >>> from mvpa_gamp.decoding import make_tasks, session_crosses
     >>> tasks = make_tasks(np.tile(["a", "b"], 4), [("a", "b")])
     >>> [cross.label for cross in session_crosses(tasks, ["1-2>>3,4"], np.repeat([1, 2, 3, 4], 2))]
-    ['a vs b, runs 1-2 > runs 3,4']
+    ['a vs b, runs 1-2 → runs 3,4']
     """
     runs = np.asarray(runs)
     sessions = None if sessions is None else np.asarray(sessions)
@@ -197,7 +197,7 @@ def session_crosses(
         both = trained & tested
         if both.any():
             raise ValueError(
-                f"Run {runs[both][0]} is trained on and tested on in {train_on} > {test_on}. Name it on one "
+                f"Run {runs[both][0]} is trained on and tested on in {train_on} → {test_on}. Name it on one "
                 "side only."
             )
         for task in tasks:

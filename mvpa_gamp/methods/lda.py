@@ -32,6 +32,7 @@ class _Class(NamedTuple):
     mean: NDArray  # (N,)
     diagonal: NDArray  # (N,) shrinkage times the mean scaled variance, times the variances
     shrinkage: float
+    varies: bool  # whether its rows differ
 
     @property
     def share(self) -> float:
@@ -117,9 +118,11 @@ def _fit(X: NDArray, labels: NDArray, weights: NDArray) -> _Fit:
     ]
     first, second = classes
     difference, diagonal = second.mean - first.mean, first.diagonal + second.diagonal
-    has_noise = bool(diagonal.any())
+    has_noise = any(each.varies for each in classes)
     if not has_noise:
         coef = difference  # rows of a class do not differ: there is no noise to weigh voxels by
+    elif not diagonal.any():
+        coef = _unshrunk_solution(X, classes, difference)
     elif X.shape[1] > np.count_nonzero(labels):
         coef = _dual_solution(X, classes, diagonal, difference)
     else:
@@ -142,9 +145,9 @@ def _class(X: NDArray, rows: NDArray, prior: float) -> _Class:
         variance[features] = _without_rounding(spread, mean[features], n)
         R /= np.sqrt(np.where(variance[features] > 0, variance[features], np.inf)).astype(X.dtype)
         inner += R @ R.T
-    shrinkage, level = _ledoit_wolf(inner, n_features)
+    shrinkage, level = _ledoit_wolf(inner, n_features, float(np.finfo(X.dtype).eps))
     scale = np.where(variance > 0, variance, 1.0)
-    return _Class(rows, float(prior), mean, prior * shrinkage * level * scale, shrinkage)
+    return _Class(rows, float(prior), mean, prior * shrinkage * level * scale, shrinkage, level > 0)
 
 
 def _without_rounding(variance: NDArray, mean: NDArray, n: int) -> NDArray:
@@ -153,15 +156,19 @@ def _without_rounding(variance: NDArray, mean: NDArray, n: int) -> NDArray:
     return np.where(variance <= n * eps * variance + np.square(n * mean * eps), 0.0, variance)
 
 
-def _ledoit_wolf(inner: NDArray, n_features: int) -> tuple[float, float]:
-    """Weight of the identity and its multiple, from the Gram matrix R R' (n, n) of centred rows."""
+def _ledoit_wolf(inner: NDArray, n_features: int, eps: float) -> tuple[float, float]:
+    """Weight of the identity and its multiple, from the Gram matrix R R' (n, n) of centred rows.
+
+    Two rows have no weight but for rounding: ``eps`` is that of the inner products.
+    """
     n, norms = len(inner), np.diag(inner)
     level = float(norms.sum()) / (n * n_features)
     spread = float(np.vdot(inner, inner)) / n**2
     distance = spread / n_features - level**2
     noise = (float(norms @ norms) / n - spread) / (n * n_features)
     bounded = min(noise, distance)
-    return (0.0 if bounded <= 0 or n_features == 1 else bounded / distance), level
+    nothing = bounded <= n * eps * spread / n_features or n_features == 1
+    return (0.0 if nothing else bounded / distance), level
 
 
 def _scaled_rows(X: NDArray, classes: list[_Class], features: slice) -> NDArray:
@@ -190,6 +197,13 @@ def _dual_solution(X: NDArray, classes: list[_Class], diagonal: NDArray, differe
         R = _scaled_rows(X, classes, features)
         coef[features] = (difference[features] - R.T @ solved) / diagonal[features]
     return coef
+
+
+def _unshrunk_solution(X: NDArray, classes: list[_Class], difference: NDArray) -> NDArray:
+    """(R'R)^+ m = R'(R R')^+ (R R')^+ R m, of least norm, where nothing is shrunk (two rows per class)."""
+    R = _scaled_rows(X.astype(np.float64), classes, slice(None))
+    inverse = linalg.pinvh(R @ R.T)
+    return np.asarray(R.T @ (inverse @ (inverse @ (R @ difference))))
 
 
 def _primal_solution(X: NDArray, classes: list[_Class], diagonal: NDArray, difference: NDArray) -> NDArray:

@@ -60,7 +60,7 @@ def _together(results: Results) -> str:
 
 def _crosses(results: Results) -> str:
     crosses = results.cross.get("crosses", ())
-    return f" Trained > tested: {'; '.join(each['label'] for each in crosses)}." if crosses else ""
+    return f" Trained → tested: {'; '.join(each['label'] for each in crosses)}." if crosses else ""
 
 
 def _samples(results: Results) -> str:

@@ -36,7 +36,7 @@ def cross_section(results: Results) -> str:
     rows = results.cross_rows()
     tested = any(row["p_value"] != MISSING for row in rows)
     head = (
-        "Trained > tested",
+        "Trained → tested",
         "Method",
         "Accuracy",
         "SE",

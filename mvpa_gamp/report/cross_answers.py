@@ -36,7 +36,7 @@ def cross_answer_section(results: Results) -> str:
     ]
     if not blocks:
         return section("cross-answer", "Cross-decoding", paragraph("Every method failed on every cross."))
-    return section("cross-answer", "Cross-decoding: trained > tested", *blocks)
+    return section("cross-answer", "Cross-decoding: trained → tested", *blocks)
 
 
 def _answering(results: Results, name: str) -> Row | None:

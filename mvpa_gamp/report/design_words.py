@@ -47,7 +47,7 @@ def _crosses(results: Results) -> list[str]:
         return []
     labels = "; ".join(each["label"] for each in results.cross["crosses"])
     out = [
-        f"Cross-decoding (trained > tested): {labels}. A tested run was never part of the training volumes "
+        f"Cross-decoding (trained → tested): {labels}. A tested run was never part of the training volumes "
         "of either comparison."
     ]
     if any(row["p_value"] != "n/a" for row in results.cross_rows()):

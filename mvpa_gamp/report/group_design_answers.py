@@ -47,9 +47,9 @@ def design_answer_section(group: Group) -> str:
 def _title(rows: list[Row]) -> str:
     kinds = {row["design"] for row in rows}
     if kinds == {"cross"}:
-        return "Cross-decoding: trained > tested"
+        return "Cross-decoding: trained → tested"
     return (
-        "All classes together, and cross-decoding (trained > tested)"
+        "All classes together, and cross-decoding (trained → tested)"
         if "cross" in kinds
         else "All classes together"
     )

@@ -82,7 +82,7 @@ def words(row: Mapping[str, str]) -> dict[str, str]:
 
 def design_names(rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """What is written below each design in a figure, in as many lines as it needs."""
-    return {row["comparison"]: row["comparison"].split(":")[0].replace(" > ", "\n> ") for row in rows}
+    return {row["comparison"]: row["comparison"].split(":")[0].replace(" → ", "\n→ ") for row in rows}
 
 
 def _interval(row: Mapping[str, str]) -> str:

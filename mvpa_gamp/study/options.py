@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import io
 import sys
 import traceback
 from collections.abc import Callable
@@ -269,6 +270,8 @@ def own_options(given: dict[str, Any], *others: str) -> dict[str, Any]:
 
 def ended(command: str, given: dict[str, Any], run: Callable[[dict[str, Any]], int]) -> int:
     """Run a command; returns its exit code: whatever breaks becomes one sentence on stderr."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without UTF-8 shows "?" and ends no run
     try:
         return run(given)
     except StudyError as error:

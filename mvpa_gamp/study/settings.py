@@ -281,5 +281,14 @@ def differences(old: Mapping[str, Any], new: StudySettings) -> list[str]:
         grows = name in growing and after and set(before or ()) <= set(after)
         grows = grows and (bool(before) or name in _INSTEAD_OF_PAIRS)
         if before != after and not grows and name not in ("cross_session", "strict"):
-            out.append(f"{name} was {before!r}, now {after!r}")
+            out.append(f"{name} was {_plain(before)}, now {_plain(after)}")
     return out
+
+
+def _plain(value: Any) -> str:
+    """A setting as a reader would write it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(str, value)) or "not given"
+    return "not given" if value is None else str(value)

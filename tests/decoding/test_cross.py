@@ -110,7 +110,7 @@ def test_some_runs_train_and_others_test_with_one_fit():
     X, shown, runs, _ = study(3, "A")
     tasks = make_tasks(shown, [("a", "b")])
     there, back = session_crosses(tasks, ["0,1,3>2,4-5"], runs)
-    assert there.label == "a vs b, runs 0,1,3 > runs 2,4-5" and back.train_on == "runs 2,4-5"
+    assert there.label == "a vs b, runs 0,1,3 → runs 2,4-5" and back.train_on == "runs 2,4-5"
     assert there.name.isalnum() and there.name != back.name
     found = cross_decode(GAMP, X, [there], runs)[0]
     trained = np.isin(runs[tasks[0].rows], [0, 1, 3])
@@ -126,7 +126,7 @@ def test_sessions_have_names():
     tasks = make_tasks(shown, [("a", "b")])
     (cross,) = session_crosses(tasks, ["ses-pre>>ses-post"], runs, sessions)
     assert set(runs[cross.train.rows]) == {0, 1} and set(runs[cross.test.rows]) == {2, 3, 4, 5}
-    assert cross.label == "a vs b, ses-pre > ses-post"
+    assert cross.label == "a vs b, ses-pre → ses-post"
 
 
 def test_whitened_crosses_use_the_noise_of_training_runs_alone():
@@ -206,7 +206,7 @@ def test_crosses_that_cannot_be_are_explained(texts, message):
     ("text", "message"),
     [
         ("0-2", 'expected "1-6>7-12" or "ses-1>ses-2"'),
-        ("0-2>2-5", "Run 2 is trained on and tested on in runs 0-2 > runs 2-5"),
+        ("0-2>2-5", "Run 2 is trained on and tested on in runs 0-2 → runs 2-5"),
         (
             "0-2>7",
             "names '7', which is no run, range of runs or session of the data. Choose among the",

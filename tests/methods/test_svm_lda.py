@@ -90,6 +90,19 @@ def test_both_forms_of_lda_agree_and_the_dual_one_needs_no_matrix_of_voxels(monk
     assert np.isfinite(fits.coef).all() and 0.9 < fits.parameters["shrinkage.positive"][0] <= 1
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_features", [2, 3, 9, 50])
+def test_lda_of_two_rows_per_class_shrinks_nothing(n_features, dtype):
+    """Ledoit and Wolf's weight is then zero but for rounding, by which weights of 1e11 came about."""
+    X = np.random.default_rng(n_features).standard_normal((4, n_features)).astype(dtype)
+    y = np.repeat([1.0, -1.0], 2)
+    fits = METHODS["lda"].fit_folds(X, y, np.ones((4, 1), dtype=bool), np.arange(4))
+    peer = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(X.astype(float), y)
+    assert fits.converged[0] and fits.parameters["shrinkage.positive"][0] == 0
+    np.testing.assert_allclose(fits.coef[:, 0], peer.coef_[0], rtol=1e-8, atol=1e-8 * np.abs(peer.coef_).max())
+    np.testing.assert_allclose(fits.intercept, peer.intercept_, rtol=1e-8)
+
+
 def test_lda_without_spread_within_classes_says_so():
     y = np.tile([1.0, -1.0], 4)
     fits = METHODS["lda"].fit_folds(

@@ -79,9 +79,9 @@ def test_classes_and_crosses_are_among_the_items_to_report(designed):
     rows = {row["item"]: row["reported"] for row in read_tsv(designed / "cobidas_multivariate.tsv")}
     target = rows["What is predicted, and its type"]
     assert "Which of 3 classes was shown: cat, face, house." in target
-    assert "Trained > tested: face vs house > cat vs chair." in target
+    assert "Trained → tested: face vs house → cat vs chair." in target
     assert rows["Performance found"].startswith("3 classes, GAMP BG-LR: accuracy ")
-    assert "face vs house > cat vs chair, GAMP BG-LR: accuracy" in rows["Performance found"]
+    assert "face vs house → cat vs chair, GAMP BG-LR: accuracy" in rows["Performance found"]
 
 
 def test_the_tested_map_is_offered_first_and_weights_never_alone(designed):

@@ -127,7 +127,7 @@ def test_a_resume_with_other_weights_is_refused(weighted, unequal, capsys):
         assert main([*files, "--config", str(other)]) == 2
     finally:
         other.unlink()
-    assert "class_weight was 'balanced', now None" in capsys.readouterr().err
+    assert "class_weight was balanced, now not given" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("given", ["heavy", "none"])

@@ -24,7 +24,7 @@ def test_groups_classes_and_sessions_of_a_dataset(bids_tree, tmp_path, monkeypat
     assert study["tasks"][0]["members"] == {"c*+house": ["cat", "house"], "face": ["face"]}
     assert study["classes"]["names"] == ["cat", "face", "house"]
     rows = read_tsv(next(home.glob("sub-02_*_cross.tsv")))
-    assert rows[0]["cross"] == "c*+house vs face, ses-01 > ses-02" and len(rows) == 4
+    assert rows[0]["cross"] == "c*+house vs face, ses-01 → ses-02" and len(rows) == 4
     assert all(row["runs"] == "3" for row in rows)
     assert (
         main(arguments(bids_tree, tmp_path / "out", "--resume", "--participant-label", "02", "--quiet")) == 0

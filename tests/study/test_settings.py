@@ -122,7 +122,7 @@ def test_pairs_and_methods_may_grow_and_nothing_else_may_change():
     old = StudySettings(methods=("a",), pairs=("x:y",)).values()
     assert differences(old, StudySettings(methods=("b", "a"), pairs=("x:y", "x:z"))) == []
     assert differences(old, StudySettings(methods=("b",), pairs=("x:y",))) == [
-        "methods was ('a',), now ('b',)"
+        "methods was a, now b"
     ]
     assert differences(old, StudySettings(methods=("a",), pairs=("x:y",), seed=1)) == ["seed was 0, now 1"]
 
@@ -130,7 +130,7 @@ def test_pairs_and_methods_may_grow_and_nothing_else_may_change():
 def test_pairs_of_a_bids_study_may_not_grow_because_they_decide_which_events_are_read():
     old = StudySettings(BidsSource(bids_dir="/d", pairs=("x:y",))).values()
     grown = StudySettings(BidsSource(bids_dir="/d", pairs=("x:y", "x:z")))
-    assert differences(old, grown) == ["pairs was ('x:y',), now ('x:y', 'x:z')"]
+    assert differences(old, grown) == ["pairs was x:y, now x:y x:z"]
 
 
 def test_seed_and_pairs_of_the_study_reach_the_source(bids_tree):
@@ -151,4 +151,4 @@ def test_a_relative_path_of_before_is_the_absolute_one_of_now(tmp_path, monkeypa
 
 def test_another_source_is_another_study():
     changed = differences(StudySettings(PhantomSource()).values(), StudySettings(HaxbySource(data_dir="/d")))
-    assert "data_dir was None, now '/d'" in changed and "phantom was True, now None" in changed
+    assert "data_dir was not given, now /d" in changed and "phantom was on, now not given" in changed

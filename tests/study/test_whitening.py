@@ -213,7 +213,7 @@ def test_a_folder_made_without_it_is_not_resumed_with_it(plain, tmp_path, capsys
     out = shutil.copytree(plain, tmp_path / "out")
     before = manifest(out)
     assert main(["--out", str(out), "--resume", "--whiten", "--quiet"]) == 2
-    assert "whiten was False, now True" in capsys.readouterr().err
+    assert "whiten was off, now on" in capsys.readouterr().err
     assert manifest(out) == before
 
 

@@ -2,8 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
-from mvpa_gamp.gamp.likelihoods import Logistic, logistic, logistic_integral, logistic_kernels
+from mvpa_gamp.gamp.likelihoods import (
+    Logistic,
+    logistic,
+    logistic_integral,
+    logistic_kernels,
+    variational,
+)
 from mvpa_gamp.gamp.likelihoods.logistic_integral import integrate
 from mvpa_gamp.gamp.likelihoods.logistic_kernels import WORTH_COMPILING
 
@@ -111,3 +118,17 @@ def test_variational_extremes_stay_finite():
     assert all(np.all(np.isfinite(values)) for values in (s, tau_s, mean, var))
     assert np.all(var > 0)
     assert np.all(tau_s >= 0)
+
+
+def test_the_variational_parameter_is_the_fixed_point_of_algorithm_2():
+    """Plain repetition takes about sqrt(tau_p) steps; at 1e8 it was stopped far from the root."""
+    for p, tau_p in ((0.3, 1e-3), (-40.0, 2.0), (-0.3, 1e4), (700.0, 1e6), (-5.0, 1e8)):
+
+        def repeated(xi, p=p, tau_p=tau_p):
+            tau_z = tau_p / (1 + tau_p * np.tanh(xi / 2) / (2 * xi))
+            return np.hypot(np.sqrt(tau_z), tau_z * (p / tau_p + 0.5))
+
+        root = brentq(lambda xi: repeated(xi) - xi, 1e-3, 2 * np.hypot(np.sqrt(tau_p), p), rtol=1e-14)
+        found = variational.fit(1.0, p, tau_p, 1.0)
+        assert found.xi == pytest.approx(root, rel=1e-9)
+        assert found.moments.mean == pytest.approx(found.moments.var * (p / tau_p + 0.5), rel=1e-12)
