@@ -1,5 +1,11 @@
 """What a reader of the table must know before trusting it: leaks, empty selections, unbalanced categories."""
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from scipy.special import stdtrit
+
 from mvpa_gamp.report.groups import member_cautions
 from mvpa_gamp.results.leading import BALANCED, leading_of_tasks
 from mvpa_gamp.results.reader import Results
@@ -18,6 +24,7 @@ def cautions(results: Results) -> list[str]:
         *_dependent(results),
         *_confounded(results),
         *_unbalanced(results),
+        *_below_chance(results),
         *member_cautions(results),
         *crossed,
         *_hardly_selecting(results),
@@ -70,6 +77,34 @@ def _unbalanced(results: Results) -> list[str]:
                 "methods without an intercept cannot use the imbalance."
             )
     return out
+
+
+def _below_chance(results: Results) -> list[str]:
+    """Comparisons that are decoded much worse than by guessing, with the methods that do so."""
+    found: dict[str, list[str]] = {}
+    for row in results.rows:
+        if row["contrast"] != AVERAGE and row["status"] == "ok" and _is_below_chance(row):
+            said = f"{results.labels[row['method']]} {row[BALANCED.column]:.1f} %"
+            found.setdefault(row["comparison"], []).append(said)
+    if not found:
+        return []
+    which = "; ".join(f"{comparison} ({', '.join(methods)})" for comparison, methods in found.items())
+    word = results.fold_word
+    return [
+        f"Balanced accuracy is far below chance: {which}. Noise alone does this in 1 to 3 % of comparisons. "
+        f"Usual causes are labels that are exchanged in some {word}s and an order of conditions that changes "
+        f"between {word}s together with something else, such as drifts. Check the labels of every {word}."
+    ]
+
+
+def _is_below_chance(row: Mapping[str, Any]) -> bool:
+    """At least ten points below, and p < 0.005 by a t-test over folds (1 to 3 % of noise, as they depend)."""
+    columns = BALANCED.chance, BALANCED.column, BALANCED.spread
+    chance, reached, spread = (row.get(name, math.nan) for name in columns)  # earlier versions had none
+    below = chance - reached
+    if math.isnan(below) or below < 10 or row["folds"] < 3 or math.isnan(spread):
+        return False
+    return spread == 0 or below / spread > stdtrit(row["folds"] - 1, 0.995)
 
 
 def _hardly_selecting(results: Results) -> list[str]:

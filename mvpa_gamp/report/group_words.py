@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.decoding.group_tests import DRAWS, EXACT
-from mvpa_gamp.report.data_words import trial_words
+from mvpa_gamp.report.permutation_words import compared_with
 from mvpa_gamp.report.printed import chance_text
+from mvpa_gamp.report.processing_words import processing_words
 from mvpa_gamp.results.files import number
 
 ACCURACY = {
@@ -134,7 +135,7 @@ def _samples(study: Mapping[str, Any]) -> str:
         + f" decoded with mvpa_gamp {study['version']}"
         + (f" (space: {place})" if place else "")
         + f": {_compared(study['comparisons'])}. "
-        + (f"{trial_words(steps)} " if steps.get("trial_model") else "")
+        + (f"{processing_words(steps, unit)} " if steps else "")
     )
 
 
@@ -169,8 +170,10 @@ def methods_text(
     holm = f", corrected over {many} comparisons (Holm, 1979)" if many > 1 else ""
     maps = {each["of"] for each in study["maps"] if "of" in each}
     said = _samples(study) + _classifiers(study)
+    tests = [(n_compared, every) for n_compared, every in study.get("compared_with", ())]
+    own = f"{study['test']} test: {compared_with(tests)}" if tests else study["test"]
     said += (
-        f"Each participant's classifiers were tested ({study['test']}) at a level of {alpha:g}, and "
+        f"Each participant's classifiers were tested ({own}) at a level of {alpha:g}, and "
         "the prevalence of above-chance decoding in the population was estimated from the number of "
         f"significant participants (Ince et al., 2021){_bound(rows)}. "
         f"Across the {n} participants balanced accuracy was compared with 50 % by a one-sided sign-flip test "

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from mvpa_gamp.report.markup import cell, table
-from mvpa_gamp.report.permutation_words import compared, compared_with
+from mvpa_gamp.report.permutation_words import Compared, compared, compared_with
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.reader import Results
 
@@ -99,8 +99,12 @@ def _permuted(results: Results) -> list[dict[str, str]]:
 
 def all_compared(results: Results) -> str:
     """What the tests of the comparisons' accuracies compared with."""
-    known = [compared(row) for row in _permuted(results)]
-    return compared_with(known or [(results.inference["permutations"], False)])
+    return compared_with(tests_of(results) or [(results.inference["permutations"], False)])
+
+
+def tests_of(results: Results) -> list[Compared]:
+    """What each test of a comparison's accuracy compared with, every kind once."""
+    return sorted({compared(row) for row in _permuted(results)})
 
 
 def few_permutations(results: Results) -> str:

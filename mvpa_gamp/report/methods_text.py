@@ -6,15 +6,12 @@ from typing import Any
 from mvpa_gamp.methods.references import ZINIEL_2015
 from mvpa_gamp.report.data_words import (
     comparison_words,
-    confound_words,
     held_out_word,
-    left_out_words,
-    named,
     rest_words,
-    trial_words,
 )
 from mvpa_gamp.report.design_words import HASTIE, design_paragraphs
 from mvpa_gamp.report.inference_text import inference_references, inference_text
+from mvpa_gamp.report.processing_words import processing_words, sentence
 from mvpa_gamp.report.regions import regions_text
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.reader import Results
@@ -46,11 +43,6 @@ _MUMFORD = (
     "designs for multivoxel pattern classification analyses. NeuroImage 59, 2636–2643. "
     "doi:10.1016/j.neuroimage.2011.08.076"
 )
-_WHITENED = (
-    "Before each fit, volumes were multiplied by the inverse square root of the noise covariance between "
-    "voxels, estimated from the spread within blocks of that fold's training runs alone (all conditions; "
-    "Ledoit-Wolf shrinkage); weights were mapped back to voxels."
-)
 _PACKAGES = {
     "python": "Python",
     "numpy": "NumPy",
@@ -70,7 +62,7 @@ def methods_paragraphs(results: Results) -> list[str]:
     study = results.study
     return [
         _data(study),
-        _processing(study["processing"], study["data"].get("unit", "volumes")),
+        processing_words(study["processing"], study["data"].get("unit", "volumes")),
         _validation(results),
         " ".join(_method(method) for method in results.methods) + _intercepts(results.methods),
         _measures(),
@@ -120,51 +112,12 @@ def _data(study: Mapping[str, Any]) -> str:
     parts += [data["resolution"]] if data.get("resolution") else []
     where = f" ({', '.join(parts)})" if parts else ""
     text = (
-        f"{_sentence(data['description'])} {data['n_voxels']:,} voxels of {data['n_samples']:,} "
+        f"{sentence(data['description'])} {data['n_voxels']:,} voxels of {data['n_samples']:,} "
         f"{data.get('unit', 'volumes')}{runs} entered the analysis{where}{rest_words(data)}."
     )
     if study["phantom"]:
         text = "The data are simulated (a phantom); no human was measured. " + text
     return text
-
-
-def _processing(steps: Mapping[str, Any], unit: str) -> str:
-    """What was done to the time series; given maps have none."""
-    if unit == "maps":
-        told = f"Maps were {'' if steps.get('standardize') else 'not '}z-scored within each run."
-        return told + _in_folds(steps)
-    if steps.get("trial_model"):
-        return left_out_words(steps) + trial_words(steps) + _in_folds(steps)
-    said = []
-    where = "within each run" if steps.get("by_run", True) else "over all images"
-    if steps.get("smoothing_fwhm"):
-        said.append(f"volumes were smoothed with a Gaussian kernel of {steps['smoothing_fwhm']:g} mm FWHM")
-    if steps.get("detrend"):
-        said.append(f"voxel time series were linearly detrended {where}")
-    if steps.get("high_pass"):
-        said.append(f"frequencies below {steps['high_pass']:g} Hz were removed")
-    if steps.get("confounds"):
-        said.append(f"{confound_words(steps)} were regressed out")
-    if steps.get("standardize"):
-        said.append(f"time series were z-scored {where}")
-    if steps.get("lag_trs"):
-        said.append(f"labels were shifted by {steps['lag_trs']} volumes to allow for the haemodynamic delay")
-    elif "lag_trs" in steps or not said:
-        said.append("labels were not shifted for the haemodynamic delay")
-    text = "; ".join(said)
-    return left_out_words(steps) + _sentence(text[0].upper() + text[1:]) + _in_folds(steps)
-
-
-def _in_folds(steps: Mapping[str, Any]) -> str:
-    """What was fitted on the training runs of each fold before the classifier."""
-    out = ""
-    if steps.get("fold_confounds"):
-        out = (
-            f" Covariates{named(steps['fold_confounds'])} were regressed out of every voxel with "
-            "coefficients estimated, with an intercept, on the training data of each fold alone (Snoek et "
-            "al., 2019)."
-        )
-    return out + (f" {_WHITENED}" if steps.get("whiten") else "")
 
 
 def _validation(results: Results) -> str:
@@ -206,7 +159,7 @@ def _weighted(results: Results) -> str:
 
 def _method(method: Mapping[str, Any]) -> str:
     """What a method does, and who described it."""
-    return f"{method['label']} ({method['short_reference']}): {_sentence(method['description'])}"
+    return f"{method['label']} ({method['short_reference']}): {sentence(method['description'])}"
 
 
 def _intercepts(methods: Sequence[Mapping[str, Any]]) -> str:
@@ -230,9 +183,3 @@ def _measures() -> str:
         "interval and Kuncheva's (2007) index. Maps are refits on all runs; activation patterns follow Haufe "
         "et al. (2014)."
     )
-
-
-def _sentence(text: str) -> str:
-    """``text`` with a full stop."""
-    text = text.strip()
-    return text if text.endswith((".", "!", "?")) else text + "."

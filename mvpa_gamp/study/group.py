@@ -1,6 +1,5 @@
 """The group level: what the participants' folders say together; it computes no fit."""
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -30,6 +29,7 @@ from mvpa_gamp.report.group_words import (
     group_lines,
     significance_caption,
 )
+from mvpa_gamp.report.inference_rows import tests_of
 from mvpa_gamp.results.files import MISSING, number, read_json, read_tsv, write_json, write_tsv
 from mvpa_gamp.results.manifest import missing_files
 from mvpa_gamp.results.names import ResultsFolder
@@ -40,6 +40,7 @@ from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.group_designs import balanced_by_run, design_facts, own_test, write_group_designs
 from mvpa_gamp.study.group_maps import write_group_maps
+from mvpa_gamp.study.group_processing import in_common, mixed
 from mvpa_gamp.study.participants import stripped
 
 
@@ -69,7 +70,7 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     maps, sentences = write_group_maps(folder, people, alpha)
     skipped = _skipped(folder, people)
     notes = [
-        *unfinished, *skipped.values(), *_mixed(people), *sentences,
+        *unfinished, *skipped.values(), *mixed(people), *sentences,
         *_powerless(scores, alpha, people), *_few_participants(rows, alpha),
     ]  # fmt: skip
     study = _study(people, scores, alpha, maps, notes) | {"entities": dict(folder.entities)}
@@ -176,19 +177,6 @@ def _skipped_line(skipped: Iterable[str]) -> list[str]:
     return [f"Skipped at the participant level: {names} (reasons on the page)."] if names else []
 
 
-def _mixed(people: Sequence[Results]) -> list[str]:
-    """A sentence when participants were not processed alike; lags in volumes may follow other TRs."""
-    kinds: dict[str, list[str]] = {}
-    for person in people:
-        steps = {name: value for name, value in person.study["processing"].items() if name != "lag_trs"}
-        steps["samples"] = person.study["data"].get("unit")
-        kinds.setdefault(json.dumps(steps, sort_keys=True), []).append(f"sub-{person.subjects[0]}")
-    if len(kinds) < 2:
-        return []
-    groups = "; ".join(", ".join(members) for members in kinds.values())
-    return [f"Participants were processed in different ways ({groups}): compare their config.toml files."]
-
-
 def _powerless(scores: Sequence[Score], alpha: float, people: Sequence[Results]) -> list[str]:
     """Methods whose test of a participant cannot reach alpha, each with its participants."""
     few: dict[tuple[str, int, float], list[str]] = {}
@@ -208,19 +196,6 @@ def _powerless(scores: Sequence[Score], alpha: float, people: Sequence[Results])
 def _cannot(some: Sequence[str], count: int) -> str:
     """Participants by name, or all of them in a word, and that they cannot."""
     return f"None of the {count} participants can" if len(some) == count > 1 else f"{', '.join(some)} cannot"
-
-
-def _in_common(people: Sequence[Results]) -> dict[str, Any]:
-    """Space, resolution, preprocessing and samples of all participants, nothing where they differ."""
-    each = [person.study["data"] for person in people]
-    found = {
-        "space": [str(data.get("bids_space") or data["space"]) for data in each],
-        "resolution": [data.get("resolution", "") for data in each],
-        "prepared_with": [data.get("prepared_with", {}) for data in each],
-        "unit": [data.get("unit", "volumes") for data in each],
-        "processing": [person.study["processing"] for person in people],
-    }
-    return {name: values[0] if all(v == values[0] for v in values) else "" for name, values in found.items()}
 
 
 def _few_participants(rows: Sequence[dict[str, Any]], alpha: float) -> list[str]:
@@ -273,8 +248,9 @@ def _study(
         "phantom": any(person.phantom for person in people),
         "subjects": [subject for person in people for subject in person.subjects],
         "alpha": alpha,
-        **_in_common(people),
+        **in_common(people),
         "test": name_of_test(scores),
+        "compared_with": sorted({test for person in people for test in tests_of(person)}),
         "methods": _labels(people),
         "described": _described(people),
         "cross_validation": _cross_validation(people),

@@ -2,6 +2,8 @@
 
 import functools
 import multiprocessing
+import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -50,7 +52,19 @@ def campaigns(what: str, n: int, wanted: Sequence[int], jobs: int) -> Iterator[t
         yield from ((seed, one(seed)) for seed in wanted)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_end_with_parent) as pool:
         running = {pool.submit(one, seed): seed for seed in wanted}
         for done in as_completed(running):
             yield running[done], done.result()
+
+
+def _end_with_parent() -> None:
+    """A killed campaign leaves no process behind."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

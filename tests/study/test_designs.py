@@ -162,11 +162,11 @@ def test_the_page_shows_classes_crosses_and_groups(done):
     page = (done / "index.html").read_text(encoding="utf-8")
     for anchor in ("classes", "scores", "cross-answer", "cross", "groups"):
         assert f'<section id="{anchor}"' in page and f'href="#{anchor}"' in page
-    assert "face vs house &gt; cat vs chair" in page and "face+cat" in page
+    assert "face vs house → cat vs chair" in page and "face+cat" in page
     assert "training labels exchanged within runs" in page
     for words in ("Grouped conditions: face+cat (cat, face)", "All 3 classes (cat, face, house)"):
         assert words in page
-    assert "Cross-decoding (trained &gt; tested): face vs house &gt; cat vs chair" in page
+    assert "Cross-decoding (trained → tested): face vs house → cat vs chair" in page
 
 
 def test_a_dominating_member_is_cautioned(four, tmp_path, capsys):

@@ -135,7 +135,7 @@ def test_a_cross_with_a_shared_condition_has_an_accuracy_and_no_test(done):
 def test_the_page_and_the_methods_text_tell_it(done):
     page = (done / "index.html").read_text()
     for words in (
-        '<section id="designs"', "3 classes: cat, face, house", "face vs house &gt; cat vs chair",
+        '<section id="designs"', "3 classes: cat, face, house", "face vs house → cat vs chair",
         "against 1 / number of classes", "Balanced accuracies of all classes together",
     ):  # fmt: skip
         assert words in page, words
@@ -284,6 +284,9 @@ def test_the_methods_text_names_classifiers_folds_and_only_works_that_are_used(d
     assert [method["name"] for method in described] == list(group.study["methods"])
     assert all(f"{each['label']} ({each['short_reference']}): " in text for each in described)
     assert "leave-one-run-out cross-validation within each participant" in text
+    assert (
+        "were tested (permutation test: all 15 other arrangements of the labels) at a level of 0.05" in text
+    )
     listed = " ".join(group_references(group))
     assert all(each["reference"] in page and each["reference"] in listed for each in described)
     for author in ("Allefeld", "Haufe", "Ince"):

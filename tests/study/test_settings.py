@@ -121,9 +121,7 @@ def test_a_config_of_before_is_the_same_study(text, source, tmp_path):
 def test_pairs_and_methods_may_grow_and_nothing_else_may_change():
     old = StudySettings(methods=("a",), pairs=("x:y",)).values()
     assert differences(old, StudySettings(methods=("b", "a"), pairs=("x:y", "x:z"))) == []
-    assert differences(old, StudySettings(methods=("b",), pairs=("x:y",))) == [
-        "methods was a, now b"
-    ]
+    assert differences(old, StudySettings(methods=("b",), pairs=("x:y",))) == ["methods was a, now b"]
     assert differences(old, StudySettings(methods=("a",), pairs=("x:y",), seed=1)) == ["seed was 0, now 1"]
 
 

@@ -22,7 +22,7 @@ class VariationalFit(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """z, 1 + 2 tau_p lambda, tanh(scale xi/2), the next xi, and the slope of its logarithm over that of xi."""
+    """z, 1 + 2 tau_p lambda, tanh(scale xi/2), the next xi, and d(log next)/d(log xi)."""
 
     z: Array
     shrink: Array
