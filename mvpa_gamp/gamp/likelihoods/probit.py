@@ -14,6 +14,7 @@ from mvpa_gamp.gamp.likelihoods.root_finding import increasing_root
 from mvpa_gamp.gamp.moments import Array, Moments, Slopes
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 
+_LOG_2_PI = float(np.log(2.0 * np.pi))
 VAR_RANGE = (1e-8, 1e8)  # learnt variances stay inside
 
 
@@ -128,8 +129,16 @@ def _pull(g: Array) -> tuple[Array, Array]:
 
 
 def _standard_prox(x: Array, t: Array) -> Array:
-    """Root g of g = x + t m(g), m = phi/Phi: Newton from the left is monotone because m is convex."""
+    """Root g of g = x + t m(g), m = phi/Phi: Newton from the left is monotone because m is convex.
+
+    It starts at the largest of three points at which t m(g) is still larger than g - x. The third, for t > 1,
+    is the L >= 0 where t phi(L) = B, with B = max(U - x, 1) and U = sqrt(2 log t): L < U, so that L - x < B,
+    and phi < m.
+    """
     low = np.where(x < 0, x / (1.0 + t), x)  # m(g) >= max(0, -g)
+    upper = np.sqrt(2.0 * np.log(np.maximum(t, 1.0)))  # not above 0 for t <= 1, where no L exists
+    squared = upper * upper - _LOG_2_PI - 2.0 * np.log(np.maximum(upper - x, 1.0))
+    low = np.where(squared > 0, np.maximum(low, np.sqrt(np.maximum(squared, 0.0))), low)
     high = np.maximum(x + t * inverse_mills(low), low)
 
     def evaluate(g: Array) -> tuple[Array, Array]:

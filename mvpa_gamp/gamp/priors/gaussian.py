@@ -91,7 +91,8 @@ class GaussianPosterior:
         self.var = np.asarray(gain * tau_r)
         self.mean = np.asarray(gain * r)
         if not self._centred:
-            self.mean = np.asarray(self.mean + self.var * (self._mean / self._var))
+            share = tau_r / (self._var + tau_r)  # of the prior's mean; the gain may underflow beside it
+            self.var, self.mean = np.asarray(share * self._var), np.asarray(self.mean + share * self._mean)
 
     def moments(self) -> Moments:
         """Posterior mean and variance."""
@@ -105,9 +106,8 @@ class GaussianPosterior:
         value = np.asarray(self.r * self.mean)
         value /= self.tau_r
         if not self._centred:
-            value = np.asarray(
-                value + self.var / self.tau_r * (self._mean * (self.r - self._mean) / self._var)
-            )
+            total = self._var + self.tau_r
+            value = np.asarray(value + self._mean * ((self.r - self._mean) / total))
         value += np.log(np.maximum(self.var, np.finfo(value.dtype).tiny))  # of float32, which may underflow
         value *= np.asarray(0.5, value.dtype)
         return np.asarray(value - 0.5 * np.log(self._var))

@@ -4,7 +4,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from mvpa_gamp.gamp.likelihoods import Hinge, Logistic, Probit, Robust
+from mvpa_gamp.gamp.likelihoods import Hinge, Logistic, Probit, Robust, probit
 from mvpa_gamp.gamp.likelihoods.root_finding import increasing_root
 
 WIDTHS = {"Logistic": lambda m: 1 / m.scale, "Probit": lambda m: np.sqrt(m.var), "Hinge": lambda m: 1.0}
@@ -142,3 +142,29 @@ def test_root_finding_survives_flat_and_kinked_functions():
     np.testing.assert_allclose(cubic, target, rtol=1e-6, atol=1e-6)  # a triple root has a third of the digits
     outside = increasing_root(lambda x: (x - 5.0, np.ones(4)), low, np.full(4, 2.0), np.zeros(4))
     np.testing.assert_allclose(outside, 2.0)
+
+
+def test_a_steep_probit_takes_a_few_steps(monkeypatch):
+    """At tau_p / var = 1e60 Newton's method from the left alone was not there after 200 steps."""
+    seen = []
+
+    def counting(evaluate, *given):
+        seen.append(0)
+
+        def counted(g):
+            seen[-1] += 1
+            return evaluate(g)
+
+        return increasing_root(counted, *given)
+
+    monkeypatch.setattr(probit, "increasing_root", counting)
+    rng = np.random.default_rng(0)
+    tau_p = 10 ** rng.uniform(-3, 30, 500)
+    p = rng.standard_normal(500) * tau_p ** rng.uniform(0, 1, 500)
+    for var in (1.0, 1e-30):
+        u = Probit(var).prox(1.0, p, tau_p).mean
+        at = (u > 0) & (u > 1.01 * p)  # where the optimality condition does not cancel
+        assert np.count_nonzero(at) > 200
+        slope = Probit(var).loss_slopes(1.0, u[at])[0]
+        np.testing.assert_allclose(u[at] - p[at], tau_p[at] * slope, rtol=1e-7)
+    assert max(seen) <= 8

@@ -200,3 +200,14 @@ def test_tiny_inclusion_probabilities_keep_their_digits():
     prior = Bernoulli(rate=1e-6, slab=Gaussian(mean=8.0, var=0.05))
     log_odds = np.log(1e-6 / (1 - 1e-6)) - 64 / (2 * 0.1) + 0.5 * np.log(0.05 / 0.1)
     assert prior.inclusion(0.0, 0.05) == pytest.approx(np.exp(log_odds), rel=1e-12)
+
+
+def test_a_narrow_prior_off_centre_stays_at_its_mean_in_float32():
+    """Variances of 1e-30 and tau_r of 1e30: their ratio underflows, and the mean was lost with it."""
+    r, tau_r = np.float32([[3e14, -3e14]]), np.float32([[1e30, 1e30]])
+    mean, var = Gaussian(mean=-1000.0, var=1e-30).posterior(r, tau_r)
+    np.testing.assert_allclose(mean, -1000.0)
+    np.testing.assert_allclose(var, 1e-30, rtol=1e-6)
+    with np.errstate(all="raise", under="ignore"):
+        inclusion = Bernoulli(0.2, Gaussian(mean=-1000.0, var=1e-30)).inclusion(r, tau_r)
+    np.testing.assert_allclose(inclusion, 0.2, rtol=1e-5)
