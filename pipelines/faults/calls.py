@@ -15,7 +15,7 @@ from .outcomes import ELSE, LONGEST, NAMED, RIGHT
 
 # Whose sentences a user may meet: the package's, and those of the two whose estimators ours stand for.
 _OURS = re.compile(r"/(mvpa_gamp|sklearn|nilearn)/")
-_SECONDS = 20
+_SECONDS = 40
 
 
 class TooLong(BaseException):
