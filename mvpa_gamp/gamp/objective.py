@@ -16,7 +16,12 @@ def cavity_score(out: Output, row_counts: Array) -> Array:
     p and tau_p are the predictions of a row from all the others, so the log-partition of the row is
     its leave-one-out predictive log-likelihood: a cross-validation that costs nothing.
     """
-    return _row_sum(out.log_partition, row_counts) / row_counts.sum(axis=0)
+    return mean_row(out.log_partition, row_counts)
+
+
+def mean_row(values: Array, row_counts: Array) -> Array:
+    """Mean over the training rows, each as often as it counts, (B,)."""
+    return _row_sum(values, row_counts) / row_counts.sum(axis=0)
 
 
 def _row_sum(values: Array, row_counts: Array) -> Array:

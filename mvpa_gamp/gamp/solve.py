@@ -20,7 +20,7 @@ from .design import Design
 from .held import held_models
 from .iteration import Output, State, input_step, output_step
 from .models import Models
-from .moments import Array
+from .moments import Array, floored
 from .neighbours import check_neighbours
 from .parameters import parameters
 from .result import GampResult
@@ -124,8 +124,18 @@ def run(
             if callback is not None:
                 running = 0 if batch is None else batch.columns.size
                 callback(Progress(iteration, running, n_columns, resolved.max_iter))
+    _score_starts(best, labels, design, resolved.mode)
     result = _result(best, stopping, design)
     return replace(result, status=np.where(beyond == "", result.status, beyond).astype(str)), best.models
+
+
+def _score_starts(best: Best, labels: Array, design: Design, mode: str) -> None:
+    """The cavity score of columns that never got beyond their start, of which none was noted."""
+    at = np.flatnonzero(np.isneginf(best.score))
+    if mode == "sum-product" and at.size:
+        given = labels[:, at], best.p[:, at], floored(best.tau_p[:, at])
+        rows = best.models.take(at).likelihood.log_partition(*given)
+        best.score[at] = np.maximum(objective.mean_row(rows, design.row_counts[:, at]), np.finfo(float).min)
 
 
 def _result(best: Best, stopping: Stopping, design: Design) -> GampResult:

@@ -45,6 +45,7 @@ def step_function(prior: Any, mode: str, fused: bool = False, log_odds: Array | 
 
 
 def _plain_step(prior: Any, mode: str, log_odds: Array | None) -> StepFunction:
+    @np.errstate(over="ignore", invalid="ignore")  # columns that are not finite are taken back
     def step(
         last: Weights, new: Weights, at: slice, adjoint: Array, precision: Array, step_size: Array
     ) -> BlockStep:

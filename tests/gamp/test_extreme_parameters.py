@@ -21,6 +21,7 @@ from mvpa_gamp.gamp import (
 )
 from mvpa_gamp.gamp.held import check_sizes, held
 from mvpa_gamp.gamp.likelihoods import LIKELIHOODS
+from mvpa_gamp.gamp.moments import floored
 from mvpa_gamp.gamp.parameters import expand, parameters, parameters_stated, with_parameters
 from mvpa_gamp.gamp.priors import PRIORS
 from mvpa_gamp.methods import GampMethod
@@ -171,3 +172,16 @@ def test_models_within_their_limits_are_left_as_they_are():
 def test_methods_refuse_a_likelihood_beyond_its_limit():
     with pytest.raises(ValueError, match=r"Robust: base.scale must be zero or between 1e-15 and 1e\+15"):
         GampMethod("x", "x", "", Robust(Logistic(1e20)), "laplace")
+
+
+@pytest.mark.parametrize("variance", ["full", "uniform"])
+def test_columns_that_never_leave_their_start_have_the_score_of_their_start(variance):
+    """A steep logistic function far from a narrow prior: no step is finite in float32."""
+    design, y = problem(np.float32)
+    steep, narrow = Logistic(1e10), Gaussian(-1000.0, 1e-30)
+    settings = SolverSettings(mode="sum-product", variance=variance, max_iter=5)
+    result = solve(design, y, steep, narrow, settings)
+    rows = steep.log_partition(y[:, None], result.p, floored(result.tau_p))
+    want = [rows[design.train[:, k], k].mean() for k in range(2)]
+    assert (result.kept_iter == 0).all() and np.isfinite(want).all()
+    np.testing.assert_allclose(result.cavity_score, want, rtol=1e-9)
