@@ -5,13 +5,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_SMALLEST_POWER = 1e-60  # of a decision: the pattern of a smaller one is beyond float32
+
 
 def haufe_pattern(X: Any, coef: NDArray, train: NDArray | None = None) -> NDArray:
     """Covariance of each voxel with the decision d = Xw, divided by its variance: cov(X) w / var(Xw).
 
     X is (M, N), coef (N,) or (N, B); the result has coef's shape. ``train`` (M, B) bool are the rows over
     which each column's covariance is taken, None all of them. No N x N matrix is formed: with the centred
-    decision c, cov(X) w = X'c / (M - 1). A decision that never changes has no pattern: zeros.
+    decision c, cov(X) w = X'c / (M - 1). A decision that never changes, or
+    by less than 1e-30, has no pattern: zeros.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import haufe_pattern
@@ -26,6 +29,7 @@ def haufe_pattern(X: Any, coef: NDArray, train: NDArray | None = None) -> NDArra
     centred = np.where(rows, decision - decision.sum(axis=0) / rows.sum(axis=0), 0.0)
     power = np.einsum("mb,mb->b", centred, centred)
     flat = power <= np.finfo(np.float32).eps ** 2 * np.einsum("mb,mb->b", decision, decision)
+    flat |= power < _SMALLEST_POWER
     scaled = np.where(flat, 0.0, centred / np.where(flat, 1.0, power))
     pattern = np.asarray(scaled.T.astype(np.result_type(X.dtype, np.float32)) @ X).T
     return pattern[:, 0] if single else pattern

@@ -30,3 +30,12 @@ def test_noise_that_the_classifier_subtracts_has_no_pattern():
     signal, noise = rng.normal(size=(2, 20000))
     pattern = haufe_pattern(np.column_stack([signal + noise, noise]), np.array([1.0, -1.0]))
     np.testing.assert_allclose(pattern, [1, 0], atol=0.03)  # sampling error of 20,000 rows
+
+
+def test_a_decision_too_small_for_float32_has_no_pattern():
+    X = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
+    coef = np.eye(3)[:, :2] * [1e-33, 1.0]
+    with np.errstate(all="raise"):
+        pattern = haufe_pattern(X, coef)
+    assert not pattern[:, 0].any()
+    np.testing.assert_allclose(pattern[:, 1], haufe_pattern(X, coef[:, 1]))
