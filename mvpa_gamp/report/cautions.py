@@ -92,13 +92,13 @@ def _below_chance(results: Results) -> list[str]:
     word = results.fold_word
     return [
         f"Balanced accuracy is far below chance: {which}. Noise alone does this in up to 3 % of comparisons. "
-        f"Possible causes are labels that are exchanged in some {word}s and an order of conditions that changes "
-        f"between {word}s together with something else, such as drifts. Check the labels of every {word}."
+        f"Possible causes are labels that are exchanged in some {word}s and an order of conditions that "
+        f"changes between {word}s together with something else, such as drifts. Check the labels of every {word}."
     ]
 
 
 def _is_below_chance(row: Mapping[str, Any]) -> bool:
-    """At least ten points below, and p < 0.005 by a t-test over folds (up to 3 % of noise, as they depend)."""
+    """At least ten points below, and p < 0.005 by a t-test over folds (up to 3 % of noise: they depend)."""
     columns = BALANCED.chance, BALANCED.column, BALANCED.spread
     chance, reached, spread = (row.get(name, math.nan) for name in columns)  # earlier versions had none
     below = chance - reached
