@@ -93,7 +93,8 @@ def _below_chance(results: Results) -> list[str]:
     return [
         f"Balanced accuracy is far below chance: {which}. Noise alone does this in up to 3 % of comparisons. "
         f"Possible causes are labels that are exchanged in some {word}s and an order of conditions that "
-        f"changes between {word}s together with something else, such as drifts. Check the labels of every {word}."
+        f"changes between {word}s together with something else, such as drifts. "
+        f"Check the labels of every {word}."
     ]
 
 
