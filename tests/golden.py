@@ -1,7 +1,7 @@
 """Golden runs: small studies of every kind, whose numbers a renovation must not change.
 
     python tests/golden.py write DIR       results folders of small studies
-    python tests/golden.py compare A B     names every table, map or summary that differs; exit code 1 if any does
+    python tests/golden.py compare A B     names what differs; exit code 1 if anything does
 
 Pages, figures, logs, stored fits and run times are not compared.
 """
