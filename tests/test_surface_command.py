@@ -159,7 +159,7 @@ def test_trials_and_blocks(tree, tmp_path, samples):
         *asked,
     ]
     assert main([*given, "--space", "fsLR", *mesh(tree)]) == 0
-    assert read_results(out / "sub-01").study["data"]["n_samples"] == 16
+    assert read_results(out / "sub-01").summary.data["n_samples"] == 16
 
 
 def write_betas(folder, data, label="01"):
@@ -214,7 +214,7 @@ def test_given_maps_on_surfaces(tree, tmp_path):
     ]
     assert main([str(tree.root), str(tmp_path / "out"), "participant", *asked]) == 0
     image, results = pip_of(tmp_path / "out", "01")
-    assert results.study["data"]["n_samples"] == 16 and not missing_files(results)
+    assert results.summary.data["n_samples"] == 16 and not missing_files(results)
     for part, patch in data.patches.items():
         assert set(np.argsort(-image.data.parts[part])[:3].tolist()) <= set(patch.tolist())
     next(folder.glob("*run-1_hemi-R*")).unlink()
@@ -251,8 +251,8 @@ def test_the_real_fsaverage5(tmp_path):
         image, results = pip_of(out, label)
         row = next(row for row in results.rows if row["contrast"] == CONTRAST)
         assert row["accuracy_percent"] > 90
-        assert image.shape == (20484,) and results.study["data"]["n_voxels"] == 20484 - 20
-        assert any("too much motion" in note for note in results.study["data"]["notes"])
+        assert image.shape == (20484,) and results.summary.data["n_voxels"] == 20484 - 20
+        assert any("too much motion" in note for note in results.summary.data["notes"])
         for part, patch in tree.data[label, "fsaverage5"].patches.items():
             found = set(np.flatnonzero(image.data.parts[part] > 0.5).tolist())
             assert len(found & set(patch.tolist())) >= 7 and len(found - set(patch.tolist())) <= 2
@@ -352,4 +352,4 @@ def test_a_mask_on_the_surface(tree, dense, tmp_path):
     given = command(tree, out, "--space", "fsLR", *mesh(tree), "--mask", str(mask))
     assert main([*given, "--participant-label", "02"]) == 0
     wanted = int((nibabel.load(mask).get_fdata() != 0).sum())
-    assert read_results(out / "sub-02").study["data"]["n_voxels"] == wanted
+    assert read_results(out / "sub-02").summary.data["n_voxels"] == wanted

@@ -57,7 +57,7 @@ def test_gifti_pairs_named_by_both_files(home, pairs):
         found = set(np.flatnonzero(image.data.parts[part] > 0.5).tolist())
         assert found <= set(patch.tolist()) and len(found) >= 7
     assert len(read_json(sidecar_path(path))["Sources"]) == 8
-    assert results.study["data"]["n_samples"] == 80 and not missing_files(results)
+    assert results.summary.data["n_samples"] == 80 and not missing_files(results)
     assert "vertices" in (pairs / "index.html").read_text()
 
 
@@ -76,7 +76,7 @@ def test_a_mask_and_the_time_between_columns_of_cifti(home, tmp_path):
     assert decode(home[0], tmp_path / "dense", sorted(home[0].glob("*.dtseries.nii")), *high) == 0
     kept = np.arange(240) % 5 > 0
     kept[np.concatenate([home[1].wall["left"], 130 + home[1].wall["right"]])] = False
-    assert read_results(tmp_path / "dense").study["data"]["n_voxels"] == kept.sum()
+    assert read_results(tmp_path / "dense").summary.data["n_voxels"] == kept.sum()
     assert decode(home[0], tmp_path / "pairs", bold, *high) == 2
 
 

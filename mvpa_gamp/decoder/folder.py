@@ -21,7 +21,8 @@ from mvpa_gamp.results.information_files import write_information
 from mvpa_gamp.results.manifest import write_manifest
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import read_results
-from mvpa_gamp.results.study_files import About, versions, write_start, write_tables
+from mvpa_gamp.results.study_files import versions, write_start, write_tables
+from mvpa_gamp.results.summary import About
 
 
 def write_folder(

@@ -87,7 +87,7 @@ def _tested_voxels(results: Results, subject: str, contrast: str, method: str) -
     out = []
     count = informative_voxels(results, subject, contrast)
     if count is not None:
-        level = results.study["information"]["level"]
+        level = results.summary.information["level"]
         out.append((f"{count:,}", f"carry information about the labels (family-wise p ≤ {level:g})"))
     for row in results.inference_rows():
         mine = (row["subject"], row["contrast"], row["method"]) == (subject, contrast, method)
@@ -108,7 +108,7 @@ def stability_fact(shared: float, by_chance: float) -> Fact:
 def first_place(results: Results, subject: str, contrast: str, found: Answer) -> list[float] | None:
     """The place in mm that :func:`place_fact` names first; None where it is the largest value of a map."""
     chose = bool(found.peaks) and found.voxels < found.n_voxels
-    if not chose and not results.study.get("pattern_clusters"):
+    if not chose and not results.summary.pattern_clusters:
         return None
     for row in results.table(subject, "clusters" if chose else "patternclusters"):
         if (row["contrast"], row["method"]) == (contrast, found.method):
@@ -133,7 +133,7 @@ def place_fact(results: Results, subject: str, contrast: str, found: Answer) -> 
 
 def _pattern_places(results: Results, subject: str, contrast: str, method: str) -> list[str]:
     """Where the pattern is strongest: its clusters, known where no voxel was selected, or its peak."""
-    if results.study.get("pattern_clusters"):
+    if results.summary.pattern_clusters:
         rows = results.table(subject, "patternclusters")
         mine = [place(row) for row in rows if (row["contrast"], row["method"]) == (contrast, method)]
         if mine:
@@ -144,5 +144,5 @@ def _pattern_places(results: Results, subject: str, contrast: str, method: str) 
 
 def space_of(results: Results) -> str:
     """The space of coordinates."""
-    data = results.study["data"]
+    data = results.summary.data
     return str(data.get("bids_space") or data["space"])

@@ -92,7 +92,7 @@ def answer(results: Results, subject: str, contrast: str, clusters: list[dict[st
         smallest_p=test["smallest"],
         voxels=int(results.refit(subject, contrast, method)["voxels"]),
         fold_voxels=float(row["voxels"]),
-        n_voxels=int(results.study["data"]["n_voxels"]),
+        n_voxels=int(results.summary.data["n_voxels"]),
         shared=row["consistency_percent"] if chose else math.nan,
         shared_by_chance=row["chance_consistency_percent"] if chose else math.nan,
         peaks=tuple(place(each) for each in mine[:_PEAKS]),

@@ -16,9 +16,7 @@ _BALANCED = 0.8  # rarer over more frequent category; below, the majority alone 
 
 def cautions(results: Results) -> list[str]:
     """Sentences about comparisons and methods, in the order of the table."""
-    crossed = [
-        each["caution"] for each in results.study.get("cross", {}).get("crosses", ()) if each["caution"]
-    ]
+    crossed = [each["caution"] for each in results.summary.cross.get("crosses", ()) if each["caution"]]
     return [
         *leaks(results),
         *_dependent(results),
@@ -34,12 +32,12 @@ def cautions(results: Results) -> list[str]:
 
 def leaks(results: Results) -> list[str]:
     """What the check before the first fit found; folders of earlier versions have none."""
-    return [each["sentence"] for each in results.study.get("leakage", {}).get("findings", ())]
+    return [each["sentence"] for each in results.summary.leakage.get("findings", ())]
 
 
 def _dependent(results: Results) -> list[str]:
     """Folds that may hold neighbours of the rows they train on."""
-    if results.study["data"]["n_runs"] is not None:
+    if results.summary.data["n_runs"] is not None:
         return []
     return [
         "No groups were given. If the images are volumes of a scan, neighbours of test images were in the "
@@ -49,7 +47,7 @@ def _dependent(results: Results) -> list[str]:
 
 def _confounded(results: Results) -> list[str]:
     """Covariates that decode a comparison by themselves."""
-    return list(results.study.get("fold_confounds", {}).get("cautions", ()))
+    return list(results.summary.fold_confounds.get("cautions", ()))
 
 
 def _failed(results: Results) -> list[str]:

@@ -77,7 +77,7 @@ def _voxels(results: Results, method: str) -> Fact:
     masks = [path for path in (results.folder.selected_mask(sub, task["contrast"], method)
              for sub in results.subjects for task in results.tasks) if is_there(path)]  # fmt: skip
     selected = np.logical_or.reduce([read_map(path).data > 0 for path in masks])
-    total = int(results.study["data"]["n_voxels"])
+    total = int(results.summary.data["n_voxels"])
     count = int(np.sum(selected))
     if count in (0, total):
         said = "none selected" if not count else "all"

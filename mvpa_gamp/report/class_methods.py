@@ -20,12 +20,12 @@ _SCORES = ("score", "score_se", "chance")
 def draw_class_methods(results: Results) -> None:
     """Write the figures of the section into ``figures/``."""
     for part in results.class_parts[1:]:
-        alone = replace(results, study={**results.study, "classes": part})
+        alone = replace(results, summary=replace(results.summary, classes=part))
         name = f"classes_confusion_{entity(part['method'])}.svg"
         write_atomic(results.folder.figure(name), confusion_figure(alone))
     folder = results.folder
     for part in results.class_parts:
-        if not part.get("maps") or results.study.get("settings"):  # a decoder's page draws its contrasts
+        if not part.get("maps") or results.summary.settings:  # a decoder's page draws its contrasts
             continue
         sub, desc = results.subjects[0], f"{entity(part['method'])}Class"
         lines = [

@@ -64,25 +64,25 @@ def _crosses(results: Results) -> str:
 
 
 def _samples(results: Results) -> str:
-    data = results.study["data"]
+    data = results.summary.data
     known = [task for task in results.tasks if "positive_volumes" in task]
     counts = "; ".join(dict.fromkeys(
         f"{task[side]} {task[f'{side}_volumes']}" for task in known for side in ("positive", "negative")
     ))  # fmt: skip
-    word = held_out_word(results.study)
+    word = held_out_word(results.summary)
     runs = "without runs" if data["n_runs"] is None else f"in {data['n_runs']} {word}s"
     return f"{data['n_samples']:,} {data.get('unit', 'volumes')} {runs}. Samples per category: {counts}."
 
 
 def _features(results: Results) -> str:
-    data = results.study["data"]
+    data = results.summary.data
     space = data.get("bids_space") or data["space"]
     size = f", {data['resolution']}" if data.get("resolution") else ""
     return f"{data['n_voxels']:,} voxels of desc-analysed_mask; space: {space}{size}; no dimension reduction."
 
 
 def _preparation(results: Results) -> str:
-    steps: dict[str, Any] = dict(results.study["processing"])
+    steps: dict[str, Any] = dict(results.summary.processing)
     said = [
         f"{name.replace('_', ' ')}: {_plain(steps[name])}"
         for name in _TRANSFORMS
@@ -119,7 +119,7 @@ def _tuning(results: Results) -> str:
 
 def _validation(results: Results) -> str:
     return (
-        f"{results.study.get('cross_validation', '').rstrip('.')}. Folds: "
+        f"{results.summary.cross_validation.rstrip('.')}. Folds: "
         f"{int(max(row['folds'] for row in results.rows if row['contrast'] != AVERAGE))}. No "
         "held-out label is used for parameters, standardisation or selection; folds share training data."
     )
@@ -195,7 +195,7 @@ def _significance(results: Results) -> str:
             else f"Labels: {compared_with([compared_classes(whole)])}; p = {whole['pvalue']:.3g}."
         )
     holm = "p-values in inference.tsv, also Holm-corrected for the comparisons of a method"
-    where = f"within {held_out_word(results.study)}s"
+    where = f"within {held_out_word(results.summary)}s"
     how = f"labels exchanged {results.exchanged} {where}, all of the cross-validation repeated"
     said = all_compared(results)
     return f"{said[0].upper()}{said[1:]}, {how}; {holm}."
@@ -207,7 +207,7 @@ def _selection(results: Results) -> str:
         extra.append("Voxels: family-wise p by the largest inclusion probability of each permutation.")
     if rate := results.inference.get("fdr"):
         extra.append(f"Voxels at an expected false-discovery rate of {rate:g}, checked with planted effects.")
-    if results.study.get("information"):
+    if results.summary.information:
         extra.append(
             "Voxels that carry information: step-down maxima over permutations, family-wise p ≤ 0.05."
         )
@@ -242,8 +242,8 @@ def _software(results: Results) -> str:
         for name in ("python", "numpy", "scipy", "scikit-learn", "nilearn")
         if name in versions
     )
-    seed = "" if results.study["seed"] is None else f" Seed {results.study['seed']}."
-    return f"mvpa_gamp {results.study['version']}; {named}.{seed} Settings in config.toml."
+    seed = "" if results.summary.seed is None else f" Seed {results.summary.seed}."
+    return f"mvpa_gamp {results.summary.version}; {named}.{seed} Settings in config.toml."
 
 
 def _yours(what: str) -> Callable[[Results], str]:

@@ -215,7 +215,7 @@ def _cluster_table(results: Results, rows: list[dict[str, str]]) -> str:
             )
             body.append(cell(label, "name") + "".join(cell(value) for value in cells))
     caption = text(
-        f"Voxels of the refit that {_TOUCH[results.on_surface]} ({results.study['data']['space']}). All "
+        f"Voxels of the refit that {_TOUCH[results.on_surface]} ({results.summary.data['space']}). All "
         "clusters are in the clusters table of the subject's folder."
     )
     return table([headings(head)], body, caption)

@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mvpa_gamp.results.summary import Summary
+
 _NAMED = 6  # comparisons that are named one by one
 
 
-def held_out_word(study: Mapping[str, Any]) -> str:
+def held_out_word(summary: Summary) -> str:
     """What the numbers of runs count: runs, or sessions where whole sessions are held out."""
-    return "session" if study.get("held_out") == "session" else "run"
+    return "session" if summary.held_out == "session" else "run"
 
 
 def comparison_words(tasks: Sequence[Mapping[str, Any]]) -> str:

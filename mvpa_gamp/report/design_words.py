@@ -26,7 +26,7 @@ def _groups(results: Results) -> list[str]:
 
 
 def _classes(results: Results) -> list[str]:
-    if not results.classes or results.study.get("settings"):  # a decoder's page says so elsewhere
+    if not results.classes or results.summary.settings:  # a decoder's page says so elsewhere
         return []
     names = results.classes["names"]
     out = [

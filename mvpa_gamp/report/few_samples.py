@@ -19,7 +19,7 @@ _WHY = (
 
 def few_samples_section(results: Results) -> str:
     """The section, or nothing where every fit to all samples selected voxels."""
-    if not results.study.get("pattern_clusters"):
+    if not results.summary.pattern_clusters:
         return ""
     parts = []
     for subject in results.subjects:
@@ -43,7 +43,7 @@ def _lead(results: Results, subject: str, cells: Sequence[tuple[str, str]]) -> s
         f"{labels[contrast]}, {results.labels[method]}: {100 - error:.1f} % of held-out samples correct"
         for contrast, method, error in known
     )
-    data = results.study["data"]
+    data = results.summary.data
     size = f"{data['n_samples']:,} samples and {data['n_voxels']:,} voxels"
     return f"With {size}, some fits select no voxel. {said}. {_WHY}"
 

@@ -11,10 +11,10 @@ _MANY_RUNS = 12  # beyond, a table shows the smallest and the largest run
 
 def groups_section(results: Results) -> str:
     """The members of every group, and how many samples each gives in all and by run."""
-    if not results.study.get("members"):
+    if not results.summary.members:
         return ""
-    unit = results.study["data"].get("unit", "volumes")
-    rows: Sequence[Mapping[str, Any]] = results.study["members"]
+    unit = results.summary.data.get("unit", "volumes")
+    rows: Sequence[Mapping[str, Any]] = results.summary.members
     runs = list(rows[0]["by_run"])
     few = len(runs) <= _MANY_RUNS
     columns = [f"run {run}" for run in runs] if few else ["smallest run", "largest run"]
@@ -41,7 +41,7 @@ def groups_section(results: Results) -> str:
 
 def member_cautions(results: Results) -> list[str]:
     """A sentence about every side that one of its conditions dominates."""
-    rows = results.study.get("members", ())
+    rows = results.summary.members
     out = []
     for row in rows:
         if row["dominates"]:

@@ -59,7 +59,7 @@ def inference_section(results: Results) -> str:
     for what, show in (("permutations", _tests), ("fdr", selections), ("learning_curve", _curves)):
         if results.inference.get(what):
             parts += show(results, rows)
-    if results.study.get("information"):
+    if results.summary.information:
         parts += informative(results)
     if few := few_permutations(results):
         parts.append(paragraph(few))
@@ -82,7 +82,7 @@ def _said(results: Results, rows: Rows) -> str:
         said.append(
             f"{sum(small)} of {len(small)} tests have p ≤ {ALPHA} (Holm-corrected, {all_compared(results)})"
         )
-    if results.study.get("information"):
+    if results.summary.information:
         rows_of = [row for sub in results.subjects for row in results.table(sub, "information")]
         counts = sorted(int(row["voxels"]) for row in rows_of)
         span = " to ".join(dict.fromkeys(f"{count:,}" for count in (counts[0], counts[-1])))

@@ -28,10 +28,10 @@ def inference_lines(results: Results) -> str:
         if row["curve"] != MISSING:
             said.append("learning curve measured")
         lines.append(f"{row['comparison']}, {results.labels[row['method']]}: {'; '.join(said)}")
-    for subject in results.subjects if results.study.get("information") else ():
+    for subject in results.subjects if results.summary.information else ():
         lines += [
             f"{row['comparison']}: {voxels_carry(row['voxels'])} information about the labels (family-wise p "
-            f"<= {results.study['information']['level']:g}, {_drawn(results, int(row['permutations']))})"
+            f"<= {results.summary.information['level']:g}, {_drawn(results, int(row['permutations']))})"
             for row in results.table(subject, "information")
         ]
     if few := few_permutations(results):

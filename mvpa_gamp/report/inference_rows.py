@@ -113,7 +113,7 @@ def few_permutations(results: Results) -> str:
     Where all arrangements of the labels were used, more cannot be had.
     """
     n = results.inference.get("permutations") or 0
-    rows = [row for sub in results.subjects if results.study.get("information")
+    rows = [row for sub in results.subjects if results.summary.information
             for row in results.table(sub, "information")]  # fmt: skip
     drawn = any(int(row["permutations"]) >= n for row in rows)
     if results.inference.get("max_inclusion"):

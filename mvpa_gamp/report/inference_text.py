@@ -50,7 +50,7 @@ def _tests(results: Results) -> list[str]:
     floor = floor_words(results)
     return [
         f"Above-chance decoding was tested with {all_compared(results)}: labels were exchanged "
-        f"{results.exchanged} within {held_out_word(results.study)}s and the whole cross-validation, "
+        f"{results.exchanged} within {held_out_word(results.summary)}s and the whole cross-validation, "
         "including tuning, was repeated; p = (1 + k) / (1 + n) with k of the n at least as accurate as "
         "observed (Phipson & Smyth, 2010; equal accuracies were ordered by the area under the ROC curve of "
         f"held-out decisions), {f'{floor}, ' if floor else ''}Holm-corrected for the comparisons."
@@ -62,11 +62,11 @@ def _information(results: Results) -> list[str]:
     rows = _information_rows(results)
     if not rows:
         return []
-    level, counts = results.study["information"]["level"], sorted({int(row["permutations"]) for row in rows})
+    level, counts = results.summary.information["level"], sorted({int(row["permutations"]) for row in rows})
     labels = compared_with((n, n < results.inference["permutations"]) for n in counts)
     return [
         "Which voxels carry information about the labels was tested without a classifier: the correlation "
-        f"of each voxel with the labels, both centred within {held_out_word(results.study)}s, was compared "
+        f"of each voxel with the labels, both centred within {held_out_word(results.summary)}s, was compared "
         f"with that of {labels}, exchanged in the same way, by step-down maxima over voxels "
         f"(Westfall & Young, 1993), which controls the family-wise error; voxels with a family-wise p of at "
         f"most {level:g} are reported (information map)."
@@ -74,13 +74,13 @@ def _information(results: Results) -> list[str]:
 
 
 def _information_rows(results: Results) -> list[dict[str, Any]]:
-    known = results.subjects if results.study.get("information") else ()
+    known = results.subjects if results.summary.information else ()
     return [row for subject in known for row in results.table(subject, "information")]
 
 
 def inference_references(results: Results) -> list[str]:
     """The works that the sentences name."""
-    asked, regions = results.inference, results.study.get("regions", {}).get("permutations")
+    asked, regions = results.inference, results.summary.regions.get("permutations")
     tests = [_PHIPSON] if asked.get("permutations") else []
     rates = [_TUSHER] if asked.get("fdr") else []
     maxima = [WESTFALL_YOUNG] if regions or _information_rows(results) else []

@@ -15,6 +15,7 @@ from mvpa_gamp.report.processing_words import processing_words, sentence
 from mvpa_gamp.report.regions import regions_text
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.summary import Summary
 
 _HAXBY = (
     "Haxby JV, Gobbini MI, Furey ML, Ishai A, Schouten JL, Pietrini P (2001). Distributed and overlapping "
@@ -59,10 +60,10 @@ SELECTED = (
 
 def methods_paragraphs(results: Results) -> list[str]:
     """Plain-text paragraphs: data, processing, validation, methods, measures, software."""
-    study = results.study
+    summary = results.summary
     return [
-        _data(study),
-        processing_words(study["processing"], study["data"].get("unit", "volumes")),
+        _data(summary),
+        processing_words(summary.processing, summary.data.get("unit", "volumes")),
         _validation(results),
         " ".join(_method(method) for method in results.methods) + _intercepts(results.methods),
         _measures(),
@@ -78,35 +79,35 @@ def _software(results: Results) -> str:
     path = results.folder.environment
     known = read_json(path) if path.is_file() else {}
     others = ", ".join(f"{words} {known[name]}" for name, words in _PACKAGES.items() if name in known)
-    seed = "" if results.study["seed"] is None else f" Random seed: {results.study['seed']}."
-    return f"Analyses used mvpa_gamp {results.study['version']}{f' with {others}' if others else ''}.{seed}"
+    seed = "" if results.summary.seed is None else f" Random seed: {results.summary.seed}."
+    return f"Analyses used mvpa_gamp {results.summary.version}{f' with {others}' if others else ''}.{seed}"
 
 
 def _mumford(results: Results) -> list[str]:
     """Where separate models of trials are described."""
-    return [_MUMFORD] if results.study["processing"].get("trial_model") == "lss" else []
+    return [_MUMFORD] if results.summary.processing.get("trial_model") == "lss" else []
 
 
 def references(results: Results) -> list[str]:
     """The works that the paragraphs lean on."""
-    data = [_HAXBY] if study_is_haxby(results.study) or results.phantom else []
+    data = [_HAXBY] if study_is_haxby(results.summary) or results.phantom else []
     described = [method["reference"] for method in results.methods]
     coupled = [HASTIE] if len(results.classes.get("names", ())) > 2 else []
-    folds = [_SNOEK] if results.study["processing"].get("fold_confounds") else []
+    folds = [_SNOEK] if results.summary.processing.get("fold_confounds") else []
     works = [ZINIEL_2015, *data, *described, *folds, HAUFE, _NOGUEIRA, _KUNCHEVA]
     works += [*inference_references(results), *coupled, *_mumford(results)]
     return list(dict.fromkeys(works))
 
 
-def study_is_haxby(study: Mapping[str, Any]) -> bool:
+def study_is_haxby(summary: Summary) -> bool:
     """Whether the volumes are those of Haxby et al. (2001), as far as the run knows."""
-    return study["data"].get("source") == "haxby"
+    return summary.data.get("source") == "haxby"
 
 
-def _data(study: Mapping[str, Any]) -> str:
+def _data(summary: Summary) -> str:
     """What was decoded."""
-    data = study["data"]
-    runs = "" if data["n_runs"] is None else f" in {data['n_runs']} {held_out_word(study)}s"
+    data = summary.data
+    runs = "" if data["n_runs"] is None else f" in {data['n_runs']} {held_out_word(summary)}s"
     space = data.get("bids_space") or data.get("space", "unknown")
     parts = [] if space in ("unknown", "unnamed") else [f"space: {space}"]
     parts += [data["resolution"]] if data.get("resolution") else []
@@ -115,7 +116,7 @@ def _data(study: Mapping[str, Any]) -> str:
         f"{sentence(data['description'])} {data['n_voxels']:,} voxels of {data['n_samples']:,} "
         f"{data.get('unit', 'volumes')}{runs} entered the analysis{where}{rest_words(data)}."
     )
-    if study["phantom"]:
+    if summary.phantom:
         text = "The data are simulated (a phantom); no human was measured. " + text
     return text
 
@@ -126,7 +127,7 @@ def _validation(results: Results) -> str:
     how = (
         "leave-one-run-out cross-validation: each run was predicted by a classifier trained on all other runs"
         if word == "run"
-        else f"cross-validation. {results.study['cross_validation'].rstrip('.')}"
+        else f"cross-validation. {results.summary.cross_validation.rstrip('.')}"
     )
     coupled = (
         " Probabilities of all pairs of classes were coupled (Hastie and Tibshirani, 1998) and the most "
@@ -144,7 +145,7 @@ def _validation(results: Results) -> str:
 def _weighted(results: Results) -> str:
     """How unequal categories were treated, in fitting and in judging."""
     said = ""
-    if results.study["processing"].get("class_weight"):
+    if results.summary.processing.get("class_weight"):
         said += (
             " In training, samples were weighted so that both categories had the same total weight in every "
             "fold (weights inversely proportional to the number of training samples)."

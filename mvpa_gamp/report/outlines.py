@@ -53,7 +53,7 @@ def cell_outlines(results: Results, subject: str, contrast: str, method: str) ->
     if has_selection(found):
         on = "pip" if "pip" in results.stats(subject, contrast, method) else "weight"
         out.append(Outline(folder.fdr_mask(subject, contrast, method), 1.0, ":", on))
-    known = contrast in results.study.get("information", {}).get("contrasts", ())
+    known = contrast in results.summary.information.get("contrasts", ())
     if known and not is_there(folder.tested_information(subject, contrast)):  # which has its own panel
         path = folder.information(subject, contrast, "mask.nii.gz")
         out.append(Outline(path, 1.0, "-", "pattern", "#4d4d4d"))

@@ -106,7 +106,7 @@ def _draw_glass_brain(results: Results, subject: str, contrast: str) -> None:
     """What the answering method selected, where coordinates are those of a standard brain."""
     method, folder = answering(results, subject, contrast), results.folder
     path = folder.statmap(subject, contrast, f"{entity(str(method))}Selected", "weight")
-    if in_standard_space(results.study["data"]) and path.is_file():
+    if in_standard_space(results.summary.data) and path.is_file():
         stem = folder.figure(f"sub-{subject}_contrast-{contrast}_glass")
         glass_figure(path, True, results.banner).write(stem)
 
@@ -116,7 +116,7 @@ def render(results: Results, title: str = "") -> str:
     name = title or f"mvpa_gamp: {_who(results)}"
     name = f"PHANTOM – {name}" if results.phantom else name
     parts = [make(results) for make in SECTIONS]
-    page = document(name, _header(results, title), parts, results.study["version"])
+    page = document(name, _header(results, title), parts, results.summary.version)
     return worded(page, results.folder.mask(results.subjects[0]))
 
 
@@ -127,15 +127,15 @@ def _who(results: Results) -> str:
 
 def _header(results: Results, title: str) -> str:
     """Title, what was decoded, and banners."""
-    study, data = results.study, results.study["data"]
+    summary, data = results.summary, results.summary.data
     facts = {
         "subject": _who(results),
         "voxels": f"{data['n_voxels']:,}",
         f"{data.get('unit', 'volumes')} decoded": f"{data['n_samples']:,}",
-        f"{held_out_word(results.study)}s": "none" if data["n_runs"] is None else data["n_runs"],
+        f"{held_out_word(summary)}s": "none" if data["n_runs"] is None else data["n_runs"],
         "comparisons": len(results.tasks),
         "methods": len(results.methods),
-        **({} if study["seed"] is None else {"seed": study["seed"]}),
+        **({} if summary.seed is None else {"seed": summary.seed}),
     }
     title = title or "Which voxels distinguish the categories"
     return header(title, data["description"], _banners(results), facts)
@@ -146,7 +146,7 @@ def _banners(results: Results) -> str:
     out = ""
     if results.phantom:
         out += banner(str(results.banner), _PHANTOM)
-    if results.study["processing"].get("whiten"):
+    if results.summary.processing.get("whiten"):
         out += banner("Noise whitened", _WHITENED)
     said = [banner("Caution", caution) for caution in cautions(results)]
     failed = [row for row in results.rows if row["status"] != "ok" and row["contrast"] != "average"]

@@ -50,7 +50,7 @@ def information_map(results: Results, subject: str, contrast: str) -> Path:
 
 def informative_voxels(results: Results, subject: str, contrast: str) -> int | None:
     """How many voxels carry information about a comparison's labels; None where that was not tested."""
-    if contrast not in results.study.get("information", {}).get("contrasts", ()):
+    if contrast not in results.summary.information.get("contrasts", ()):
         return None
     rows = results.table(subject, "information")
     return next(int(row["voxels"]) for row in rows if row["contrast"] == contrast)

@@ -7,7 +7,7 @@ from mvpa_gamp.results.reader import Results
 
 def record_section(results: Results) -> str:
     """Settings first, then versions, origins, method settings and the files of the folder."""
-    notes = "".join(f"<li>{text(note)}</li>" for note in results.study["data"]["notes"])
+    notes = "".join(f"<li>{text(note)}</li>" for note in results.summary.data["notes"])
     versions = "\n".join(f"{k}: {v}" for k, v in read_json(results.folder.environment).items())
     return folded(
         "record",
@@ -47,7 +47,7 @@ def _files(results: Results) -> str:
 
 def _study_settings(results: Results) -> str:
     """config.toml, or the settings of a decoder."""
-    own = results.study.get("settings")
+    own = results.summary.settings
     if own:
         return "\n".join(f"{name}: {value}" for name, value in own.items())
     return results.folder.config.read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def _study_settings(results: Results) -> str:
 
 def _provenance(results: Results) -> str:
     """Where the data came from, one line per item."""
-    return "\n".join(f"{key}: {value}" for key, value in results.study["data"]["provenance"].items())
+    return "\n".join(f"{key}: {value}" for key, value in results.summary.data["provenance"].items())
 
 
 def _settings(results: Results) -> str:

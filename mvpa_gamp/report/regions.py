@@ -24,7 +24,7 @@ WESTFALL_YOUNG = (
 
 def region_tables(results: Results, subject: str, contrast: str) -> dict[str, Rows]:
     """The rows of regions.tsv of every method on a comparison, ranked; none without an atlas."""
-    known = results.study.get("regions", {}).get("tables", ())
+    known = results.summary.regions.get("tables", ())
     return {
         method: read_tsv(results.folder.cell_table(subject, contrast, method, "regions"))
         for method in results.labels
@@ -54,7 +54,7 @@ def _regions_of(rows: Rows) -> Rows:
 
 def regions_section(results: Results) -> str:
     """What regions add up to and how well each decodes by itself; empty where no atlas was given."""
-    found = results.study.get("regions")
+    found = results.summary.regions
     if not found:
         return ""
     parts = [paragraph(*_about(found))]
@@ -94,13 +94,13 @@ def _comparison(results: Results, subject: str, task: Mapping[str, str]) -> list
     who = f", sub-{subject}" if len(results.subjects) > 1 else ""
     stars = (
         f" Star: better than chance, p ≤ {LEVEL:g} corrected for all regions."
-        if results.study["regions"]["permutations"]
+        if results.summary.regions["permutations"]
         else ""
     )
     caption = text(
         f"The first {SHOWN} regions of each method. Bars of accuracies begin at chance; lines are standard "
         f"errors across runs.{stars}"
-        if results.study["regions"]["by_region"]
+        if results.summary.regions["by_region"]
         else f"The first {SHOWN} regions of each method."
     )
     parts = [
@@ -188,7 +188,7 @@ def region_lines(results: Results) -> str:
 
 def regions_text(results: Results) -> list[str]:
     """Sentences for the methods text; none without an atlas."""
-    found = results.study.get("regions")
+    found = results.summary.regions
     if not found:
         return []
     said = (

@@ -157,7 +157,7 @@ def confusion_section(results: Results) -> str:
                     + "".join(cell(share) for share in shares)
                 )
                 before = task["contrast"]
-    unit = results.study["data"].get("unit", "volumes")
+    unit = results.summary.data.get("unit", "volumes")
     caption = text(
         f"Held-out {unit}, each predicted by the fold that did not train on its {results.fold_word}."
     )

@@ -136,7 +136,7 @@ def _information(
     results: Results, subject: str, contrast: str, backdrop: Backdrop | MeshBackdrop
 ) -> dict[str, NDArray]:
     """Correlation with the labels where its family-wise p is at most 0.05, if that was tested."""
-    if contrast not in results.study.get("information", {}).get("contrasts", ()):
+    if contrast not in results.summary.information.get("contrasts", ()):
         return {}
     values, inside = (
         backdrop.read(results.folder.information(subject, contrast, ending)).data

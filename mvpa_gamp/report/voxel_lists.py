@@ -42,7 +42,7 @@ def voxel_lists(results: Results, subject: str, contrast: str) -> list[str]:
             note = f"{row['fdr_verdict'].split(':')[0]}; {power_words(results, row)}. {_RANKED}"
             path = folder.fdr_mask(subject, contrast, method)
             out.append(_voxel_list(results, title, path, 1.0, note=note))
-    if contrast in results.study.get("information", {}).get("contrasts", ()):
+    if contrast in results.summary.information.get("contrasts", ()):
         path = results.folder.information(subject, contrast, "stat-logpfwe_statmap.nii.gz")
         title = f"Voxels that carry information, family-wise p ≤ {ALPHA}, independent of the method"
         out.append(_voxel_list(results, title, path, float(FAMILY_WISE), "p", lambda v: p_text(str(10**-v))))

@@ -50,7 +50,7 @@ def _told(row: Mapping[str, str]) -> str:
 
 def informative(results: Results) -> list[str]:
     """Voxels that differ between the two categories, whatever a classifier needs."""
-    level = results.study["information"]["level"]
+    level = results.summary.information["level"]
     body, cautions = [], []
     for subject in results.subjects:
         for row in results.table(subject, "information"):

@@ -43,6 +43,5 @@ def leading_measure(counts: Iterable[tuple[int, int]]) -> LeadingMeasure:
 
 
 def leading_of_tasks(tasks: Iterable[Mapping[str, Any]]) -> LeadingMeasure:
-    """The same from the ``tasks`` of summary.json; folders without counts have equal ones."""
-    pairs = ((task.get("positive_volumes"), task.get("negative_volumes")) for task in tasks)
-    return leading_measure((int(a), int(b)) for a, b in pairs if a and b)
+    """The same from the ``tasks`` of summary.json."""
+    return leading_measure((task["positive_volumes"], task["negative_volumes"]) for task in tasks)

@@ -25,7 +25,7 @@ def _named_files(results: Results) -> Iterator[Path]:
     """The same, maps under the names they have as volumes."""
     folder = results.folder
     yield from (folder.description, folder.summary, folder.study)
-    if not results.study.get("settings"):  # of a fitted decoder, in summary.json
+    if not results.summary.settings:  # of a fitted decoder, in summary.json
         yield folder.config
     for sub in results.subjects:
         yield from (folder.subject_table(sub, name) for name in SUBJECT_TABLES)
@@ -38,17 +38,16 @@ def _named_files(results: Results) -> Iterator[Path]:
             yield folder.inference(sub)
         yield from _of_classes(results, sub)
         yield from (folder.root / place for place in results.cross.get("files", ()))
-        for contrast in results.study.get("information", {}).get("contrasts", ()):
+        for contrast in results.summary.information.get("contrasts", ()):
             images = [folder.information(sub, contrast, ending) for ending in MAPS]
-            if results.study["information"].get("thresholded"):  # not in folders of earlier versions
-                images.append(folder.tested_information(sub, contrast))
+            images.append(folder.tested_information(sub, contrast))
             yield from (path for image in images for path in (image, sidecar_path(image)))
             yield folder.information(sub, contrast, "voxels.tsv")
-        if results.study.get("fold_confounds"):
+        if results.summary.fold_confounds:
             yield folder.subject_table(sub, "foldconfounds")
-        if results.study.get("pattern_clusters"):
+        if results.summary.pattern_clusters:
             yield folder.subject_table(sub, "patternclusters")
-        if results.study.get("information"):
+        if results.summary.information:
             yield folder.subject_table(sub, "information")
     yield from region_files(results)
     for cell in results.cells():
@@ -71,7 +70,7 @@ def _of_classes(results: Results, subject: str) -> Iterator[Path]:
         for contrast in maps["contrasts"]:
             for image in (folder.statmap(subject, contrast, desc, stat) for stat in maps["stats"]):
                 yield from (image, sidecar_path(image))
-    if results.class_parts and "recall" in results.classes:  # folders of earlier versions have no such table
+    if results.class_parts:
         yield folder.subject_table(subject, "classes")
 
 
@@ -94,15 +93,14 @@ def _inference(results: Results, subject: str, contrast: str, method: str) -> It
 def _maps(results: Results, subject: str, contrast: str, method: str) -> Iterator[Path]:
     """Every map of a cell: the refit, its selection, the mean over folds, and the folds if asked for."""
     desc = entity(method)
-    if results.study.get("selected_maps"):
-        yield results.folder.selected_mask(subject, contrast, method)
-        yield results.folder.statmap(subject, contrast, f"{desc}Selected", "weight")
+    yield results.folder.selected_mask(subject, contrast, method)
+    yield results.folder.statmap(subject, contrast, f"{desc}Selected", "weight")
     stats = results.stats(subject, contrast, method)
     for stat in stats:
         yield results.folder.statmap(subject, contrast, desc, stat)
         if stat != "selfreq":
             yield results.folder.statmap(subject, contrast, f"{desc}FoldMean", stat)
-    if results.study["fold_maps"]:
+    if results.summary.fold_maps:
         for k in range(len(results.folds(subject, contrast, method))):
             for stat in stats:
                 if stat not in ("selfreq", "pattern"):

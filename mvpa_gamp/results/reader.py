@@ -1,7 +1,8 @@
 """Reading a results folder back: all that figures and page may know."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -9,36 +10,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.surface_names import is_surface_map
-from mvpa_gamp.methods import METHODS, Method
 from mvpa_gamp.results.damaged import ResultsError, reading
-from mvpa_gamp.results.files import number, read_json, read_tsv
+from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.leading import LeadingMeasure, leading_of_tasks
 from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.summary import Summary, read_summary
 from mvpa_gamp.results.tables import join_timings, with_accuracy
 
-_FACTS = ("name", "label", "description", "reference", "short_reference", "intercept", "is_batched")
 _TEXT = ("subject", "contrast", "comparison", "method", "status")
 
 
 @dataclass(frozen=True)
 class Results:
-    """A results folder's tables: ``study`` is summary.json, ``rows`` the summary joined with run times.
+    """A results folder's tables: ``summary`` is summary.json, ``rows`` summary.tsv joined with run times.
 
     ``texts`` are the rows of summary.tsv with every cell as written. ``drawn`` are the contrasts that have
     figures (None: all); ``linked`` says whether the page stands in this folder, so that it can link to files.
+    Files are read once, when they are first asked for.
     """
 
     folder: ResultsFolder
-    study: Mapping[str, Any]
+    summary: Summary
     rows: list[dict[str, Any]]
     texts: list[dict[str, str]]
     drawn: tuple[str, ...] | None = None
     linked: bool = True
+    _read: dict[Path, list[dict[str, str]]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def phantom(self) -> bool:
         """Whether any subject is simulated."""
-        return bool(self.study["phantom"])
+        return self.summary.phantom
 
     @property
     def has_truth(self) -> bool:
@@ -53,53 +55,54 @@ class Results:
     @property
     def banner(self) -> str | None:
         """The line that marks everything made from a phantom as simulated."""
-        return self.study["banner"]
+        return self.summary.banner
 
     @property
-    def methods(self) -> list[Mapping[str, Any]]:
+    def methods(self) -> Sequence[Mapping[str, Any]]:
         """Name, label, description, facts and settings of each method, in the order asked for."""
-        known = {name: method_facts(method) for name, method in METHODS.items()}  # for folders without facts
-        return [{**known.get(method["name"], {}), **method} for method in self.study["methods"]]
+        return self.summary.methods
 
     @property
     def labels(self) -> dict[str, str]:
         """Method name to the label of tables."""
-        return {method["name"]: method["label"] for method in self.methods}
+        return self.summary.labels
 
     @property
-    def tasks(self) -> list[Mapping[str, Any]]:
+    def tasks(self) -> Sequence[Mapping[str, Any]]:
         """Contrast, label and the two categories of each comparison."""
-        return list(self.study["tasks"])
+        return self.summary.tasks
 
-    @property
+    @cached_property
     def leading_measure(self) -> LeadingMeasure:
         """What tables lead with: the error rate, or balanced accuracy where categories are unequal."""
-        return leading_of_tasks(self.study["tasks"])
+        return leading_of_tasks(self.tasks)
 
     def only(self, places: Sequence[int]) -> "Results":
         """The same results of some comparisons, by their places in ``tasks``."""
-        return replace(self, study={**self.study, "tasks": [self.tasks[place] for place in places]})
+        return replace(self, summary=replace(self.summary, tasks=[self.tasks[place] for place in places]))
 
-    @property
+    @cached_property
     def shown(self) -> "Results":
         """The same results of the comparisons that have figures."""
-        return (
-            self
-            if self.drawn is None
-            else self.only([i for i, task in enumerate(self.tasks) if task["contrast"] in self.drawn])
-        )
+        if self.drawn is None:
+            return self
+        return self.only([i for i, task in enumerate(self.tasks) if task["contrast"] in self.drawn])
 
     @property
-    def subjects(self) -> list[str]:
+    def subjects(self) -> Sequence[str]:
         """Subject identifiers, without ``sub-``."""
-        return list(self.study["subjects"])
+        return self.summary.subjects
+
+    @cached_property
+    def _by_cell(self) -> dict[tuple[str, str, str], dict[str, Any]]:
+        return {(row["subject"], row["contrast"], row["method"]): row for row in self.rows}
 
     def row(self, subject: str, contrast: str, method: str) -> dict[str, Any]:
         """The summary row of a cell."""
-        for row in self.rows:
-            if (row["subject"], row["contrast"], row["method"]) == (subject, contrast, method):
-                return row
-        raise KeyError(f"summary.tsv has no row for sub-{subject}, {contrast}, {method}")
+        try:
+            return self._by_cell[subject, contrast, method]
+        except KeyError:
+            raise KeyError(f"summary.tsv has no row for sub-{subject}, {contrast}, {method}") from None
 
     def finished(self, subject: str, contrast: str) -> list[str]:
         """Methods that did not fail on a comparison."""
@@ -114,24 +117,30 @@ class Results:
 
     def folds(self, subject: str, contrast: str, method: str) -> list[dict[str, str]]:
         """Rows of a cell's folds.tsv, the refit left out."""
-        rows = read_tsv(self.folder.cell_table(subject, contrast, method, "folds"))
+        rows = self.read(self.folder.cell_table(subject, contrast, method, "folds"))
         return [row for row in rows if row["fold"] != "refit"]
 
     def refit(self, subject: str, contrast: str, method: str) -> dict[str, str]:
         """The row of the fit to all runs in a cell's folds.tsv."""
-        rows = read_tsv(self.folder.cell_table(subject, contrast, method, "folds"))
+        rows = self.read(self.folder.cell_table(subject, contrast, method, "folds"))
         return next(row for row in rows if row["fold"] == "refit")
 
     def jaccard(self, subject: str, contrast: str, method: str) -> NDArray:
         """The (B, B) matrix of overlaps between the folds of a cell."""
-        rows = read_tsv(self.folder.cell_table(subject, contrast, method, "jaccard"))
+        rows = self.read(self.folder.cell_table(subject, contrast, method, "jaccard"))
         return np.array([[number(row[name]) for name in row if name != "held_out_run"] for row in rows])
 
     def table(self, subject: str, name: str) -> list[dict[str, str]]:
         """Rows of one of the subject's tables."""
-        return read_tsv(self.folder.subject_table(subject, name))
+        return self.read(self.folder.subject_table(subject, name))
 
-    @property
+    def read(self, path: Path) -> list[dict[str, str]]:
+        """The rows of a table of the folder, every cell as its text."""
+        if path not in self._read:
+            self._read[path] = read_tsv(path)
+        return self._read[path]
+
+    @cached_property
     def on_surface(self) -> bool:
         """Whether maps are on surfaces."""
         return any(is_surface_map(self.folder.mask(subject)) for subject in self.subjects)
@@ -139,12 +148,12 @@ class Results:
     @property
     def fold_word(self) -> str:
         """What a fold holds out: a run, a group, or just a fold."""
-        return str(self.study.get("held_out", "run"))
+        return self.summary.held_out
 
     @property
     def classes(self) -> Mapping[str, Any]:
         """Scores and names of all classes together, where more than pairs was decoded."""
-        return self.study.get("classes", {})
+        return self.summary.classes
 
     @property
     def class_parts(self) -> list[Mapping[str, Any]]:
@@ -154,13 +163,13 @@ class Results:
     @property
     def cross(self) -> Mapping[str, Any]:
         """What was trained on one comparison and tested on another."""
-        return self.study.get("cross", {})
+        return self.summary.cross
 
     def cross_rows(self) -> list[dict[str, str]]:
         """The rows of cross.tsv of all subjects, every cell as its text."""
         return [row for sub in self.subjects for row in self.table(sub, "cross")] if self.cross else []
 
-    @property
+    @cached_property
     def exchanged(self) -> str:
         """How permutations moved the labels, in words."""
         kinds = {row["exchanged"] for row in self.inference_rows() if row["status"] == "ok"}
@@ -169,7 +178,7 @@ class Results:
     @property
     def inference(self) -> Mapping[str, Any]:
         """What was asked for beyond the table: ``permutations``, ``max_inclusion``, ``fdr``, ..."""
-        return self.study.get("inference", {})
+        return self.summary.inference
 
     def inferred(self, subject: str, contrast: str, method: str) -> list[str]:
         """What a cell has of it: permutations, logpfwe, selection, planted, learningcurve."""
@@ -177,22 +186,21 @@ class Results:
 
     def inference_rows(self) -> list[dict[str, str]]:
         """The rows of inference.tsv of all subjects, every cell as its text."""
+        return self._inference_rows
+
+    @cached_property
+    def _inference_rows(self) -> list[dict[str, str]]:
         if not self.inference:
             return []
         return [
             {"subject": subject, **row}
             for subject in self.subjects
-            for row in read_tsv(self.folder.inference(subject))
+            for row in self.read(self.folder.inference(subject))
         ]
 
     def stats(self, subject: str, contrast: str, method: str) -> list[str]:
         """The kinds of map a cell has."""
-        return list(self.study["maps"][f"sub-{subject}/{contrast}/{method}"])
-
-
-def method_facts(method: Method) -> dict[str, Any]:
-    """What summary.json says about a method, besides its settings."""
-    return {name: getattr(method, name) for name in _FACTS}
+        return list(self.summary.maps[f"sub-{subject}/{contrast}/{method}"])
 
 
 def read_results(root: Path) -> Results:
@@ -204,14 +212,14 @@ def read_results(root: Path) -> Results:
                 f"{root} is not a finished results folder: {path.name} is missing. "
                 "Give the folder of a run that ended, or finish it with --resume."
             )
-    study, texts = read_json(folder.study), read_tsv(folder.summary)
-    with reading(folder.study, "the summary of a study"):  # folders of earlier versions name no entities
-        folder = ResultsFolder(root, study.get("data", {}).get("entities", {}))
+    summary, texts = read_summary(folder.study), read_tsv(folder.summary)
+    with reading(folder.study, "the summary of a study"):
+        folder = ResultsFolder(root, summary.data.get("entities", {}))
     with reading(folder.summary, "a table of results"):
-        summary = _numbers(texts)
+        numbers = _numbers(texts)
     with reading(folder.timings, "a table of run times"):
-        rows = [with_accuracy(row) for row in join_timings(summary, _numbers(read_tsv(folder.timings)))]
-    return Results(folder, study, rows, texts)
+        rows = [with_accuracy(row) for row in join_timings(numbers, _numbers(read_tsv(folder.timings)))]
+    return Results(folder, summary, rows, texts)
 
 
 def _numbers(rows: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:

@@ -129,7 +129,7 @@ def _written(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def region_files(results: Results) -> Iterator[Path]:
     """Every file that the ``regions`` part of summary.json promises."""
-    found = results.study.get("regions")
+    found = results.summary.regions
     if not found:
         return
     for subject in results.subjects:

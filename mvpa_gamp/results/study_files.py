@@ -2,7 +2,6 @@
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from typing import Any
 
@@ -20,29 +19,12 @@ from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.measures import CONSISTENCY_COLUMNS
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.pattern_clusters import PATTERN_CLUSTER_COLUMNS
-from mvpa_gamp.results.reader import method_facts
+from mvpa_gamp.results.summary import About, Summary, method_facts
 from mvpa_gamp.results.tables import SUMMARY_COLUMNS, TIMING_COLUMNS, average_rows, timing_averages
 
 _PACKAGES = (
     "numpy", "scipy", "scikit-learn", "nibabel", "nilearn", "matplotlib", "numba", "joblib", "threadpoolctl",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class About:
-    """What a study says about itself in summary.json, besides its cells.
-
-    ``data`` has source, description, n_samples, n_voxels, n_runs, unit, space, categories, notes and
-    provenance; ``processing`` the steps from volumes to samples.
-    """
-
-    data: Mapping[str, Any]
-    processing: Mapping[str, Any]
-    seed: int | None
-    fold_maps: bool = False
-    cross_validation: str = "Cross-validation leaves one run out at a time."
-    held_out: str = "run"  # what a fold holds out: a run, a group, or just a fold
-    settings: Mapping[str, str] = field(default_factory=dict)  # where there is no config.toml
 
 
 def write_start(folder: ResultsFolder, subject: Subject, background_img: Any) -> None:
@@ -108,22 +90,19 @@ def write_tables(
     write_tsv(folder.summary, columns, rows)
     timings = [record.timing for record in records]
     write_tsv(folder.timings, TIMING_COLUMNS, timings + timing_averages(timings))
-    study = {
-        "package": "mvpa_gamp",
-        "version": __version__,
-        "phantom": subject.banner is not None,
-        "banner": subject.banner,
-        "subjects": [subject.name],
-        **asdict(about),
-        "tasks": [_task(task) for task in tasks],
-        "methods": [{**method_facts(method), "settings": repr(method)} for method in methods],
-        "selected_maps": True,  # folders of earlier versions have none
-        "maps": {_name(record): list(record.stats) for record in records if record.stats},
-        **({"pattern_clusters": len(places)} if places else {}),
+    summary = Summary(
+        **vars(about),
+        phantom=subject.banner is not None,
+        banner=subject.banner,
+        subjects=[subject.name],
+        tasks=[_task(task) for task in tasks],
+        methods=[method_facts(method) for method in methods],
+        maps={_name(record): list(record.stats) for record in records if record.stats},
+        pattern_clusters=len(places),
+        rows=[{c: row.get(c) for c in columns} for row in rows],
         **extra,
-        "summary": [{c: row.get(c) for c in columns} for row in rows],
-    }
-    write_json(folder.study, study)
+    )
+    write_json(folder.study, summary.as_json())
 
 
 def _name(record: CellRecord) -> str:

@@ -11,7 +11,8 @@ from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.brainmaps import space_name
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.spaces import is_surface, space_of
-from mvpa_gamp.results.study_files import About, versions
+from mvpa_gamp.results.study_files import versions
+from mvpa_gamp.results.summary import About
 from mvpa_gamp.study.preparing import StudyPreparation
 from mvpa_gamp.study.settings import StudySettings
 

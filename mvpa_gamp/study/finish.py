@@ -93,7 +93,7 @@ def _verdict(root: Path, console: Console) -> int:
     failed += [{**row, "comparison": row["cross"]} for row in results.cross_rows() if row["status"] != "ok"]
     for row in failed:
         console.note(f"{row['comparison']}, {row['method']}: {row['status']}", level=0)
-    troubles = results.study.get("regions", {}).get("troubles", {})
+    troubles = results.summary.regions.get("troubles", {})
     for name, trouble in troubles.items():
         console.note(f"{name}, regions: {trouble}", level=0)
     return 1 if missing or failed or troubles else 0

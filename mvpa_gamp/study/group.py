@@ -1,6 +1,5 @@
 """The group level: what the participants' folders say together; it computes no fit."""
 
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -144,7 +143,7 @@ def _score(person: Results, subject: str, contrast: str, method: str) -> Score:
         accuracy=1 - row["error_percent"] / 100,
         chance=1 - row["chance_error_percent"] / 100,
         by_run=balanced_by_run(predictions),
-        auc=row.get("auc", math.nan),
+        auc=row["auc"],
         own=_own_test(person, subject, contrast, method),
     )
 
@@ -155,7 +154,7 @@ def _own_test(person: Results, subject: str, contrast: str, method: str) -> OwnT
     for row in person.inference_rows():
         if (row["contrast"], row["method"]) == (contrast, method) and row.get("p_value", MISSING) != MISSING:
             score, p = number(row["accuracy_percent"]) / 100, number(row["p_value"])
-            return own_test(path, score, p, number(row.get("smallest_p_value", "0")))
+            return own_test(path, score, p, number(row["smallest_p_value"]))
     return None
 
 

@@ -89,7 +89,7 @@ def _class_scores(person: Results) -> list[Score]:
                     accuracy=float(np.nanmean(np.array(part["fold_scores"], dtype=float))),
                     chance=part["chance"],
                     by_run=balanced_by_run(read_tsv(files.cell_table(*given, "predictions")), len(names)),
-                    auc=_known(part.get("auc")),
+                    auc=math.nan if part["auc"] is None else part["auc"],
                     own=_test_of_classes(files.cell_table(*given, "permutations"), part),
                     level=1 / len(names),
                     runs_count=False,
@@ -147,7 +147,7 @@ def own_test(path: Path, score: float, p_value: float, smallest: float) -> OwnTe
 
 def _test_of_classes(path: Path, part: Mapping[str, Any]) -> OwnTest | None:
     test = part.get("permutation")
-    return own_test(path, test["score"], test["pvalue"], test.get("smallest", 0.0)) if test else None
+    return own_test(path, test["score"], test["pvalue"], test["smallest"]) if test else None
 
 
 def _test_of_cross(path: Path, row: Mapping[str, str]) -> OwnTest | None:
@@ -155,8 +155,3 @@ def _test_of_cross(path: Path, row: Mapping[str, str]) -> OwnTest | None:
         return None
     score, p = number(row["accuracy_percent"]) / 100, number(row["p_value"])
     return own_test(path, score, p, 1 / number(row["labellings"]))
-
-
-def _known(value: float | None) -> float:
-    """A number of summary.json; NaN where there is none, as in folders of earlier versions."""
-    return math.nan if value is None else value

@@ -40,9 +40,8 @@ def analysed(person: Results) -> Any:
 
 
 def _space(person: Results) -> str:
-    """BIDS's name of a participant's space; folders written before it was a key have it among the origins."""
-    data = person.study["data"]
-    return str(data["bids_space"] if "bids_space" in data else data["provenance"].get("space") or "unnamed")
+    """BIDS's name of a participant's space."""
+    return str(person.summary.data["bids_space"])
 
 
 def _grid(image: Any, images: Sequence[Any]) -> str:

@@ -240,7 +240,7 @@ def _paths(people: Sequence[Results], cell: Cell, stat: str) -> list[Path]:
 
 def _shared_facts(people: Sequence[Results]) -> dict[str, Any]:
     """What the sidecars of all maps of the group say."""
-    data = people[0].study["data"]
+    data = people[0].summary.data
     mask = sidecar_path(people[0].folder.mask(people[0].subjects[0]))
     own = read_json(mask) if mask.is_file() else {}
     known = {"SpatialReference": own.get("SpatialReference"), "Space": data.get("bids_space"),

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.results.reader import Results
@@ -16,7 +16,7 @@ def mixed(people: Sequence[Results]) -> list[str]:
     """A sentence when participants were not processed alike."""
     kinds: dict[str, list[str]] = {}
     for person in people:
-        steps = _comparable(person.study["processing"]) | {"samples": person.study["data"].get("unit")}
+        steps = _comparable(person.summary.processing) | {"samples": person.summary.data.get("unit")}
         kinds.setdefault(json.dumps(steps, sort_keys=True), []).append(f"sub-{person.subjects[0]}")
     if len(kinds) < 2:
         return []
@@ -26,7 +26,7 @@ def mixed(people: Sequence[Results]) -> list[str]:
 
 def in_common(people: Sequence[Results]) -> dict[str, Any]:
     """Space, resolution, preprocessing and samples of all participants, nothing where they differ."""
-    each = [person.study["data"] for person in people]
+    each = [person.summary.data for person in people]
     found = {
         "space": [str(data.get("bids_space") or data["space"]) for data in each],
         "resolution": [data.get("resolution", "") for data in each],
@@ -34,10 +34,10 @@ def in_common(people: Sequence[Results]) -> dict[str, Any]:
         "unit": [data.get("unit", "volumes") for data in each],
     }
     known = {name: values[0] if all(v == values[0] for v in values) else "" for name, values in found.items()}
-    return {**known, "processing": _common_steps([person.study["processing"] for person in people])}
+    return {**known, "processing": _common_steps([person.summary.processing for person in people])}
 
 
-def _common_steps(each: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _common_steps(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """How all were processed, with the volumes left out of all together; nothing where they differ."""
     if any(_comparable(steps) != _comparable(each[0]) for steps in each):
         return {}
@@ -52,7 +52,7 @@ def _common_steps(each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return common
 
 
-def _comparable(steps: dict[str, Any]) -> dict[str, Any]:
+def _comparable(steps: Mapping[str, Any]) -> dict[str, Any]:
     """What is the same for participants processed alike; of cosine00, cosine01, ... one may have more."""
     kinds = sorted({re.sub(r"_?\d+$", "", name) for name in steps.get("confounds") or ()})
     return {name: step for name, step in steps.items() if name not in _OF_ONE} | {"confounds": kinds}

@@ -182,7 +182,7 @@ def test_a_folder_is_written_and_says_it(which, tmp_path, request):
     for stat in ("weight", "pip", "selfreq"):
         about = json.loads((root / "sub-phantom" / f"{stem}_stat-{stat}_statmap.json").read_text())
         assert about["NoiseWhitening"].startswith("Noise was whitened")
-    assert results.study["processing"]["whiten"] is True
+    assert results.summary.processing["whiten"] is True
     rows = read_tsv(root / "summary.tsv")
     assert {row["status"] for row in rows if row["contrast"] != "average"} == {"ok"}
 

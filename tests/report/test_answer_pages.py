@@ -5,6 +5,7 @@ import io
 import json
 import re
 import shutil
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
@@ -227,8 +228,9 @@ class Permuted(Results):
 
 def asked(results, permutations, kind=Results):
     """The same results, from so many permutations."""
-    inference = {**results.study["inference"], "permutations": permutations}
-    return kind(results.folder, {**results.study, "inference": inference}, results.rows, results.texts)
+    inference = {**results.summary.inference, "permutations": permutations}
+    summary = replace(results.summary, inference=inference)
+    return kind(results.folder, summary, results.rows, results.texts)
 
 
 def test_the_methods_text_has_the_test_behind_the_information_map(designed):
@@ -241,8 +243,7 @@ def test_the_methods_text_has_the_test_behind_the_information_map(designed):
 
 def asked_nothing(results):
     """The same results without any inference."""
-    study = {key: value for key, value in results.study.items() if key not in ("inference", "information")}
-    return Results(results.folder, study, results.rows, results.texts)
+    return replace(results, summary=replace(results.summary, inference={}, information={}))
 
 
 def test_where_labels_have_few_arrangements_text_and_terminal_say_why_p_is_not_smaller(designed):

@@ -1,11 +1,14 @@
 """Sentences before the table: unbalanced comparisons, and methods that select next to nothing."""
 
-from types import SimpleNamespace
+from pathlib import Path
 
 import numpy as np
 
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.report.cautions import cautions
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.summary import Summary
 from mvpa_gamp.results.tables import AVERAGE
 
 
@@ -16,8 +19,12 @@ def results(positive=10, negative=10, voxels=5.0, converged=4, n_runs=4):
         {"contrast": AVERAGE, "comparison": "average", **numbers},
     ]
     task = {"label": "face vs house", "positive_volumes": positive, "negative_volumes": negative}
-    study = {"data": {"n_runs": n_runs}}
-    return SimpleNamespace(tasks=[task], rows=rows, labels={"cdn": "CDN"}, study=study, fold_word="run")
+    method = {"name": "cdn", "label": "CDN"}
+    summary = Summary(
+        data={"n_runs": n_runs}, processing={}, seed=0, phantom=False, banner=None, subjects=["01"],
+        tasks=[task], methods=[method], maps={}, rows=[],
+    )  # fmt: skip
+    return Results(ResultsFolder(Path("nowhere")), summary, rows, [])
 
 
 def decoded(accuracies):

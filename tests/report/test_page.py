@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import re
 import shutil
 from html import unescape
@@ -13,8 +14,6 @@ import pytest
 from mvpa_gamp.haxby import main
 from mvpa_gamp.report.printed import MEASURES, show
 from mvpa_gamp.results.files import number, read_tsv
-from mvpa_gamp.results.manifest import write_manifest
-from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.results.tables import selects
 
 
@@ -123,20 +122,13 @@ def test_the_first_thing_said_is_the_answer(phantom_results):
     assert re.search(r"largest clusters? at|at −?\d+ −?\d+ −?\d+", said)
 
 
-def test_a_page_of_an_older_folder_can_be_drawn(finished, tmp_path):
-    """Without the maps and columns that later versions write."""
-    import json
-
+def test_a_folder_of_another_version_is_one_sentence(finished, tmp_path, capsys):
     copy = shutil.copytree(finished, tmp_path / "older")
-    for path in copy.rglob("*Selected*"):
-        path.unlink()
-    (copy / "cobidas_multivariate.tsv").unlink()
     study = json.loads((copy / "summary.json").read_text())
-    del study["selected_maps"]
-    (copy / "summary.json").write_text(json.dumps(study))
-    write_manifest(read_results(copy))
-    assert main(["--reports-only", "--out", str(copy), "--quiet"]) == 0
-    assert not [path for path in files_linked(copy / "index.html") if not path.is_file()]
+    (copy / "summary.json").write_text(json.dumps({**study, "version": "0.0.1"}))
+    (copy / "logs" / "manifest.tsv").unlink()
+    assert main(["--reports-only", "--out", str(copy), "--quiet"]) == 2
+    assert "was written by mvpa_gamp 0.0.1" in capsys.readouterr().err
 
 
 def test_the_numbers_of_the_page_are_those_of_the_tables(finished, phantom_results):

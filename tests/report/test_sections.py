@@ -1,6 +1,7 @@
 """What captions and tables say about the numbers below them."""
 
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -21,8 +22,8 @@ def test_the_methods_text_says_what_was_exchanged(finished, kind, words):
             return [{"status": "ok", "exchanged": kind, "permutations": "9", "p_value": "0.1"}]
 
     read = read_results(finished)
-    study = {**read.study, "inference": {"permutations": 9}}
-    results = Permuted(read.folder, study, read.rows, read.texts)
+    summary = replace(read.summary, inference={"permutations": 9})
+    results = Permuted(read.folder, summary, read.rows, read.texts)
     assert f"exchanged {words} within runs" in " ".join(methods_paragraphs(results))
 
 
@@ -37,8 +38,8 @@ def test_an_interval_of_an_index_of_at_most_one_ends_at_one(finished, tmp_path):
 
 def test_a_whitened_page_says_so_at_its_top(finished):
     read = read_results(finished)
-    study = {**read.study, "processing": {**read.study["processing"], "whiten": True}}
-    whitened = Results(read.folder, study, read.rows, read.texts)
+    processing = {**read.summary.processing, "whiten": True}
+    whitened = replace(read, summary=replace(read.summary, processing=processing))
     for results, said in ((read, False), (whitened, True)):
         assert ("<strong>Noise whitened.</strong>" in render(results)) == said
 

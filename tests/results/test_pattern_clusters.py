@@ -75,5 +75,5 @@ def test_the_page_leads_with_prediction_and_pattern(few):
 
 def test_where_voxels_are_selected_nothing_of_it_is_there(finished):
     results = read_results(finished)
-    assert few_samples_section(results) == "" and "pattern_clusters" not in results.study
+    assert few_samples_section(results) == "" and not results.summary.pattern_clusters
     assert not list(finished.rglob("*patternclusters*"))

@@ -13,7 +13,7 @@ def person(subject: str, columns: tuple[str, ...] = ("trans_x", "cosine00"), **s
     """What is read of a participant's results."""
     data = {"space": "MNI", "unit": "volumes"}
     done = {**STEPS, "confounds": list(columns), "confound_columns": list(columns), **steps}
-    return SimpleNamespace(subjects=[subject], study={"data": data, "processing": done})
+    return SimpleNamespace(subjects=[subject], summary=SimpleNamespace(data=data, processing=done))
 
 
 def said(people: list[Any]) -> str:

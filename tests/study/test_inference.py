@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -165,8 +166,8 @@ def test_a_rounded_p_value_is_no_lack_of_labellings(smallest, few, inferred):
             return [{**row, "smallest_p_value": smallest} for row in super().inference_rows()]
 
     read = read_results(inferred)
-    results = Rounded(read.folder, read.study, read.rows, read.texts)
-    results.study["inference"]["permutations"] = 30  # 1 / 31 is rounded up in the table
+    inference = {**read.inference, "permutations": 30}  # 1 / 31 is rounded up in the table
+    results = Rounded(read.folder, replace(read.summary, inference=inference), read.rows, read.texts)
     said = "".join(_tests(results, results.inference_rows()))
     assert ("because the labels can be arranged in" in said) == few
 

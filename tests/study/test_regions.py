@@ -141,7 +141,7 @@ def test_names_and_regions_left_out_are_in_the_files(done):
     assert {row["index"]: row["name"] for row in rows} == {
         "1": NASTY, "2": "second slab", "3": "corner", "4": "fourth",
     }  # fmt: skip
-    found = read_results(done).study["regions"]
+    found = read_results(done).summary.regions
     assert found["missing"] == ["beyond"] and found["too_small"] == ["corner"] and found["outside"] == 13
     sidecar = json.loads((done / f"{STEM.format('gampBgLr')}.json").read_text())
     assert set(rows_of(done, "gampBgLr")[0]) < set(sidecar) and sidecar["Permutations"] == PERMUTATIONS
