@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from mvpa_gamp.decoder.contrast_maps import contrast_key
-from mvpa_gamp.decoding.scoring import check_scoring_name
+from mvpa_gamp.decoding.scorers import check_scoring_name
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.processing import MIN_VOLUMES
 from mvpa_gamp.methods.gamp import GAMP_METHODS, GampMethod

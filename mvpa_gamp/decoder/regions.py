@@ -8,8 +8,9 @@ import pandas as pd
 from mvpa_gamp.decoder.contrast_maps import contrast_key
 from mvpa_gamp.decoder.decoded import Decoded
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
-from mvpa_gamp.decoding.folds import Folds
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.multiclass import class_pairs
+from mvpa_gamp.decoding.preparation import in_sequence
 from mvpa_gamp.decoding.regions import FEWEST_VOXELS, decode_regions
 from mvpa_gamp.imaging.atlas import open_atlas
 from mvpa_gamp.imaging.regions import Regions
@@ -61,13 +62,10 @@ def _decode(
             "atlas with larger regions."
         )
     y = np.where(data.codes[mine] == first, 1, -1)
-    voxels, folds = [regions.voxels(place) for place in tested], data.splits.folds
-    how: dict[str, Any] = {"seed": seed, "blocks": blocks, "connectivity": data.connectivity}
-    if data.confounds is None:
-        used = folds.tested[mine].any(axis=0)  # folds that hold out images of this pair
-        own = Folds(folds.train[mine][:, used], folds.tested[mine][:, used], folds.held_out[used])
-        found = decode_regions(data.method, data.X[mine], y, groups[mine], voxels, n, folds=own, **how)
-    else:
-        how |= {"preparation": data.confounds, "rows": np.flatnonzero(mine), "folds": folds}
-        found = decode_regions(data.method, data.X, y, groups, voxels, n, **how)
+    scheme = Scheme(
+        data.splits.folds, np.flatnonzero(mine), in_sequence([data.confounds]), data.connectivity,
+        blocks=blocks, seed=seed,
+    )  # fmt: skip
+    voxels = [regions.voxels(place) for place in tested]
+    found = decode_regions(data.method, data.X, y, groups, voxels, n, scheme)
     add_accuracies(rows, found, tested)

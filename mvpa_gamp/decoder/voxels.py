@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from mvpa_gamp.decoder.contrast_maps import ContrastMaps
 from mvpa_gamp.decoder.decoded import Decoded
 from mvpa_gamp.decoding.calibration import FdrSelection, calibrate
-from mvpa_gamp.decoding.discoveries import planted_check, planted_count
+from mvpa_gamp.decoding.discoveries import Planting, planted_check, planted_count
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.information import InformationMap, carries_information
 from mvpa_gamp.decoding.planted import PlantedCheck
 from mvpa_gamp.decoding.tasks import Task
@@ -95,14 +96,14 @@ def find_selection(
     records, checks = {}, {}
     for key, task in tasks.items():
         given, blocks = _given(data, task), _blocks(data, task, exchange)
-        graph = {"connectivity": data.connectivity, "blocks": blocks, "seed": seed}
-        calibration = calibrate(data.method, *given, exchange=exchange, n_jobs=n_jobs, **graph)
+        scheme = Scheme(connectivity=data.connectivity, exchange=exchange, blocks=blocks, seed=seed)
+        calibration = calibrate(data.method, *given, scheme, n_jobs=n_jobs)
         records[key] = calibration.select(fdr, of="voxel")
         if check and calibration.smallest <= fdr:
+            planting = Planting(planted_count(data.X.shape[1]))
             checks[key] = planted_check(
-                data.method, *given, n_planted=planted_count(data.X.shape[1]), fdr=fdr,
-                calibration=calibration, of="voxel", **graph,
-            )  # fmt: skip
+                data.method, *given, scheme, planting, fdr=fdr, calibration=calibration, of="voxel"
+            )
     found = list(records.values())
     return SelectionImages(
         fdr,

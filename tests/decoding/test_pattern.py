@@ -1,6 +1,6 @@
 import numpy as np
 
-from mvpa_gamp.decoding.pattern import haufe_pattern
+from mvpa_gamp.decoding.fit import haufe_pattern
 
 
 def test_the_pattern_is_the_covariance_with_the_decision():
