@@ -10,7 +10,7 @@ project=$(cd "$here/../.." && pwd)
 recipe=$here/Dockerfile
 [ ! -e "$root" ] || { echo "$root exists: name a new folder"; exit 2; }
 
-mirror=$(sed -n 's/^\(deb\|URIs:\)\( \[[^]]*\]\)\? *\([^ ]*\).*/\3/p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -1)
+mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | sed -n 's/^\(deb\|URIs:\) *\(http[^ ]*\).*/\2/p' | sed -n 1p)
 debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"}
 for file in /etc/apt/apt.conf.d/* /etc/pip.conf /etc/resolv.conf /etc/ssl/certs/ca-certificates.crt; do  # how this machine reaches its registries
     [ -f "$file" ] && install -D "$file" "$root$file"
@@ -36,7 +36,8 @@ while read -r step rest; do
 done <<<"$joined"
 
 user=$(sed -n 's/^USER //p' "$recipe")
-cp -r "$project" "$root/home/$user/project" && rm -rf "$root/home/$user/project/.git" "$root/home/$user/project/.venv"
+mkdir "$root/home/$user/project"
+git -C "$project" archive HEAD | tar -x -C "$root/home/$user/project"
 inside "python3 -m venv /opt/tests && /opt/tests/bin/pip install --quiet '/home/$user/project[test]'"
 inside "chown -R $user /home/$user"
 as_user() { env -i HOME="/home/$user" "${variables[@]}" unshare --net "$(command -v chroot)" --userspec="$user" "$root" sh -c "cd /tmp && $1"; }
