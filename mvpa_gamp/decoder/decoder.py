@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mvpa_gamp.decoder.contrast_maps import ContrastMaps, contrast_key
-from mvpa_gamp.decoder.decoded import Decoded, answers
+from mvpa_gamp.decoder.decoded import Decoded, answers, new_rows
 from mvpa_gamp.decoder.fit import Given, decode_images, is_ignored
 from mvpa_gamp.decoder.fitted import FittedDecoder
-from mvpa_gamp.decoder.labels import check_fold_confounds, check_images_and_labels, class_numbers
-from mvpa_gamp.decoder.new_images import new_rows
-from mvpa_gamp.decoder.tables import (
+from mvpa_gamp.decoder.inputs import check_fold_confounds, check_images_and_labels, class_numbers
+from mvpa_gamp.decoder.maps import (
+    ContrastMaps,
     confusion_table,
+    contrast_key,
     learnt_parameters,
     predictions_table,
     stability_table,

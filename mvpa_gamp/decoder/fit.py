@@ -1,4 +1,4 @@
-"""Inside a decoder's fit: from images to rows, to the fits of all pairs."""
+"""Inside a decoder's fit: from images to rows, the leakage check, and the fits of all pairs."""
 
 import warnings
 from collections import Counter
@@ -12,7 +12,6 @@ from nilearn.maskers import NiftiMasker, SurfaceMasker
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
-from mvpa_gamp.decoder.confounds import confounds_of_runs
 from mvpa_gamp.decoder.decoded import Decoded
 from mvpa_gamp.decoder.images import (
     CLEANING,
@@ -25,23 +24,24 @@ from mvpa_gamp.decoder.images import (
     fit_mask_grid,
     open_images,
 )
-from mvpa_gamp.decoder.labels import (
+from mvpa_gamp.decoder.inputs import (
     WITHOUT_GROUPS,
     check_classes,
     check_fold_confounds,
     check_groups,
     check_images_and_labels,
+    confounds_of_runs,
     gamp_method,
     groups_to_clean,
+    join_runs,
     scoring_of,
     weighted_method,
 )
-from mvpa_gamp.decoder.leakage import check_leakage
-from mvpa_gamp.decoder.run_lists import join_runs
 from mvpa_gamp.decoder.settings import DecoderSettings, mention_unused
 from mvpa_gamp.decoding.covariate_check import check_covariates
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fold_confounds import FoldConfounds
+from mvpa_gamp.decoding.leakage import Checked, Evidence, find_leakage
 from mvpa_gamp.decoding.multiclass import class_pairs
 from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence
@@ -70,10 +70,7 @@ def decode_images(decoder: DecoderSettings, given: Given, say: Callable[[str], N
     asked = _asked(decoder, given)
     say(asked.splits.sentence)
     rows = _rows(decoder, asked, given.confounds)
-    leakage = check_leakage(
-        decoder, rows.found, asked.classes[asked.codes], asked.groups, asked.places, asked.splits,
-        are_maps(asked.series),
-    )  # fmt: skip
+    leakage = check_leakage(decoder, asked, rows.found)
     say(_size_told(asked, rows))
     covariates = None if asked.covariates is None else FoldConfounds(asked.covariates)
     notes = rows.notes + _covariate_notes(decoder, asked, covariates)
@@ -300,3 +297,37 @@ def are_maps(series: ImageSeries) -> bool:
 
 def _location(memory: Any) -> Any:
     return str(memory) if isinstance(memory, Path) else memory
+
+
+_OF_SERIES = ("detrend", "high_pass", "low_pass", "t_r")  # settings that only a time series has
+
+
+def check_leakage(decoder: Any, asked: _Asked, found: Extracted) -> Checked:
+    """What could make the scores too good: a warning each, or with ``strict`` an error.
+
+    The order of images counts as that of a scan where a setting says so, and never that of single maps,
+    which are often sorted by class. The decoder does not know by how much labels were shifted. Without groups
+    only images and mask are looked at; that neighbours may be on both sides of a fold is said elsewhere.
+    """
+    maps, places, groups, splits = are_maps(asked.series), asked.places, asked.groups, asked.splits
+    series = any(getattr(found.masker, name) for name in _OF_SERIES) or decoder.ignore is not None
+    names = asked.classes.tolist()
+    checked = find_leakage(
+        Evidence(
+            X=found.X[places],
+            conditions=asked.classes[asked.codes],
+            runs=np.zeros(len(places), dtype=int) if groups is None else groups,
+            pairs=[(names[i], names[j]) for i, j in class_pairs(len(names))],
+            places=places if series and groups is not None and not maps else None,
+            kind="beta" if maps else "volume",
+            folds=None if groups is None or splits.leave_one_group_out else splits.folds,
+            around=None if found.around is None else found.around[places],
+            fingerprints=None if found.fingerprints is None else found.fingerprints[places],
+            word="group",
+        )
+    )
+    if decoder.strict and checked.findings:
+        raise ValueError(f"strict=True: {checked.sentences[0]}")
+    for sentence in checked.sentences:
+        warnings.warn(sentence, stacklevel=4)
+    return checked
