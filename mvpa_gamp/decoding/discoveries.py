@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..methods import find_method
 from ..methods.fold_fits import Method
+from ..methods.fold_input import check_rows
 from .calibration import Calibration, calibrate, check_rate, voxel_strengths
 from .exchange import permuted_labels
 from .fit import Scheme
@@ -108,7 +109,7 @@ def planted_check(
     share it: ``n_without`` different label vectors, or as many as there are, are solved together.
     """
     method, scheme, planting = find_method(method), scheme or Scheme(), planting or Planting()
-    X, runs = scheme.prepared(np.asarray(X), np.asarray(runs))
+    X, runs = scheme.prepared(*check_rows(X, runs, dense=True))
     data = _checked(X, y, planting, fdr)
     if calibration is None:
         calibration = calibrate(method, data.X, y, runs, replace(scheme, rows=None, preparation=Unchanged()))

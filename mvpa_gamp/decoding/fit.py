@@ -92,10 +92,10 @@ class Solved(NamedTuple):
     columns: NDArray  # (b,) numbers of its columns
     fits: FoldFits  # of columns of the prepared X
     prepared: Prepared  # the rows asked for
-    seconds: float  # its share of the time for preparing
+    seconds: float  # of the fit, and its share of the time for preparing X
 
     def of_voxels(self, signs: NDArray) -> FoldFits:
-        """The fits with weights and patterns of voxels, and the time for preparing X added."""
+        """The fits with weights and patterns of voxels, and the time that a clock gave them."""
         fits, fitted = self.fits, self.prepared.fitted
         coef = fitted.back(fits.coef)
         return replace(
@@ -103,7 +103,7 @@ class Solved(NamedTuple):
             coef=coef,
             coef_std=None if fitted.mixes else fits.coef_std,
             pattern=haufe_pattern(self.prepared.voxels, coef, signs[:, self.columns] != 0),
-            seconds=fits.seconds + self.seconds,
+            seconds=self.seconds,
         )
 
 
@@ -127,7 +127,9 @@ def solve(
                 own = group.at(np.searchsorted(needed, each.rows))
                 signs = each.signs if columns.size == each.fold.size else each.signs[:, columns]
                 given = signs, runs[each.rows], n_jobs, scheme.connectivity
-                yield Solved(place, columns, solve_columns(each.method, own.X, *given), own, share)
+                began = time.perf_counter()
+                fits = solve_columns(each.method, own.X, *given)
+                yield Solved(place, columns, fits, own, share + time.perf_counter() - began)
         began = time.perf_counter()
 
 
@@ -306,12 +308,12 @@ def solve_columns(
 ) -> FoldFits:
     """The fits of all columns of ``signs`` (M, B), labels -1/+1 or 0 on rows that do not train.
 
-    Chunk by chunk, or in ``n_jobs`` processes; ``seconds`` are those of a clock.
+    Chunk by chunk, or in ``n_jobs`` processes.
     """
     n_columns, most, graph = signs.shape[1], columns_at_once(X), graph_for(method, connectivity)
     if not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ValueError(f"n_jobs must be 1 or more processes, or -1 for one per core, got {n_jobs!r}.")
-    targets, train, began = signs.astype(np.float64), signs != 0, time.perf_counter()
+    targets, train = signs.astype(np.float64), signs != 0
     if n_jobs == 1:
         chunks = [slice(at, at + most) for at in range(0, n_columns, most)]
         fits = [method.fit_folds(X, targets[:, c], train[:, c], runs, **graph) for c in chunks]
@@ -322,7 +324,7 @@ def solve_columns(
         parts = np.array_split(np.arange(n_columns), max(workers, -(-n_columns // most)))
         jobs = (delayed(method.fit_folds)(X, targets[:, p], train[:, p], runs, **graph) for p in parts)
         fits = list(Parallel(n_jobs=workers)(jobs))
-    return replace(FoldFits.join(fits), seconds=time.perf_counter() - began)
+    return FoldFits.join(fits)
 
 
 def graph_for(method: Method, connectivity: Any) -> dict[str, Any]:

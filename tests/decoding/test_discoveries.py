@@ -17,6 +17,7 @@ from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS, Planting
 from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.methods import METHODS
 
+PLANTING = ("n_planted", "effects", "n_repeats", "n_without", "resemblance")
 GAMP = METHODS["gamp-bg-lr"]
 
 
@@ -168,10 +169,10 @@ def test_a_neighbour_of_a_planted_voxel_is_false_only_strictly():
 
 def test_sizes_come_from_the_data_and_repeats_from_the_seed():
     X, y, runs = study(np.random.default_rng(6), n_features=40)
-    given = {"n_planted": 4, "n_repeats": 2, "n_without": 5, "seed": 3}
+    planting, scheme = Planting(n_planted=4, n_repeats=2, n_without=5), Scheme(seed=3)
     first, again = (
         planted_check(
-            GAMP, X, y, runs, **given, calibration=calibrate(GAMP, X, y, runs, n=19, scheme=Scheme(seed=3))
+            GAMP, X, y, runs, scheme, planting, calibration=calibrate(GAMP, X, y, runs, scheme, n=19)
         )
         for _ in range(2)
     )
@@ -272,19 +273,16 @@ def test_samples_are_exchanged_as_in_the_calibration():
     rng = np.random.default_rng(10)
     X, y, alone = rng.standard_normal((40, 30)), np.repeat([1, -1], 20), np.zeros(40)
     calibration = calibrate(GAMP, X, y, alone, n=49, scheme=Scheme(exchange="sample"))
-    given = {"n_planted": 2, "effects": (0.0, 1.0), "n_repeats": 2, "n_without": 30}
-    taken = planted_check(GAMP, X, y, alone, calibration=calibration, **given)
-    said = planted_check(
-        GAMP, X, y, alone, calibration=calibration, **given, scheme=Scheme(exchange="sample")
-    )
-    by_blocks = planted_check(
-        GAMP, X, y, alone, calibration=calibration, **given, scheme=Scheme(blocks=np.arange(40))
-    )
-    assert taken == said == by_blocks and taken.nothing.n_repeats == 30
-    assert planted_check(GAMP, X, y, alone, **given, scheme=Scheme(exchange="sample")).nothing.n_repeats == 30
-    blocks = planted_check(
-        GAMP, X, y, alone, calibration=calibration, **given, scheme=Scheme(exchange="block")
-    )
+    planting = Planting(n_planted=2, effects=(0.0, 1.0), n_repeats=2, n_without=30)
+
+    def check(calibration=None, **how):
+        return planted_check(GAMP, X, y, alone, Scheme(**how), planting, calibration=calibration)
+
+    taken, said = check(calibration), check(calibration, exchange="sample")
+    assert taken == said and taken.nothing.n_repeats == 30
+    assert check(exchange="sample").nothing.n_repeats == 30
+    assert check(blocks=np.arange(40)).nothing.n_repeats == 30
+    blocks = check(replace(calibration, exchange="block"))
     assert blocks.nothing.n_repeats == 1
 
 
@@ -306,12 +304,14 @@ def test_the_verdict_has_the_word_for_a_feature():
         ({"n_repeats": 1}, "at least 2 repeats"),
         ({"effects": (0.0,)}, "one of them above 0"),
         ({"fdr": 2}, "between 0 and 1"),
-        ({"X": np.ones((3, 2))}, "one row per label"),
+        ({"X": np.ones((3, 2))}, "run of each of the 3 rows"),
         ({"method": METHODS["cdn"]}, r"'cdn' does not have.*gamp-sbg-lr"),
     ],
 )
 def test_check_errors_say_what_to_do(change, words):
     X, y, runs = study(np.random.default_rng(7), n_runs=3, rows=3, n_features=20)
-    given = {"method": GAMP, "X": X, "y": y, "runs": runs, "n_repeats": 2, "n_planted": 3, **change}
+    planting = {"n_planted": 3, "n_repeats": 2} | {n: v for n, v in change.items() if n in PLANTING}
+    given = {"method": GAMP, "X": X, "y": y, "runs": runs} | change
+    given = {name: value for name, value in given.items() if name not in PLANTING}
     with pytest.raises(ValueError, match=words):
-        planted_check(**given)
+        planted_check(**given, planting=Planting(**planting))

@@ -110,9 +110,9 @@ def test_regions_one_by_one_or_together_are_the_same(study):
     X, y, runs = study
     plan = plan_permutations(y, runs, max(map(len, PARTS)), 9, seed=2)
     method = METHODS["gamp-bg-lr"]
-    parts = [region_scores(method, X, y, runs, [voxels]) for voxels in PARTS]
+    parts = [region_scores(method, X, y, runs, [voxels], Scheme()) for voxels in PARTS]
     nulls = [
-        [region_null(method, X, plan.labels[:, chunk], runs, [voxels]) for chunk in plan.chunks]
+        [region_null(method, X, plan.labels[:, chunk], runs, [voxels], Scheme()) for chunk in plan.chunks]
         for voxels in PARTS
     ]
     apart, together = (
