@@ -248,7 +248,7 @@ def test_inference_that_fails_is_told_and_the_rest_stays(tiny, tmp_path, monkeyp
     def broken(*args, **kwargs):
         raise FloatingPointError("no such luck")
 
-    monkeypatch.setattr(inference_jobs, "null_statistics", broken)
+    monkeypatch.setattr(inference_jobs, "joint_null", broken)
     out = tmp_path / "out"
     assert main(options(tiny, out, "--permutations", "5")) == 1
     assert row_of(out)["status"] == "failed: FloatingPointError: no such luck"
