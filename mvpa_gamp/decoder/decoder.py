@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mvpa_gamp.decoder.contrast_maps import ContrastMaps, contrast_key
-from mvpa_gamp.decoder.decoded import Decoded, answers
+from mvpa_gamp.decoder.decoded import Decoded, answers, new_rows
 from mvpa_gamp.decoder.fit import Given, decode_images, is_ignored
 from mvpa_gamp.decoder.fitted import FittedDecoder
-from mvpa_gamp.decoder.labels import check_fold_confounds, check_images_and_labels, class_numbers
-from mvpa_gamp.decoder.new_images import new_rows
-from mvpa_gamp.decoder.tables import (
+from mvpa_gamp.decoder.inputs import check_fold_confounds, check_images_and_labels, class_numbers
+from mvpa_gamp.decoder.maps import (
+    ContrastMaps,
     confusion_table,
+    contrast_key,
     learnt_parameters,
     predictions_table,
     stability_table,
@@ -67,7 +67,8 @@ class GAMPDecoder(FittedDecoder):
         Remove a line from each voxel's series, each group by itself when groups are given. Give all volumes
         of a run, rest included, and name it in ``ignore``: "auto" then detrends, as the commands do. Without
         ``ignore`` it does not: from picked volumes, often a block of each class, or from maps in any order, a
-        line takes the difference of the classes with it.
+        line takes the difference of the classes with it. 3-D images are maps: they are never detrended or
+        filtered, and neither are runs of fewer than ten volumes (each would contain parts of the others).
 
     whiten : :obj:`bool`, default=False
         Whiten the noise that voxels share, estimated from the spread within blocks (stretches of one class

@@ -10,9 +10,11 @@ from .lda import ShrinkageLDA
 from .liblinear import CDN, TRON
 from .onebit_cs import OneBitCS
 from .svm import LinearSVM
+from .vamp import VAMP_METHODS, VampMethod
 
 _ALL: tuple[Any, ...] = (
     *GAMP_METHODS,
+    *VAMP_METHODS,
     L1LogisticCV(),
     OneBitCS(),
     CDN(),
@@ -57,6 +59,7 @@ __all__ = [
     "Method",
     "OneBitCS",
     "ShrinkageLDA",
+    "VampMethod",
     "check_fold_input",
     "find_method",
 ]

@@ -353,7 +353,7 @@ def test_a_method_without_posterior_has_no_posterior_maps(scan):
 
 
 def test_failed_fits_are_counted_once(scan, monkeypatch):
-    from mvpa_gamp.decoder import labels
+    from mvpa_gamp.decoder import inputs
 
     class Stubborn(type(METHODS["gamp-bg-lr"])):
         def fit_folds(self, X, y, train, runs, connectivity=None):
@@ -365,7 +365,7 @@ def test_failed_fits_are_counted_once(scan, monkeypatch):
 
     plain = METHODS["gamp-bg-lr"]
     stubborn = Stubborn(plain.name, plain.label, plain.description, plain.likelihood, plain.prior)
-    monkeypatch.setattr(labels, "GAMP_METHODS", (stubborn,))
+    monkeypatch.setattr(inputs, "GAMP_METHODS", (stubborn,))
     with pytest.warns(UserWarning, match="1 of 6 fits did not converge, see status_. .*stubborn") as caught:
         decoder = GAMPDecoder("gamp-bg-lr", mask=scan.mask).fit(*scan.only("face", "house"))
     assert len(caught) == 1 and not decoder.converged_
