@@ -61,8 +61,7 @@ def render(results: Results, title: str = "") -> str:
     """The HTML of the page."""
     page, summary = Page(results), results.summary
     who = ", ".join(f"sub-{subject}" for subject in results.subjects)
-    renderer = Renderer(results.folder.root, results.linked, w=page.w, phantom=results.banner,
-                        space=summary.data["space"])  # fmt: skip
+    renderer = _renderer(page)
     body = [renderer.section(name, make(page)) for name, make in SECTIONS.items()]
     banners = _banners(page)
     rest = banners["cautions"][_CAUTIONS:]
@@ -78,6 +77,18 @@ def render(results: Results, title: str = "") -> str:
         facts=_header(page, who),
         version=summary.version,
     )
+
+
+def section(results: Results, name: str) -> str:
+    """The HTML of one of the sections, "" where it has nothing to say."""
+    page = Page(results)
+    return _renderer(page).section(name, SECTIONS[name](page))
+
+
+def _renderer(page: Page) -> Renderer:
+    results = page.results
+    shared = {"w": page.w, "phantom": results.banner, "space": results.summary.data["space"]}
+    return Renderer(results.folder.root, results.linked, **shared)
 
 
 def _header(page: Page, who: str) -> dict[str, Any]:
