@@ -11,9 +11,11 @@ from .liblinear import CDN, TRON
 from .onebit_cs import OneBitCS
 from .scikit import ScikitClassifier
 from .svm import LinearSVM
+from .vamp import VAMP_METHODS, VampMethod
 
 _ALL: tuple[Any, ...] = (
     *GAMP_METHODS,
+    *VAMP_METHODS,
     L1LogisticCV(),
     OneBitCS(),
     CDN(),
@@ -76,6 +78,7 @@ __all__ = [
     "Method",
     "OneBitCS",
     "ShrinkageLDA",
+    "VampMethod",
     "check_fold_input",
     "find_method",
 ]
