@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LEVELS = ("participant", "group")
 DECODE = "decode"  # the first argument that means the command for own files
+DEMO, COMPLETION = "demo", "completion"
+_SHELLS = ("bash", "zsh", "tcsh")
 _OF_SAMPLES = ("trial_model", "hrf_model", "drift_model", "lag_trs")  # of one kind of samples
 _GROUP = ("bids_dir", "out", "level", "participant_label", "alpha", "quiet", "verbose")
 
@@ -44,11 +46,38 @@ exit codes: 0 all files were written; 1 a participant was skipped or something f
 others are complete); 2 the input cannot be used; 130 interrupted (--resume continues).
 """
 
+_COMMON = {
+    "--contrasts A:B ...": "comparisons such as face:house (default: all pairs of trial types)",
+    "--participant-label ID ...": "some participants (default: all)",
+    "--derivatives DIR|none": "fMRIPrep's output (default: BIDS_DIR/derivatives/fmriprep)",
+    "--space NAME": "space of the preprocessed volumes, or of surfaces (default: the only one)",
+    "--task NAME ...": "one task, or several (default: the only one)",
+    "--samples tr|block|trial|betas": "what is decoded: volumes, means or effects of events, your maps",
+    "--confounds SET|COLUMN ...": "motion6, motion24, columns of the confounds file, none",
+    "--methods NAME ...": "such as gamp-sbg-lr svm lda (default: five methods)",
+    "--permutations N": "permutation tests, and maps of the voxels that carry information",
+    "--n-jobs N": "participants in parallel",
+    "--resume": "continue an interrupted run; --overwrite replaces it",
+}
+
+WELCOME = """\
+mvpa_gamp decodes fMRI and finds the voxels that matter. Three commands to try:
+
+  mvpa-gamp demo
+      a simulated participant, no data needed: about a minute, then a page to look at
+  mvpa-gamp decode --bold run-*.nii.gz --labels labels.txt --mask mask.nii.gz --pairs face:house
+      your own volumes
+  mvpa-gamp BIDS_DIR OUT participant --contrasts face:house
+      every participant of a BIDS dataset; then "mvpa-gamp BIDS_DIR OUT group"
+
+Each of them has --help and --help-all.
+"""
+
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = options.command_parser(
-        "mvpa_gamp", "BIDS_DIR OUT {participant,group} [options]", _ABOUT, _EXAMPLES
+        "mvpa_gamp", "BIDS_DIR OUT {participant,group} [options]", _ABOUT, _EXAMPLES, _COMMON
     )
     parser.add_argument("bids_dir", metavar="BIDS_DIR", help="the dataset, with an events.tsv for every run")
     parser.add_argument("out", metavar="OUT", help="results folder for all participants")
@@ -194,13 +223,63 @@ def study_settings(given: dict[str, Any]) -> "StudySettings":
 
 def asks_for_own_files(arguments: Sequence[str]) -> bool:
     """Whether ``decode`` is the command, and not the BIDS_DIR of ``decode OUT participant|group``."""
-    is_dataset = len(arguments) > 2 and not arguments[1].startswith("-") and arguments[2] in LEVELS
-    return list(arguments[:1]) == [DECODE] and not is_dataset
+    return list(arguments[:1]) == [DECODE] and not _is_level(arguments)
+
+
+def _is_level(arguments: Sequence[str]) -> bool:
+    """Whether these are ``BIDS_DIR OUT participant|group``, whatever the folder of the dataset is called."""
+    return len(arguments) > 2 and not arguments[1].startswith("-") and arguments[2] in LEVELS
+
+
+def _demo(options_given: list[str]) -> int:
+    """The phantom, decoded with the recommended method and a baseline; its page is opened in a browser."""
+    parser = argparse.ArgumentParser(prog="mvpa-gamp demo", description=_demo.__doc__)
+    parser.add_argument(
+        "--out", default="mvpa-gamp-demo", metavar="FOLDER", help="results folder (default %(default)s)"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="only print where the page is")
+    given, more = parser.parse_known_args(options_given)
+    study = ["--phantom", "--pairs", "face:house", "face:chair", "--methods", "gamp-sbg-lr", "svm"]
+    code = haxby.main([*study, *more, "--out", given.out], f"mvpa_gamp {DECODE}")
+    page = Path(given.out, "index.html").absolute()
+    if code == 0 and sys.stdout.isatty() and not given.no_browser:
+        import webbrowser
+
+        webbrowser.open(page.as_uri())
+    return code
+
+
+def _completion(given: list[str]) -> int:
+    """Print the completion script of a shell, for eval or a file."""
+    if len(given) != 1 or given[0] not in _SHELLS:
+        print(f"mvpa-gamp completion: error: expected one of {', '.join(_SHELLS)}.", file=sys.stderr)
+        return 2
+    try:
+        import shtab
+    except ImportError:
+        print("mvpa-gamp completion: error: needs shtab: pip install shtab", file=sys.stderr)
+        return 2
+    parser = argparse.ArgumentParser("mvpa-gamp", add_help=False)
+    commands = parser.add_subparsers()
+    for name in (DECODE, DEMO):
+        commands.add_parser(name, parents=[haxby.build_parser()], conflict_handler="resolve", add_help=False)
+    for action in build_parser()._actions:
+        if action.option_strings:
+            parser._add_action(action)
+    print(shtab.complete(parser, given[0]))
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
-    argv = sys.argv[1:] if argv is None else argv
+    argv = list(sys.argv[1:] if argv is None else argv)
+    if not argv:
+        print(WELCOME, end="")
+        return 0
+    if argv[0] == DEMO and not _is_level(argv):
+        return _demo(argv[1:])
+    if argv[0] == COMPLETION and not _is_level(argv):
+        return _completion(argv[1:])
     if asks_for_own_files(argv):
         return haxby.main(argv[1:], f"mvpa_gamp {DECODE}")
     given = vars(build_parser().parse_args(argv))

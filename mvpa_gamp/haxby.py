@@ -38,11 +38,27 @@ exit codes: 0 all files were written; 1 something failed; 2 the input cannot be 
 130 interrupted (--resume continues).
 """
 
+_COMMON = {
+    "--bold FILE ...": "your 4-D NIfTI files, in the order of the labels",
+    "--labels FILE": 'condition and run of each volume: "labels chunks" text, or a TSV',
+    "--mask FILE": "the voxels to use",
+    "--phantom": "a simulated participant instead, to try it",
+    "--pairs A:B ...": "comparisons such as face:house (default: all pairs; rest is left out)",
+    "--lag-trs N": "haemodynamic delay in volumes, if labels come from stimulus onsets (default 0)",
+    "--methods NAME ...": "such as gamp-sbg-lr svm lda (default: five methods)",
+    "--permutations N": "permutation test, and maps of the voxels that carry information",
+    "--fdr RATE": "select voxels at a false-discovery rate",
+    "--multiclass": "decode all conditions at once",
+    "--atlas FILE|NAME": "name the regions in every map; --by-region decodes from each alone",
+    "--out FOLDER": "results folder (default haxby-results); index.html in it is the page",
+    "--resume": "continue an interrupted run; --overwrite replaces it",
+}
+
 
 def build_parser(command: str = _COMMAND) -> argparse.ArgumentParser:
     """The command line; ``command`` is the name by which it was called, and the one its help shows."""
     examples = _EXAMPLES.format(command=command)
-    parser = options.command_parser(command, "[options]", _ABOUT, examples)
+    parser = options.command_parser(command, "[options]", _ABOUT, examples, _COMMON)
     _add_data(parser.add_argument_group("data: your own volumes, Haxby's, or a phantom"))
     _add_processing(parser.add_argument_group("processing"))
     pairs = "the paper's six, or all pairs of other conditions; rest is left out"

@@ -18,8 +18,8 @@ def test_both_names_write_the_same_files(finished, tmp_path):
 
 def test_both_names_have_the_same_options_and_each_help_its_own_name(capsys):
     told = {}
-    for command, run in (("mvpa_gamp decode", lambda: main(["decode", "--help"])),
-                         ("mvpa_gamp.haxby", lambda: haxby.main(["--help"]))):  # fmt: skip
+    for command, run in (("mvpa_gamp decode", lambda: main(["decode", "--help-all"])),
+                         ("mvpa_gamp.haxby", lambda: haxby.main(["--help-all"]))):  # fmt: skip
         with pytest.raises(SystemExit, match="0"):
             run()
         told[command] = capsys.readouterr().out

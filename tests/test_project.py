@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import mvpa_gamp
+from pipelines.packaging.metadata import files
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -163,7 +164,11 @@ def test_every_public_name_has_an_example():
 def test_the_version_is_in_one_place():
     held = [path.relative_to(ROOT).as_posix() for path in sources() if mvpa_gamp.__version__ in _text(path)]
     told = [name for name in held if name != "CHANGELOG.md" and not name.startswith("figures/")]
-    assert told == ["mvpa_gamp/_version.py"]
+    assert told[-1] == "mvpa_gamp/_version.py"
+    made = {path.relative_to(ROOT).as_posix(): text for path, text in files().items()}
+    assert set(told[:-1]) <= set(made)
+    old = [name for name, text in made.items() if _text(ROOT / name) != text]
+    assert not old, f"python -m pipelines.packaging writes {', '.join(old)} again"
     with contextlib.suppress(PackageNotFoundError):  # run from the source folder
         assert version("mvpa-gamp") == mvpa_gamp.__version__
 
@@ -281,17 +286,22 @@ def test_links_lead_to_files(page):
 
 
 def test_the_workflow_runs_what_is_run_here():
-    """GitHub starts .ci/run on the oldest and on a new Python, builds the site and checks the packages."""
+    """GitHub starts .ci/run, the core tests on every system, builds the site and checks the packages."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: pip install 'mvpa-gamp[test]'")
-    text = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
-    jobs = yaml.safe_load(text)["jobs"]
-    commands = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
+    folder = ROOT / ".github" / "workflows"
+    jobs = yaml.safe_load(_text(folder / "tests.yml"))["jobs"]
+    jobs |= yaml.safe_load(_text(folder / "package.yml"))["jobs"]
+    steps = {name: job.get("steps", []) for name, job in jobs.items()}
+    commands = {name: [step["run"] for step in own if "run" in step] for name, own in steps.items()}
     assert commands["tests"] == [".ci/run"]
     oldest = SETTINGS["project"]["requires-python"].removeprefix(">=")
-    assert jobs["tests"]["strategy"]["matrix"]["python"][0] == oldest
+    systems = jobs["core"]["strategy"]["matrix"]
+    assert systems["python"][0] == oldest and len(systems["system"]) == 3
+    declared = {name.rpartition(" ")[2] for name in SETTINGS["project"]["classifiers"] if ":: 3." in name}
+    assert set(systems["python"]) <= declared
     built = (ROOT / "docs" / "conf.py").read_text(encoding="utf-8").splitlines()[2]
     assert commands["docs"][-1] == built  # the command that the settings of the site name
-    assert commands["package"][1:] == ["python -m build", "python -m twine check --strict dist/*"]
+    assert commands["build"][1:3] == ["python -m build", "python -m twine check --strict dist/*"]
 
 
 def test_the_contributors_page_names_the_contracts_and_the_commands():

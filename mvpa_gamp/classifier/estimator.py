@@ -21,17 +21,59 @@ from ..gamp.moments import floored
 from ..gamp.parameters import parameters
 from ..sortable import check_none_missing
 from .graph import feature_graph
-from .models import chosen_likelihood, chosen_prior
-from .samples import (
+from .inputs import (
     NUMPY_ERRORS,
+    chosen_likelihood,
+    chosen_prior,
     encode_classes,
     explain_not_numbers,
     pair_labels,
     sample_weights,
     training_means,
 )
-from .scores import pair_scores
-from .selection import selected_features, selection_notes
+
+_ALL = " Every feature is selected: no weight of this prior is exactly zero."
+_NONE = (
+    " No feature is selected: no inclusion probability is above 0.5. Predictions use the weights of all "
+    "features."
+)
+_NO_WEIGHT = " No feature is selected: all weights are zero."
+
+
+def selected_features(prior: Any, inclusion: NDArray, coef: NDArray) -> NDArray:
+    """Inclusion probability above 1/2; non-zero weights where the prior has no probability of zero."""
+    return inclusion > 0.5 if prior.has_atom else coef != 0
+
+
+def selection_notes(selected: NDArray, prior: Any, mode: str) -> list[str]:
+    """What to say of what every pair selects, (n_pairs, n_features); nothing of an ordinary selection."""
+    if not prior.has_atom and mode == "sum-product":
+        return [_ALL] * len(selected)
+    nothing = _NONE if prior.has_atom else _NO_WEIGHT
+    return ["" if some else nothing for some in np.any(selected, axis=1)]
+
+
+def pair_scores(
+    X: Any, coef: NDArray, coef_std: NDArray, intercept: NDArray, centers: NDArray | None
+) -> tuple[NDArray, NDArray]:
+    """X @ coef.T + intercept and its variance, (n, n_pairs), each around its pair's center.
+
+    ``coef`` and ``coef_std`` are (n_pairs, n_features), as ``centers`` where the features were centred.
+    """
+    if centers is None:
+        score, variance, _ = Design(X).scores(coef.T, np.square(coef_std.T))
+        return score + intercept, floored(variance)
+    parts = [_around(X, *fit) for fit in zip(coef, coef_std, intercept, centers, strict=True)]
+    score, variance = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+    return score, floored(variance)
+
+
+def _around(
+    X: Any, coef: NDArray, coef_std: NDArray, intercept: float, center: NDArray
+) -> tuple[NDArray, NDArray]:
+    """The score of one pair and its variance, (n, 1) each; float32 X may have a large mean."""
+    score, variance, _ = Design(X, center=center).scores(coef[:, None], np.square(coef_std[:, None]))
+    return score + intercept + float(np.vdot(center.astype(float), coef)), variance
 
 
 class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):

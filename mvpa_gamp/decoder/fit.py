@@ -1,4 +1,4 @@
-"""Inside a decoder's fit: from images to rows, to the fits of all pairs."""
+"""Inside a decoder's fit: from images to rows, the leakage check, and the fits of all pairs."""
 
 import warnings
 from collections import Counter
@@ -12,7 +12,6 @@ from nilearn.maskers import NiftiMasker, SurfaceMasker
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
-from mvpa_gamp.decoder.confounds import confounds_of_runs
 from mvpa_gamp.decoder.decoded import Decoded
 from mvpa_gamp.decoder.images import (
     CLEANING,
@@ -25,32 +24,35 @@ from mvpa_gamp.decoder.images import (
     fit_mask_grid,
     open_images,
 )
-from mvpa_gamp.decoder.labels import (
+from mvpa_gamp.decoder.inputs import (
     WITHOUT_GROUPS,
     check_classes,
     check_fold_confounds,
     check_groups,
     check_images_and_labels,
-    gamp_method,
+    chosen_method,
+    confounds_of_runs,
     groups_to_clean,
+    join_runs,
+    needs_probabilities,
     scoring_of,
     weighted_method,
 )
-from mvpa_gamp.decoder.leakage import check_leakage
-from mvpa_gamp.decoder.run_lists import join_runs
 from mvpa_gamp.decoder.settings import DecoderSettings, mention_unused
 from mvpa_gamp.decoding.covariate_check import check_covariates
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fold_confounds import FoldConfounds
+from mvpa_gamp.decoding.leakage import Checked, Evidence, find_leakage
 from mvpa_gamp.decoding.multiclass import class_pairs
 from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence
 from mvpa_gamp.decoding.prepared import PreparedRefits, fit_prepared_pairs
+from mvpa_gamp.decoding.scoring import OF_PROBABILITIES
 from mvpa_gamp.decoding.splits import Splits, make_splits
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.processing import MIN_SERIES, Processing, check_series
 from mvpa_gamp.imaging.spaces import space_of
-from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.methods.gamp import GampMethod
+from mvpa_gamp.methods.fold_fits import FoldFits, Method
 
 
 class Given(NamedTuple):
@@ -69,15 +71,15 @@ def decode_images(decoder: DecoderSettings, given: Given, say: Callable[[str], N
     asked = _asked(decoder, given)
     say(asked.splits.sentence)
     rows = _rows(decoder, asked, given.confounds)
-    leakage = check_leakage(
-        decoder, rows.found, asked.classes[asked.codes], asked.groups, asked.places, asked.splits
-    )
+    leakage = check_leakage(decoder, asked, rows.found)
     say(_size_told(asked, rows))
     covariates = None if asked.covariates is None else FoldConfounds(asked.covariates)
     notes = rows.notes + _covariate_notes(decoder, asked, covariates)
     for note in notes:
         warnings.warn(note, stacklevel=3)
     fitted = _fitted(decoder, asked, rows, covariates)
+    if asked.scoring in OF_PROBABILITIES:
+        needs_probabilities(asked.method, fitted.fits, f"scoring={asked.scoring!r}")
     return Decoded(
         method=asked.method,
         scoring=asked.scoring,
@@ -107,7 +109,7 @@ class _Asked:
 
     series: ImageSeries
     masker: RowMasker
-    method: GampMethod
+    method: Method
     scoring: Any
     kept: NDArray  # (n,) bool: not ignored
     given_groups: NDArray | None  # (n,)
@@ -142,13 +144,14 @@ class _Asked:
 
 def _asked(decoder: DecoderSettings, given: Given) -> _Asked:
     """Open the images, and check labels, groups and settings against them."""
-    method = gamp_method(decoder.method)
+    method = chosen_method(decoder.method)
     series = open_images(given.X, decoder.mask)
-    masker = build_masker(decoder.mask, _masker_settings(decoder), series)
     y, groups = join_runs(series.counts, given.y, given.groups)
-    notes = fit_mask_grid(masker, decoder.mask, series)
     y = check_images_and_labels(series.n_rows, y)
     groups = check_groups(groups, len(y))
+    smallest = len(y) if groups is None else min(_sizes(groups))
+    masker = build_masker(decoder.mask, _masker_settings(decoder, series, smallest), series)
+    notes = fit_mask_grid(masker, decoder.mask, series)
     covariates = check_fold_confounds(given.fold_confounds, len(y))
     kept = ~is_ignored(y, decoder.ignore)
     if decoder.ignore is not None and kept.all():
@@ -177,6 +180,9 @@ class _Rows(NamedTuple):
 def _rows(decoder: DecoderSettings, asked: _Asked, confounds: Any) -> _Rows:
     """Mask and clean all images given; the ignored ones help to clean their run."""
     cleaned_by, notes = groups_to_clean(asked.given_groups, asked.masker, confounds is not None)
+    in_time = {name: getattr(asked.masker, name) for name in ("detrend", "high_pass", "low_pass")}
+    sizes = Counter(np.zeros(len(asked.kept)).tolist() if cleaned_by is None else cleaned_by.tolist())
+    check_series(Processing(**in_time), sizes, are_maps(asked.series))
     nuisance = confounds_of_runs(confounds, asked.series.counts, cleaned_by)
     found = extract(asked.masker, asked.series, cleaned_by, nuisance)
     notes = asked.notes + notes + found.notes
@@ -259,28 +265,72 @@ def is_ignored(y: NDArray, ignore: Any) -> NDArray:
     return np.isin(y, list(ignore) if several else [ignore])
 
 
-def _masker_settings(decoder: DecoderSettings) -> dict[str, Any]:
-    """Settings of the decoder's masker; where there is a memory, nilearn asks for a level of at least 1."""
+def _masker_settings(decoder: DecoderSettings, series: ImageSeries, smallest: int) -> dict[str, Any]:
+    """Settings of the decoder's masker; where there is a memory, nilearn asks for a level of at least 1.
+
+    ``smallest`` counts the images of the smallest group.
+    """
     level = 0 if decoder.memory is None else max(1, decoder.memory_level)
     return {name: getattr(decoder, name) for name in (*CLEANING, *GRID)} | {
-        "detrend": _is_detrended(decoder),
+        "detrend": _is_detrended(decoder, series, smallest),
         "memory": decoder.memory,
         "memory_level": level,
         "verbose": max(int(decoder.verbose) - 1, 0),
     }
 
 
-def _is_detrended(decoder: DecoderSettings) -> bool:
+def _is_detrended(decoder: DecoderSettings, series: ImageSeries, smallest: int) -> bool:
     """Whether lines are removed; "auto": where ``ignore`` says that runs are whole, or a masker decides.
 
-    Of a run's volumes of two conditions, often one block each, a line is most of the difference.
+    Of a run's volumes of two conditions, often one block each, a line is most of the difference; maps have no
+    order in time, and in runs of few volumes a line mixes them.
     """
     if isinstance(decoder.detrend, str) and decoder.detrend == "auto":
-        return decoder.ignore is not None and not isinstance(decoder.mask, (NiftiMasker, SurfaceMasker))
+        own = isinstance(decoder.mask, (NiftiMasker, SurfaceMasker))
+        return decoder.ignore is not None and not own and not are_maps(series) and smallest >= MIN_SERIES
     if not isinstance(decoder.detrend, (bool, np.bool_)):
         raise ValueError(f"detrend: expected 'auto', True or False, got {decoder.detrend!r}. Change it.")
     return bool(decoder.detrend)
 
 
+def are_maps(series: ImageSeries) -> bool:
+    """Whether every image given is a single map."""
+    return all(count == 1 for count in series.counts)
+
+
 def _location(memory: Any) -> Any:
     return str(memory) if isinstance(memory, Path) else memory
+
+
+_OF_SERIES = ("detrend", "high_pass", "low_pass", "t_r")  # settings that only a time series has
+
+
+def check_leakage(decoder: Any, asked: _Asked, found: Extracted) -> Checked:
+    """What could make the scores too good: a warning each, or with ``strict`` an error.
+
+    The order of images counts as that of a scan where a setting says so, and never that of single maps,
+    which are often sorted by class. The decoder does not know by how much labels were shifted. Without groups
+    only images and mask are looked at; that neighbours may be on both sides of a fold is said elsewhere.
+    """
+    maps, places, groups, splits = are_maps(asked.series), asked.places, asked.groups, asked.splits
+    series = any(getattr(found.masker, name) for name in _OF_SERIES) or decoder.ignore is not None
+    names = asked.classes.tolist()
+    checked = find_leakage(
+        Evidence(
+            X=found.X[places],
+            conditions=asked.classes[asked.codes],
+            runs=np.zeros(len(places), dtype=int) if groups is None else groups,
+            pairs=[(names[i], names[j]) for i, j in class_pairs(len(names))],
+            places=places if series and groups is not None and not maps else None,
+            kind="beta" if maps else "volume",
+            folds=None if groups is None or splits.leave_one_group_out else splits.folds,
+            around=None if found.around is None else found.around[places],
+            fingerprints=None if found.fingerprints is None else found.fingerprints[places],
+            word="group",
+        )
+    )
+    if decoder.strict and checked.findings:
+        raise ValueError(f"strict=True: {checked.sentences[0]}")
+    for sentence in checked.sentences:
+        warnings.warn(sentence, stacklevel=4)
+    return checked

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mvpa_gamp.decoder.decoded import Decoded, permute
+from mvpa_gamp.decoder.maps import view_map
 from mvpa_gamp.decoder.settings import DecoderSettings
 from mvpa_gamp.decoder.voxels import (
     FoundVoxels,
@@ -16,6 +17,7 @@ from mvpa_gamp.decoder.voxels import (
     SelectionImages,
     find_information,
     find_selection,
+    region_table,
 )
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.tasks import Task, make_tasks
@@ -54,8 +56,6 @@ class FittedDecoder(DecoderSettings):
         alone, in the same folds; ``permutations`` adds p-values, of each region and corrected for all.
         """
         check_is_fitted(self)
-        from mvpa_gamp.decoder.regions import region_table
-
         if self.whiten and (by_region or permutations):
             raise ValueError(
                 "regions: with whiten=True a voxel is a mixture of voxels, including those of other "
@@ -72,8 +72,6 @@ class FittedDecoder(DecoderSettings):
         has nilearn's ``open_in_browser()`` and ``save_as_html(path)``; a notebook shows it.
         """
         check_is_fitted(self)
-        from mvpa_gamp.decoder.view import view_map
-
         return view_map(self, contrast, stat, threshold)
 
     def information(self, n: int = 999, *, exchange: str = "block") -> InformationImages:
@@ -128,7 +126,7 @@ class FittedDecoder(DecoderSettings):
         the methods of these names found.
         """
         check_is_fitted(self)
-        from mvpa_gamp.decoder.report import chosen_contrasts, decoder_report
+        from mvpa_gamp.decoder.folder import chosen_contrasts, decoder_report
 
         drawn = chosen_contrasts(self, contrasts, max_contrasts)
         voxels = FoundVoxels(information, selection)

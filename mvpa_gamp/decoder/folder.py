@@ -1,10 +1,17 @@
-"""A fitted decoder as a results folder, by the writer of the commands."""
+"""A fitted decoder as a results folder, by the writer of the commands, and as a page made from it."""
 
+import difflib
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from string import Template
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from nilearn.reporting import HTMLReport
 
+from mvpa_gamp.decoder.maps import contrast_key
 from mvpa_gamp.decoder.voxels import FoundVoxels
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.tasks import Task
@@ -13,9 +20,11 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
 from mvpa_gamp.imaging.volume_masker import CLEANING
 from mvpa_gamp.methods.fold_fits import FoldFits
+from mvpa_gamp.report.page import draw_figures, render
 from mvpa_gamp.results.cell import Cell, Subject
 from mvpa_gamp.results.cell_files import write_cell
 from mvpa_gamp.results.class_files import AllClasses, maps_by_class, write_class_table, write_classes
+from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.inference_files import CellInference, write_inference
 from mvpa_gamp.results.information_files import write_information
 from mvpa_gamp.results.manifest import write_manifest
@@ -136,3 +145,55 @@ def _about(decoder: Any) -> About:
         held_out="run" if data.splits.leave_one_group_out else "fold",
         settings={name: str(value) for name, value in settings.items()},
     )
+
+
+_OFFERED = 10  # contrasts listed in a message
+
+
+class DecoderReport(HTMLReport):
+    """The page, with nilearn's ``save_as_html`` and ``open_in_browser``; a notebook shows it in a frame."""
+
+    def save_as_html(self, file_name: str | Path) -> None:
+        """Write the page as it is: one file that opens offline."""
+        write_text(Path(file_name), self.html)
+
+    def _repr_html_(self) -> str:
+        return str(self.get_iframe(width=1180, height=900))
+
+
+def chosen_contrasts(decoder: Any, names: Sequence[str] | None, count: int) -> list[int]:
+    """Numbers of the contrasts to draw: those named, either way round, or the first ``count``."""
+    known = list(decoder.contrasts_)
+    if names is None:
+        return list(range(min(max(1, count), len(known))))
+    turned = [contrast_key(b, a) for a, b in decoder._data.pairs]
+    places = dict(zip([*known, *turned], [*range(len(known))] * 2, strict=True))
+    wanted = [names] if isinstance(names, str) else list(names)
+    unknown = [name for name in wanted if name not in places]
+    if unknown or not wanted:
+        close = difflib.get_close_matches(str(unknown[0]), places, n=3) if unknown else []
+        near = list(dict.fromkeys(known[places[name]] for name in close))
+        others = [name for name in known if name not in near]
+        listed = ", ".join(map(repr, [*near, *others][:_OFFERED]))
+        more = " ..." if len(near + others) > _OFFERED else ""
+        raise ValueError(
+            f"contrasts: expected names among contrasts_ ({listed}{more}), got "
+            f"{', '.join(map(repr, unknown)) or 'none'}. Choose among them, or leave it out for the first "
+            f"{min(count, len(known))}."
+        )
+    return list(dict.fromkeys(places[name] for name in wanted))
+
+
+def decoder_report(
+    decoder: Any, title: str | None, subject: str, drawn: list[int], permutation: PermutationTest | None,
+    voxels: FoundVoxels,
+) -> DecoderReport:  # fmt: skip
+    """Write the decoder's folder to a temporary place and make its page, with figures of some contrasts."""
+    with TemporaryDirectory(prefix="mvpa_gamp-") as place:
+        results = read_results(write_folder(decoder, Path(place), subject, permutation, voxels))
+        contrasts = tuple(results.tasks[place]["contrast"] for place in drawn)
+        results = replace(results, drawn=contrasts, linked=False)
+        draw_figures(results)
+        name = title or f"mvpa_gamp: {', '.join(map(str, decoder.classes_[:8]))}"
+        page = render(results, name)
+    return DecoderReport(Template("$page"), "", {"page": page})

@@ -1,20 +1,34 @@
-"""Which voxels of a fitted decoder carry information, and which are named at a false-discovery rate."""
+"""Single voxels and regions of a fitted decoder: information, selection at a rate, tables of an atlas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoder.contrast_maps import ContrastMaps
 from mvpa_gamp.decoder.decoded import Decoded
+from mvpa_gamp.decoder.maps import ContrastMaps, contrast_key
 from mvpa_gamp.decoding.calibration import FdrSelection, calibrate
 from mvpa_gamp.decoding.discoveries import planted_check, planted_count
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.folds import Folds
 from mvpa_gamp.decoding.information import InformationMap, carries_information
+from mvpa_gamp.decoding.multiclass import class_pairs
 from mvpa_gamp.decoding.planted import PlantedCheck
+from mvpa_gamp.decoding.regions import FEWEST_VOXELS, decode_regions
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.atlas import open_atlas
+from mvpa_gamp.imaging.regions import Regions
+from mvpa_gamp.results.region_rows import (
+    ACCURACY_COLUMNS,
+    REGION_COLUMNS,
+    TEST_COLUMNS,
+    add_accuracies,
+    ranked,
+    region_rows,
+)
 
 _LEVEL = 0.05  # family-wise, of the mask
 
@@ -131,3 +145,53 @@ def _blocks(data: Decoded, task: Task, exchange: str) -> NDArray | None:
 
 def _maps(data: Decoded, vectors: list[Any], signed: bool = False) -> ContrastMaps:
     return ContrastMaps(np.stack(vectors, axis=1), data.pairs, data.masker.mask_img_, signed)
+
+
+def region_table(
+    data: Decoded, mask_img: Any, atlas: Any, labels: Any, by_region: bool, permutations: int, seed: int
+) -> pd.DataFrame:
+    """The rows of all contrasts, one below the other, in the columns of the commands' regions.tsv."""
+    regions = atlas if isinstance(atlas, Regions) else open_atlas(atlas, labels).regions(mask_img)
+    if len(regions.of_voxel) != data.X.shape[1]:
+        raise ValueError(
+            f"atlas: its regions cover {len(regions.of_voxel)} voxels, but the mask of the decoder has "
+            f"{data.X.shape[1]}. Create them with mask_img_ of the decoder."
+        )
+    tables = []
+    for pair, (a, b) in enumerate(data.pairs):
+        refit = data.fits[pair].refit
+        inclusion = None if refit.inclusion is None else refit.inclusion[:, 0]
+        rows = region_rows(regions, refit.coef[:, 0], inclusion, refit.support[:, 0])
+        if by_region or permutations:
+            _decode(data, regions, pair, rows, permutations, seed)
+        tables += [{"contrast": contrast_key(a, b), **row} for row in ranked(rows)]
+    known = ("contrast", *REGION_COLUMNS, *ACCURACY_COLUMNS, *TEST_COLUMNS)
+    columns = [name for name in known if any(name in row for row in tables)]
+    return pd.DataFrame(tables, columns=columns).astype({"index": "Int64"})
+
+
+def _decode(
+    data: Decoded, regions: Regions, pair: int, rows: list[dict[str, Any]], n: int, seed: int
+) -> None:
+    """Add the accuracies of one pair of classes, on its own images and in the decoder's folds."""
+    first, second = class_pairs(len(data.classes))[pair]
+    mine = np.isin(data.codes, (first, second))
+    groups = np.zeros(len(data.codes)) if data.groups is None else data.groups
+    blocks = blocks_of_volumes(data.codes, groups, data.rows)[mine]
+    tested = np.flatnonzero(regions.sizes >= FEWEST_VOXELS).tolist()
+    if not tested:
+        raise ValueError(
+            f"atlas: expected a region with at least {FEWEST_VOXELS} voxels in the mask, got none. Give an "
+            "atlas with larger regions."
+        )
+    y = np.where(data.codes[mine] == first, 1, -1)
+    voxels, folds = [regions.voxels(place) for place in tested], data.splits.folds
+    how: dict[str, Any] = {"seed": seed, "blocks": blocks, "connectivity": data.connectivity}
+    if data.confounds is None:
+        used = folds.tested[mine].any(axis=0)  # folds that hold out images of this pair
+        own = Folds(folds.train[mine][:, used], folds.tested[mine][:, used], folds.held_out[used])
+        found = decode_regions(data.method, data.X[mine], y, groups[mine], voxels, n, folds=own, **how)
+    else:
+        how |= {"preparation": data.confounds, "rows": np.flatnonzero(mine), "folds": folds}
+        found = decode_regions(data.method, data.X, y, groups, voxels, n, **how)
+    add_accuracies(rows, found, tested)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mvpa_gamp.report.markup import file_link, text
-from mvpa_gamp.report.permutation_words import Compared, compared_with
+from mvpa_gamp.report.words import Compared, compared_with
 
 FILE = "Which file has the map"
 

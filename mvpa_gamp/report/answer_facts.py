@@ -5,11 +5,11 @@ import math
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.answer_box import Fact, Files, answer_box, tested_words
-from mvpa_gamp.report.answers import Answer, correct, peak_words, place
 from mvpa_gamp.report.inference_rows import ENOUGH, power_range, selected_at_rate
 from mvpa_gamp.report.map_files import leading_files
-from mvpa_gamp.report.printed import chance_text, significant, voxels_text
+from mvpa_gamp.report.page_answers import Answer, correct, peak_words, place
 from mvpa_gamp.report.recommended import informative_voxels
+from mvpa_gamp.report.words import chance_text, significant, voxels_text
 from mvpa_gamp.results.files import number
 from mvpa_gamp.results.reader import Results
 

@@ -1,191 +1,304 @@
-"""What is answered first: how accurate, how sure, which voxels, how stable, where, in which file."""
+"""Facts in words: an answer in one sentence, and question by question as the box of a page has it."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from mvpa_gamp.report.answer_box import p_words
-from mvpa_gamp.report.permutation_words import Compared, compared, compared_classes, compared_with
-from mvpa_gamp.report.printed import chance_text, rounded, significant, voxels_text
-from mvpa_gamp.report.volumes import peak_of, read_map
-from mvpa_gamp.results.files import MISSING, number
-from mvpa_gamp.results.reader import Results
-from mvpa_gamp.results.tables import selects
+import numpy as np
 
-# Which method answers is settled before any result is seen: choosing the most accurate one would make its
-# accuracy look better than it is. The order is that of the measured table in the documentation.
-PREFERRED = (
-    "gamp-sbg-lr", "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", "gamp-l1-lr", "gamp-l1-lr-cv",
-    "l1-lr-cv",
-)  # fmt: skip
-_PEAKS = 3  # clusters named in the answer
-NOBODY = (
-    "No single voxel was selected: there are too few samples, or too many redundant voxels. The prediction "
-    "uses all voxels together; read the accuracy and the pattern."
+from mvpa_gamp.report.facts import ENOUGH, Confusion, Facts, Place, Score, Selected, Stability
+from mvpa_gamp.report.words import (
+    ALPHA,
+    NONE,
+    Words,
+    chance_text,
+    compared_with,
+    p_words,
+    place_words,
+    significant,
+    span,
+    voxels_text,
 )
-EVERYBODY = "This method uses every voxel and selects none."
+from mvpa_gamp.results.names import ALL_CLASSES
+
+_ROUNDING = 1e-6  # of tables
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The facts about one comparison, by the method that answers for it."""
+class Entry:
+    """A question, its answer in a few words, and the lines of the note below it.
 
-    method: str
-    measure: str  # "correct", or what leads where categories are unequal
-    accuracy: float
-    se: float
-    chance: float
-    folds: int
-    p: float  # NaN where nothing was permuted
-    p_holm: float
-    permutations: int
-    smallest_p: float  # the smallest p-value that the test could have given
-    voxels: int  # selected by the fit to all runs: those of the maps
-    fold_voxels: float  # selected in a fold, on average; NaN of a single fold
-    n_voxels: int
-    shared: float  # percent of voxels that two folds share, NaN where there is no choice to agree on
-    shared_by_chance: float
-    peaks: tuple[str, ...]
-    every: bool = False  # the permutations are all other arrangements of the labels
+    ``counts`` are further numbers, each with its meaning.
+    """
 
-    @property
-    def compared(self) -> Compared:
-        """What the test compared with."""
-        return self.permutations, self.every
-
-    @property
-    def least_p(self) -> float:
-        """The smallest p-value by both limits: permutations, and arrangements of the labels."""
-        return max(self.smallest_p, 1 / (1 + self.permutations))
+    question: str
+    said: str
+    notes: Sequence[str] = ()
+    counts: Sequence[tuple[str, str]] = ()
 
 
-def answering(results: Results, subject: str, contrast: str) -> str | None:
-    """The method that answers for a comparison, None where every method failed."""
-    finished = results.finished(subject, contrast)
-    return next((name for name in (*PREFERRED, *finished) if name in finished), None)
+def sentence(facts: Facts) -> str:
+    """The answer in one sentence, without the comparison's name."""
+    return f"{correct(facts.score)} ({_sure(facts)}){_which(facts)}."
 
 
-def answer(results: Results, subject: str, contrast: str, clusters: list[dict[str, str]]) -> Answer | None:
-    """The facts about a comparison, from the tables of the folder."""
-    method = answering(results, subject, contrast)
-    if method is None:
-        return None
-    row = results.row(subject, contrast, method)
-    test = _test(results, contrast, method)
-    mine = [each for each in clusters if (each["contrast"], each["method"]) == (contrast, method)]
-    chose = selects(row)
-    measure, *names = leading_columns(results)
-    accuracy, se, chance = (float(row[name]) for name in names)
-    return Answer(
-        method=method,
-        measure=measure,
-        accuracy=accuracy,
-        se=se,
-        chance=chance,
-        folds=int(row["folds"]),
-        p=test["p"],
-        p_holm=test["holm"],
-        permutations=int(test["n"]),
-        every=bool(test["every"]),
-        smallest_p=test["smallest"],
-        voxels=int(results.refit(subject, contrast, method)["voxels"]),
-        fold_voxels=float(row["voxels"]),
-        n_voxels=int(results.summary.data["n_voxels"]),
-        shared=row["consistency_percent"] if chose else math.nan,
-        shared_by_chance=row["chance_consistency_percent"] if chose else math.nan,
-        peaks=tuple(place(each) for each in mine[:_PEAKS]),
+def correct(score: Score) -> str:
+    """How much is right."""
+    if score.name == "correct":
+        return f"{score.mean:.1f} % correct"
+    return f"{score.mean:.1f} % {score.name}" if score.percent else f"{score.name} {score.mean:.3f}"
+
+
+def class_correct(score: Score) -> str:
+    """The same of all classes together, whose score has its name before it."""
+    if score.name == "correct" or not score.percent:
+        return correct(score)
+    return f"{score.name} {score.mean:.1f} %"
+
+
+def chance_of(score: Score) -> str:
+    """The level of chance, where the score has one."""
+    if math.isnan(score.chance):
+        return "unknown"
+    return f"{chance_text(score.chance)} %" if score.percent else f"{score.chance:.2g}"
+
+
+def _sure(facts: Facts) -> str:
+    chance, score = f"chance {chance_of(facts.score)}", facts.score
+    if facts.test is not None:
+        return f"{chance}, {p_words(facts.test.p)}, {compared_with([facts.test.compared])}"
+    if math.isnan(score.se) or facts.trained_on:
+        return f"{chance}, not tested"
+    return f"{chance}, standard error {score.se:.1f} over {score.over.replace('held-out ', '')}, not tested"
+
+
+def _which(facts: Facts) -> str:
+    """Which voxels a comparison needs, and where they are."""
+    chosen, stable, w = facts.selected, facts.stability, facts.w
+    if facts.trained_on or chosen is None:
+        return ""
+    if chosen.none:
+        return f"; no single {w.voxel} was selected (too few samples, or too many redundant {w.voxels})"
+    if chosen.every:
+        return f"; all {w.voxels} are used, none selected"
+    if math.isnan(chosen.per_fold):
+        return f"; {w.count(chosen.voxels)} in the fit to all data{_clusters(facts)}"
+    shared = "" if stable is None or math.isnan(stable.shared) else (
+        f", two folds share {stable.shared:.0f} % of them (chance {significant(stable.by_chance)} %)"
+    )  # fmt: skip
+    return f"; {voxels_text(chosen.per_fold)} {w.voxels} per fold{shared}{_clusters(facts)}"
+
+
+def _clusters(facts: Facts) -> str:
+    if facts.where != "clusters" or not facts.places:
+        return ""
+    clusters = "largest clusters at" if len(facts.places) > 1 else "at"
+    return f"; {clusters} {', '.join(map(place_of, facts.places))} mm"
+
+
+def place_of(place: Place) -> str:
+    """Coordinates, and the region where one is known."""
+    return f"{place_words(place.at)} ({place.region})" if place.region else place_words(place.at)
+
+
+def entries(facts: Facts, linked: bool = True, all_tested: bool = False) -> list[Entry]:
+    """The facts one by one, each with what it has to be compared with.
+
+    ``all_tested``: there is a test of all classes together, if none of this.
+    """
+    of = f"classifier of {facts.trained_on}"
+    classifier = [*_selected(facts), *_stable(facts), *_where(facts)]
+    if facts.trained_on and facts.selected is not None:
+        classifier = [Entry(each.question, each.said, [*each.notes, of], each.counts) for each in classifier]
+    return [
+        _accuracy(facts),
+        _tested(facts, linked, all_tested),
+        *_alone(facts),
+        *confusion_entries(facts.confusion),
+        *classifier,
+    ]
+
+
+def _accuracy(facts: Facts) -> Entry:
+    score = facts.score
+    if facts.name != ALL_CLASSES:
+        return accuracy_entry(score, correct(score), chance_of(score))
+    chance = f"{chance_of(score)} for {len(facts.label.split(', '))} classes"
+    return accuracy_entry(score, class_correct(score), chance)
+
+
+def accuracy_entry(score: Score, said: str, chance: str, *more: str) -> Entry:
+    """How accurate, over what the mean was taken, and chance."""
+    se = f"{score.se:.1f}" if score.percent else f"{score.se:.3f}"
+    spread = "" if math.isnan(score.se) else f" ± {se} (standard error)"
+    return Entry("How accurate", said, [f"chance {chance}", f"mean over {score.over}{spread}", *more])
+
+
+def _tested(facts: Facts, linked: bool, all_tested: bool) -> Entry:
+    """How sure, by permutations: p, their number and the smallest p-value that they allow."""
+    test = facts.test
+    if test is None:
+        return _untested(linked, all_tested)
+    of = "" if test.compared[1] else f" of {test.labels}"
+    said = compared_with([test.compared], test.labels) + of
+    notes = [said, f"smallest possible p: {test.least:.2g}"]
+    if facts.tests > 1 and not math.isnan(test.holm):
+        family = "the crosses" if facts.trained_on else f"{facts.tests} comparisons"
+        notes.append(f"{test.holm:.2g} after Holm's correction for {family}")
+    return Entry("How sure", p_words(test.p), notes)
+
+
+def _untested(linked: bool, all_tested: bool) -> Entry:
+    """What to do where nothing was permuted."""
+    if all_tested:
+        return Entry("How sure", "not tested", ["the test above is of all classes together"])
+    asked = f"permutation_test({ENOUGH}), given to generate_report"
+    how = f"--permutations {ENOUGH} --resume" if linked else asked
+    return Entry("How sure", "not tested", ["the standard error alone is not a test", f"to test: {how}"])
+
+
+def _alone(facts: Facts) -> list[Entry]:
+    """What a cross has to be compared with."""
+    if not facts.alone:
+        return []
+    (tested, accuracy), *rest = facts.alone
+    notes = [f"{tested}, trained and tested within it", *(f"{label} {value:.1f} %" for label, value in rest)]
+    return [Entry("Without crossing", f"{accuracy:.1f} % correct", notes)]
+
+
+def confusion_entries(found: Confusion | None) -> list[Entry]:
+    """What is confused with what, in a line."""
+    if found is None:
+        return []
+    (best, most), (least, fewest) = found.best, found.least
+    recall = f"highest recall: {best} ({most:.0f} %), lowest: {least} ({fewest:.0f} %)"
+    question = "What is confused"
+    if not found.wrong:
+        return [Entry(question, "nothing", [recall])]
+    wrong = f"{found.wrong} of {found.of} {found.true} samples predicted as {found.predicted}"
+    return [Entry(question, f"{found.true} taken for {found.predicted}", [wrong, recall])]
+
+
+def _selected(facts: Facts) -> list[Entry]:
+    """How many voxels a fold selects; then those of the fit to all data and those that passed a test."""
+    found = facts.selected
+    return [] if found is None else [_selected_entry(found, facts.w.voxels)]
+
+
+def _selected_entry(found: Selected, voxels: str) -> Entry:
+    question, of = f"Which {voxels}", f"of {found.total:,}"
+    if found.none:
+        why = "no pair of classes selects" if found.pairs else "see the explanation below"
+        return Entry(question, "none selected", [of, why], found.tested)
+    if found.every:
+        notes = [] if found.pairs else [f"{found.total:,}", "this method selects none"]
+        return Entry(question, "all", notes, found.tested)
+    if found.pairs:
+        by = f", by the fit to all data of at least one of {found.pairs} pairs"
+        return Entry(question, f"{found.voxels:,} selected", [_share(found.voxels, found.total) + by])
+    if math.isnan(found.per_fold):
+        notes = [_share(found.voxels, found.total), "by the fit to all data"]
+        return Entry(question, f"{found.voxels:,} selected", notes, found.tested)
+    in_all = (f"{found.voxels:,}", "in the fit to all data, as in its weight and inclusion maps")
+    note = f"{_share(found.per_fold, found.total)}, on average"
+    said = f"{voxels_text(found.per_fold)} selected per fold"
+    return Entry(question, said, [note], [in_all, *found.tested])
+
+
+def _share(count: float, total: int) -> str:
+    return f"{significant(100 * count / total)} % of {total:,}"
+
+
+def _stable(facts: Facts) -> list[Entry]:
+    if facts.stability is None:
+        return []
+    of_pairs = [f"mean over {facts.selected.pairs} pairs"] if facts.selected and facts.selected.pairs else []
+    return [stability_entry(facts.stability, facts.w, *of_pairs)]
+
+
+def stability_entry(found: Stability, w: Words, *more: str) -> Entry:
+    """Consistency, what it is, and its level by chance."""
+    if math.isnan(found.shared):
+        return Entry("How stable", NONE, ["no selection whose folds could be compared", *more])
+    by_chance = f"{significant(found.by_chance)} % by chance"
+    notes = [f"share of selected {w.voxels} that two folds have in common", by_chance, *more]
+    return Entry("How stable", f"{found.shared:.0f} % consistency", notes)
+
+
+def _where(facts: Facts) -> list[Entry]:
+    """The largest clusters of selected voxels, or where the pattern is strongest."""
+    if not facts.places:
+        if facts.name == ALL_CLASSES or (facts.trained_on and facts.selected is None):
+            return []
+        notes = [
+            f"no clusters of selected {facts.w.voxels}",
+            "the pattern shows where signals differ",
+        ]
+        return [Entry("Where", "see the maps", notes)]
+    if facts.name == ALL_CLASSES:
+        strongest, *others = map(class_place, facts.places)
+        what = "largest pattern (x y z) of each class against the others, not tested"
+        return [Entry("Where", strongest, [*others, what, f"space: {facts.space}"])]
+    first, *rest = facts.places
+    if facts.trained_on and facts.selected is None:
+        what = f"peak of the pattern (x y z) of the classifier trained on {facts.trained_on}, not tested"
+        return [Entry("Where", f"{place_words(first.at)} mm", [what])]
+    then = [f"then {', '.join(map(place_of, rest))}"] if rest else []
+    of = "largest clusters" if facts.where == "clusters" else "pattern (a description, not a test)"
+    region = [first.region] if first.region else []
+    peaks = f"peak{'s' * bool(rest)} (x y z) of the {of}"
+    return [Entry("Where", f"{place_words(first.at)} mm", [*region, *then, peaks, f"space: {facts.space}"])]
+
+
+def class_place(place: Place) -> str:
+    """Where the pattern of a class is strongest, and whether it has more or less signal there."""
+    return f"{place.of} {place_words(place.at)} mm ({'more' if place.higher else 'less'} signal)"
+
+
+# ---- several comparisons -----------------------------------------------------------------------------------
+
+
+def mean_sentence(found: Sequence[Facts]) -> str:
+    """The mean of several comparisons, their range and chance."""
+    accuracy, chance = [each.score.mean for each in found], sorted(each.score.chance for each in found)
+    return (
+        f"{np.mean(accuracy):.1f} % {found[0].score.name} on average over {len(found)} comparisons "
+        f"({min(accuracy):.1f} to {max(accuracy):.1f} %; chance {span(map(chance_text, chance))} %)"
     )
 
 
-def leading_columns(results: Results) -> tuple[str, str, str, str]:
-    """The word after a percentage, and the columns of the accuracy, its standard error and chance."""
-    lead = results.leading_measure
-    if lead.higher_is_better:
-        return lead.name, lead.column, lead.spread, lead.chance
-    return "correct", "accuracy_percent", "accuracy_se_percent", "chance_percent"
+def above_chance_sentence(found: Sequence[Facts]) -> str:
+    """How many comparisons passed the test."""
+    tests = [each.test for each in found if each.test is not None]
+    if not tests:
+        return "Not tested against permuted labels."
+    passed, used = sum(test.holm <= ALPHA for test in tests), compared_with(test.compared for test in tests)
+    least = min(test.floor for test in tests)
+    if not passed and len(tests) * least > ALPHA:
+        more = f"at least {math.ceil(len(tests) / ALPHA) - 1:,} permutations"
+        few_labels = all(test.floor > 1 / (1 + test.compared[0]) + _ROUNDING for test in tests)
+        return (
+            f"Whether they are above chance cannot be decided: with {used} "
+            f"no p-value of {len(tests)} comparisons can be at most {ALPHA} after Holm's correction. "
+            f"Give {'more runs' if few_labels else more}."
+        )
+    return f"{passed} of {len(tests)} are above chance (p ≤ {ALPHA} after Holm's correction, {used})."
 
 
-def _test(results: Results, contrast: str, method: str) -> dict[str, float]:
-    """P-value, its Holm correction, permutations, if all, smallest possible p; NaN and 0 without a test."""
-    for row in results.inference_rows():
-        if (row["contrast"], row["method"]) == (contrast, method) and row.get("p_value", MISSING) != MISSING:
-            n, every = compared(row)
-            least = number(row.get("smallest_p_value", str(1 / (1 + n))))  # folders of earlier versions
-            holm = number(row["p_value_holm"])
-            return {"p": number(row["p_value"]), "holm": holm, "n": n, "every": every, "smallest": least}
-    whole = results.classes.get("permutation")
-    if whole and len(results.tasks) == 1:
-        least = whole.get("smallest", 1 / (1 + whole["n"]))
-        n, every = compared_classes(whole)
-        return {"p": whole["pvalue"], "holm": math.nan, "n": n, "every": every, "smallest": least}
-    return {"p": math.nan, "holm": math.nan, "n": 0, "every": False, "smallest": math.nan}
-
-
-def place(cluster: Mapping[str, str]) -> str:
-    """Coordinates of a cluster's peak, and its region where one is known."""
-    at = place_words(number(cluster[f"peak_{axis}_mm"]) for axis in "xyz")
-    region = cluster.get("region", MISSING)
-    return at if region in (MISSING, "") else f"{at} ({region})"
-
-
-def whole(value: float) -> str:
-    """A coordinate in whole mm, halves upwards as in the viewer."""
-    return str(rounded(value)).replace("-", "−")
-
-
-def peak_words(path: Path) -> str:
-    """Where the absolute value of a map is largest, x y z in whole mm."""
-    found = read_map(path)
-    return place_words(found.coordinates(peak_of(found.data)))
-
-
-def place_words(place: Iterable[float]) -> str:
-    """Coordinates in whole mm."""
-    return " ".join(whole(float(value)) for value in place)
-
-
-def sentence(found: Answer, fold_word: str) -> str:
-    """The answer in one sentence, without the comparison's name."""
-    return f"{correct(found)} ({_sure(found, fold_word)}); {_which(found)}{_where(found)}."
-
-
-def correct(found: Answer) -> str:
-    """How much is right."""
-    return f"{found.accuracy:.1f} % {found.measure}"
-
-
-def _sure(found: Answer, fold_word: str) -> str:
-    chance = f"chance {chance_text(found.chance)} %"
-    if found.permutations:
-        return f"{chance}, {p_words(found.p)}, {compared_with([found.compared])}"
-    if math.isnan(found.se):
-        return f"{chance}, not tested"
-    return f"{chance}, standard error {found.se:.1f} over {found.folds} {fold_word}s, not tested"
-
-
-def _which(found: Answer) -> str:
-    if found.voxels == 0:
-        return "no single voxel was selected (too few samples, or too many redundant voxels)"
-    if found.voxels == found.n_voxels:
-        return "all voxels are used, none selected"
-    chance = significant(found.shared_by_chance)
-    shared = f", two folds share {found.shared:.0f} % of them (chance {chance} %)"
-    shared = "" if math.isnan(found.shared) else shared
-    if math.isnan(found.fold_voxels):  # a single fold
-        return f"{found.voxels:,} voxel{'s' * (found.voxels != 1)} in the fit to all data"
-    return f"{voxels_text(found.fold_voxels)} voxels per fold{shared}"
-
-
-def _where(found: Answer) -> str:
-    if not found.peaks or found.voxels == found.n_voxels:
-        return ""
-    clusters = "largest clusters at" if len(found.peaks) > 1 else "at"
-    return f"; {clusters} {', '.join(found.peaks)} mm"
-
-
-def facts(results: Results, row: Mapping[str, Any]) -> str:
-    """Accuracy with its standard error, as tables show it."""
-    _, column, spread, _ = leading_columns(results)
-    return f"{row[column]:.1f} %" + ("" if math.isnan(row[spread]) else f" ± {row[spread]:.1f}")
+def selected_sentence(found: Sequence[Facts]) -> str:
+    """How many voxels, and how stable."""
+    w = found[0].w
+    chose = [(each.selected, each.stability) for each in found
+             if each.selected and each.stability and not math.isnan(each.stability.shared)]  # fmt: skip
+    if not chose:
+        return f"No single {w.voxels} were selected."
+    mean = voxels_text(float(np.mean([selected.per_fold for selected, _ in chose])))
+    shared = np.mean([stable.shared for _, stable in chose])
+    chance = significant(float(np.mean([stable.by_chance for _, stable in chose])))
+    some = "" if len(chose) == len(found) else (
+        f" in the {len(chose)} comparisons with selected {w.voxels}"
+    )  # fmt: skip
+    return (
+        f"{mean} {w.voxels} per fold on average{some}; two folds share {shared:.0f} % of them "
+        f"(chance {chance} %)."
+    )

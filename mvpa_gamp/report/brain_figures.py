@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_surface_map, is_there
-from mvpa_gamp.report.answers import answering
 from mvpa_gamp.report.brain_panels import (
     LoadedLine,
     Panel,
@@ -21,6 +20,7 @@ from mvpa_gamp.report.brain_panels import (
     heading,
 )
 from mvpa_gamp.report.outlines import Outline, cell_outlines
+from mvpa_gamp.report.page_answers import answering
 from mvpa_gamp.report.recommended import informative_voxels
 from mvpa_gamp.report.style import INK, Drawn, look, png_and_svg
 from mvpa_gamp.report.volumes import PLANES, Backdrop, Volume, peak_of, read_backdrop

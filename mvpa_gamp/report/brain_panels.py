@@ -11,8 +11,8 @@ from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from mvpa_gamp.report.answers import whole
 from mvpa_gamp.report.outlines import FAMILY_WISE, Outline, at_least, draw_outline
+from mvpa_gamp.report.page_answers import whole
 from mvpa_gamp.report.style import INK, QUIET, SHARES, WEIGHTS
 from mvpa_gamp.report.volumes import AXES, PLANES, SIDES, Backdrop
 

@@ -9,15 +9,14 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.answer_box import Fact, Files, answer_box, tested_words
 from mvpa_gamp.report.answer_facts import mean_words, space_of, stability_fact, untested_fact
-from mvpa_gamp.report.answers import place_words
 from mvpa_gamp.report.class_plots import chance_words, score_words, spread_words
 from mvpa_gamp.report.confusion_words import confusion_fact
 from mvpa_gamp.report.markup import block, details, section, swatch, text
-from mvpa_gamp.report.permutation_words import compared_classes
-from mvpa_gamp.report.printed import significant
+from mvpa_gamp.report.page_answers import place_words
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.report.viewer import class_viewer
 from mvpa_gamp.report.volumes import peak_of, read_map
+from mvpa_gamp.report.words import compared_classes, significant
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE, selects
 

@@ -82,25 +82,6 @@ def class_method_parts(results: Results) -> list[str]:
     return parts
 
 
-def class_lines(results: Results) -> str:
-    """The same for the terminal: a line per method."""
-    lines = []
-    for part in results.class_parts if "recall" in results.classes else ():
-        (row,) = [
-            row
-            for row in results.table(results.subjects[0], "classes")
-            if (row["method"], row["class"]) == (part["method"], ALL_CLASSES)
-        ]
-        p = f", p = {p_text(row['p_value'])}" if row["p_value"] != MISSING else ""
-        lines.append(
-            f"{len(part['names'])} classes, {results.labels[part['method']]}: "
-            f"{part['scoring'].replace('_', ' ')} {_score(results, row['score'])} (chance "
-            f"{_score(results, row['chance'])}){p}; recall "
-            + ", ".join(f"{name} {100 * value:.0f} %" for name, value in part["recall"].items())
-        )
-    return "\n".join(lines)
-
-
 def _percent(value: str) -> str:
     return "–" if value == MISSING else f"{number(value):.0f} %"
 

@@ -9,8 +9,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from mvpa_gamp.report.inference_plots import draw_null
-from mvpa_gamp.report.printed import chance_text
 from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour_of, look, svg
+from mvpa_gamp.report.words import chance_text
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.names import ALL_CLASSES
 from mvpa_gamp.results.reader import Results

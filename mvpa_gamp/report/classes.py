@@ -15,7 +15,7 @@ from mvpa_gamp.report.class_plots import (
     score_words,
 )
 from mvpa_gamp.report.markup import cell, details, figure, folded, headings, table, text
-from mvpa_gamp.report.permutation_words import compared_classes, compared_with
+from mvpa_gamp.report.words import compared_classes, compared_with
 from mvpa_gamp.results.reader import Results
 
 _PAIRS = 10  # comparisons of a page whose figures of all classes are open

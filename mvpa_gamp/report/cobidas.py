@@ -4,13 +4,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from mvpa_gamp.report.answers import answer, leading_columns, sentence
-from mvpa_gamp.report.class_methods import class_lines
-from mvpa_gamp.report.cross import cross_lines
 from mvpa_gamp.report.data_words import comparison_words, held_out_word
 from mvpa_gamp.report.inference_rows import all_compared
 from mvpa_gamp.report.methods_text import SELECTED
-from mvpa_gamp.report.permutation_words import compared_classes, compared_with
+from mvpa_gamp.report.page_answers import answer, leading_columns, sentence
+from mvpa_gamp.report.terminal import class_lines, cross_lines
+from mvpa_gamp.report.words import compared_classes, compared_with
 from mvpa_gamp.results.files import read_json, write_tsv
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE
@@ -174,11 +173,11 @@ def _of_classes(results: Results) -> list[str]:
     """All classes together, by each method."""
     if len(results.classes.get("names", ())) < 3 or "recall" not in results.classes:
         return []
-    return [f"{line}." for line in class_lines(results).splitlines()]
+    return [f"{line}." for line in class_lines(results)]
 
 
 def _of_crosses(results: Results) -> list[str]:
-    return [f"{line}." for line in cross_lines(results).splitlines()]
+    return [f"{line}." for line in cross_lines(results)]
 
 
 def _classwise(results: Results) -> str:

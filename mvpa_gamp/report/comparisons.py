@@ -6,7 +6,6 @@ from typing import Any
 from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.answer_box import map_line
 from mvpa_gamp.report.answer_facts import facts_box, files_of, first_place
-from mvpa_gamp.report.answers import EVERYBODY, NOBODY, Answer, answering, sentence
 from mvpa_gamp.report.figure_parts import maps_figure
 from mvpa_gamp.report.map_files import information_files, method_files
 from mvpa_gamp.report.markup import (
@@ -25,13 +24,14 @@ from mvpa_gamp.report.markup import (
 )
 from mvpa_gamp.report.outlines import has_selection
 from mvpa_gamp.report.overview import anchor, answers
-from mvpa_gamp.report.printed import tenths
+from mvpa_gamp.report.page_answers import EVERYBODY, NOBODY, Answer, answering, sentence
 from mvpa_gamp.report.recommended import informative_voxels
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.report.surface_figures import cluster_volume, surface_caption
 from mvpa_gamp.report.viewer import thumbnail, viewer
 from mvpa_gamp.report.volumes import read_map
 from mvpa_gamp.report.voxel_lists import voxel_lists
+from mvpa_gamp.report.words import tenths
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 

@@ -76,20 +76,6 @@ def cross_section(results: Results) -> str:
     return folded("cross", "Cross-decoding by every method", said, *parts)
 
 
-def cross_lines(results: Results) -> str:
-    """The same for the terminal: a line per cross and method."""
-    lines = []
-    for row in results.cross_rows():
-        if row["status"] != "ok":
-            continue
-        p = f", p = {_digits(row['p_value'])}" if row["p_value"] != MISSING else ""
-        lines.append(
-            f"{row['cross']}, {results.labels[row['method']]}: accuracy {_percent(row['accuracy_percent'])} "
-            f"(chance {_percent(row['chance_percent'])}), AUC {_digits(row['auc'])}{p}"
-        )
-    return "\n".join(lines)
-
-
 def _caption(tested: bool) -> str:
     said = (
         "Every run of the tested comparison is predicted by a classifier trained on the other comparison in "

@@ -10,12 +10,11 @@ from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.answer_box import Fact, Files, answer_box, map_line, p_words, tested_words
 from mvpa_gamp.report.answer_facts import place_fact, stability_fact, untested_fact, voxel_fact
-from mvpa_gamp.report.answers import PREFERRED, Answer, answer, peak_words
 from mvpa_gamp.report.map_files import leading_files
 from mvpa_gamp.report.markup import block, paragraph, section, swatch, text
-from mvpa_gamp.report.permutation_words import compared, compared_with
-from mvpa_gamp.report.printed import chance_text
+from mvpa_gamp.report.page_answers import PREFERRED, Answer, answer, peak_words
 from mvpa_gamp.report.style import colour_of
+from mvpa_gamp.report.words import chance_text, compared, compared_with
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 

@@ -1,6 +1,6 @@
 """Sentences of the methods text on designs: groups, many classes, cross-decoding."""
 
-from mvpa_gamp.report.permutation_words import compared_classes, compared_with
+from mvpa_gamp.report.words import compared_classes, compared_with
 from mvpa_gamp.results.reader import Results
 
 HASTIE = (

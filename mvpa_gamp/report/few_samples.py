@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from mvpa_gamp.report.markup import cell, headings, paragraph, section, table, text
-from mvpa_gamp.report.printed import tenths
+from mvpa_gamp.report.words import tenths
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.reader import Results
 

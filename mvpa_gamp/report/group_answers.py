@@ -19,10 +19,10 @@ from mvpa_gamp.report.group_results import Group
 from mvpa_gamp.report.group_viewer import backdrop_of_group, comparison_viewer, thumbnail
 from mvpa_gamp.report.group_words import words
 from mvpa_gamp.report.markup import block, details, paragraph, section, swatch, text
-from mvpa_gamp.report.printed import significant
 from mvpa_gamp.report.style import colour_of
 from mvpa_gamp.report.surface_viewer import MeshBackdrop
 from mvpa_gamp.report.volumes import Backdrop
+from mvpa_gamp.report.words import significant
 from mvpa_gamp.results.files import MISSING, number
 
 

@@ -9,7 +9,7 @@ from mvpa_gamp.report.group_facts import Row
 from mvpa_gamp.report.group_results import Group
 from mvpa_gamp.report.group_words import words
 from mvpa_gamp.report.markup import cell, headings, html_cell, section, table, text
-from mvpa_gamp.report.printed import significant
+from mvpa_gamp.report.words import significant
 from mvpa_gamp.results.files import MISSING, number
 
 _TABLE_CAPTION = (

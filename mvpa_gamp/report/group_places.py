@@ -7,8 +7,8 @@ from pathlib import Path
 
 from numpy.typing import NDArray
 
-from mvpa_gamp.report.answers import place_words
 from mvpa_gamp.report.outlines import FAMILY_WISE, at_least
+from mvpa_gamp.report.page_answers import place_words
 from mvpa_gamp.report.volumes import peak_of, read_map
 
 # What maps show, by what was done over participants and their kind, in the order in which they are offered.

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.decoding.group_tests import DRAWS, EXACT
-from mvpa_gamp.report.permutation_words import compared_with
-from mvpa_gamp.report.printed import chance_text
 from mvpa_gamp.report.processing_words import processing_words
+from mvpa_gamp.report.words import chance_text, compared_with
 from mvpa_gamp.results.files import number
 
 ACCURACY = {

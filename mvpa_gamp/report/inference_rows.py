@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from mvpa_gamp.report.markup import cell, table
-from mvpa_gamp.report.permutation_words import Compared, compared, compared_with
+from mvpa_gamp.report.words import Compared, compared, compared_with
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.reader import Results
 

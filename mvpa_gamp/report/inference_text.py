@@ -4,8 +4,8 @@ from typing import Any
 
 from mvpa_gamp.report.data_words import held_out_word
 from mvpa_gamp.report.inference_rows import all_compared, floor_words
-from mvpa_gamp.report.permutation_words import compared_with
 from mvpa_gamp.report.regions import WESTFALL_YOUNG
+from mvpa_gamp.report.words import compared_with
 from mvpa_gamp.results.reader import Results
 
 _PHIPSON = (

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mvpa_gamp.report.answers import leading_columns
 from mvpa_gamp.report.markup import (
     cell,
     details,
@@ -18,8 +17,10 @@ from mvpa_gamp.report.markup import (
     text,
 )
 from mvpa_gamp.report.methods_text import SELECTED
-from mvpa_gamp.report.printed import Measure, measured, measures_led_by, show, significant
+from mvpa_gamp.report.page_answers import leading_columns
 from mvpa_gamp.report.style import colour_of
+from mvpa_gamp.report.terminal import Measure, measured, measures_led_by, show
+from mvpa_gamp.report.words import significant
 from mvpa_gamp.results.files import cell as exact
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE, selects

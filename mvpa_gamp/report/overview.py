@@ -9,11 +9,10 @@ import numpy as np
 from mvpa_gamp.report.accuracy_matrix import Pair, accuracy_matrix
 from mvpa_gamp.report.answer_box import map_name, p_words
 from mvpa_gamp.report.answer_facts import files_of
-from mvpa_gamp.report.answers import Answer, answer, facts, leading_columns
 from mvpa_gamp.report.markup import cell, html_cell, section, swatched, table, text
-from mvpa_gamp.report.permutation_words import compared_with
-from mvpa_gamp.report.printed import chance_text, significant, voxels_text
+from mvpa_gamp.report.page_answers import Answer, answer, facts, leading_columns
 from mvpa_gamp.report.style import colour_of
+from mvpa_gamp.report.words import chance_text, compared_with, significant, voxels_text
 from mvpa_gamp.results.reader import Results
 
 _ALPHA = 0.05

@@ -6,7 +6,6 @@ from pathlib import Path
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.report import brain_figures, plots
-from mvpa_gamp.report.answers import answering
 from mvpa_gamp.report.cautions import cautions
 from mvpa_gamp.report.class_answers import class_answer_section
 from mvpa_gamp.report.class_methods import draw_class_methods
@@ -26,6 +25,7 @@ from mvpa_gamp.report.inference import draw_inference, inference_section
 from mvpa_gamp.report.markup import details
 from mvpa_gamp.report.methods_compared import methods_compared_section
 from mvpa_gamp.report.overview import overview_section
+from mvpa_gamp.report.page_answers import answering
 from mvpa_gamp.report.record import record_section
 from mvpa_gamp.report.regions import draw_regions, regions_section
 from mvpa_gamp.report.sections import confusion_section, consistency_section, phantom_section

@@ -1,15 +1,14 @@
 """Where in the brain, by the names of an atlas: tables and figures of regions, sentences about them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.regions import OUTSIDE
 from mvpa_gamp.report.markup import cell, details, figure, folded, headings, paragraph, table, text
-from mvpa_gamp.report.permutation_words import compared_with
-from mvpa_gamp.report.printed import tenths
 from mvpa_gamp.report.region_plots import LEVEL, SHOWN, Rows, region_bars
+from mvpa_gamp.report.words import compared_with, tenths
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.region_rows import EVERYTHING
@@ -165,25 +164,12 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def region_lines(results: Results) -> str:
-    """The same for the terminal: the first region of every comparison and method."""
-    lines = []
+def first_regions(results: Results) -> Iterator[tuple[str, str, Mapping[str, str]]]:
+    """Comparison, method and the row of the first region, where there is an atlas."""
     for subject, contrast, method in results.cells():
         rows = _regions_of(region_tables(results, subject, contrast).get(method, ()))
-        if not rows:
-            continue
-        first, said = rows[0], ""
-        if first.get("accuracy_percent", MISSING) != MISSING:
-            said = f"{number(first['accuracy_percent']):.1f} % correct alone"
-            if first.get("p_value_fwe", MISSING) != MISSING:
-                said += f", p = {_p(first['p_value_fwe'])} corrected for all regions"
-        elif first["summed_inclusion"] != MISSING:
-            said = f"summed inclusion {number(first['summed_inclusion']):.2f}"
-        else:
-            said = f"{number(first['weight_share_percent']):.0f} % of the weight"
-        label = results.row(subject, contrast, method)["comparison"]
-        lines.append(f"{label}, {results.labels[method]}: first region {first['region']} ({said})")
-    return "\n".join(lines)
+        if rows:
+            yield results.row(subject, contrast, method)["comparison"], method, rows[0]
 
 
 def regions_text(results: Results) -> list[str]:

@@ -1,7 +1,7 @@
 """Sections on what lies behind the answers: stability, planted voxels of a phantom, confusion."""
 
 from mvpa_gamp.report.markup import cell, figure, folded, headings, paragraph, table, text
-from mvpa_gamp.report.printed import significant
+from mvpa_gamp.report.words import significant
 from mvpa_gamp.results.files import cell as table_text
 from mvpa_gamp.results.files import number
 from mvpa_gamp.results.reader import Results

@@ -11,8 +11,7 @@ from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.report.inference_rows import ALPHA, inference_row, p_text, power_words
 from mvpa_gamp.report.markup import cell, details, file_link, headings, table, text
 from mvpa_gamp.report.outlines import FAMILY_WISE, at_least, has_selection
-from mvpa_gamp.report.permutation_words import compared, compared_with
-from mvpa_gamp.report.printed import tenths
+from mvpa_gamp.report.words import compared, compared_with, tenths
 from mvpa_gamp.results.reader import Results
 
 _LISTED = 20  # voxels listed on the page; files have all of them

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from mvpa_gamp.report.inference_rows import inference_table, named_cells, p_text, power_words
 from mvpa_gamp.report.markup import cell, details, paragraph, text
-from mvpa_gamp.report.printed import tenths
+from mvpa_gamp.report.words import tenths
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 

@@ -3,18 +3,11 @@
 from pathlib import Path
 
 from mvpa_gamp.imaging.atomic_files import WriteError
-from mvpa_gamp.imaging.surface_names import in_vertices
 from mvpa_gamp.report.cautions import cautions, leaks
-from mvpa_gamp.report.class_methods import class_lines
-from mvpa_gamp.report.closing import closing_lines
-from mvpa_gamp.report.cross import cross_lines
-from mvpa_gamp.report.inference_lines import inference_lines
 from mvpa_gamp.report.page import build_report
-from mvpa_gamp.report.printed import pair_lines, paper_table
-from mvpa_gamp.report.regions import region_lines
+from mvpa_gamp.report.terminal import averages, beyond_the_table, closing_lines, whole_table
 from mvpa_gamp.results.manifest import missing_files, write_manifest
 from mvpa_gamp.results.reader import Results, ResultsError, read_results
-from mvpa_gamp.results.tables import AVERAGE
 from mvpa_gamp.results.verify import verify
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
@@ -28,12 +21,8 @@ def finish(output: Output, console: Console) -> int:
     write_manifest(results)
     page = build_report(output.root)
     _print_what_is_new(results, console)
-    said = in_vertices if results.on_surface else str
-    if results.inference:
-        console.result(said(inference_lines(results)) + "\n", always=True)
-    for lines in (region_lines(results), class_lines(results), cross_lines(results)):
-        if lines:
-            console.result(said(lines) + "\n", always=True)
+    for text in beyond_the_table(results):
+        console.result(text + "\n", always=True)
     for caution in cautions(results)[len(leaks(results)) :]:  # leaks were told before the first fit
         console.note(f"Caution: {caution}")
     code = _verdict(output.root, console)
@@ -45,13 +34,9 @@ def finish(output: Output, console: Console) -> int:
 def _print_what_is_new(results: Results, console: Console) -> None:
     """The averages, since rows were printed as they came; a quiet run printed none and has the table."""
     if not console.level:
-        lead = results.leading_measure
-        console.result(paper_table(results.rows, results.labels, console.width, lead) + "\n", always=True)
+        console.result(whole_table(results, console.width) + "\n", always=True)
     elif len(results.tasks) > 1:
-        averages = [row for row in results.rows if row["contrast"] == AVERAGE]
-        names = [task["label"] for task in results.tasks]
-        lead = results.leading_measure
-        console.result(pair_lines(averages, results.labels, header=False, names=names, lead=lead) + "\n")
+        console.result(averages(results) + "\n")
 
 
 def rebuild_report(root: Path, console: Console) -> int:

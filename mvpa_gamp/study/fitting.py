@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mvpa_gamp.parallel import Workers, run_tasks
-from mvpa_gamp.report.printed import pair_lines
+from mvpa_gamp.report.terminal import pair_lines
 from mvpa_gamp.results.cell import Cell, CellRecord
 from mvpa_gamp.results.cell_files import failed_cell, write_cell
 from mvpa_gamp.results.inference_files import CellInference
@@ -109,8 +109,8 @@ def _write_cells(
         console.advance(f"{cell.task.label}, {cell.method.label}{_ended(record, done)}", minor=True)
         if len(row) == len(labels):
             rows = [{**record.summary, "seconds": record.timing["seconds"]} for record in row]
-            lines = pair_lines(rows, labels, header=not records, names=names, lead=lead)
-            console.result(plan.subject.space.said(lines))
+            said = plan.subject.space.said
+            console.result(pair_lines(rows, labels, not records, names, lead, said))
             records += row
             row = []
     return records

@@ -22,7 +22,7 @@ from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.report.permutation_words import compared_with
+from mvpa_gamp.report.words import compared_with
 from mvpa_gamp.results.inference_files import CellInference
 from mvpa_gamp.results.stored_fits import load_arrays
 from mvpa_gamp.study.cells import PlannedCell

@@ -5,7 +5,7 @@ import difflib
 import io
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,7 +21,22 @@ RUN_OPTIONS = (
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that offers options of a similar name where one is unknown."""
+    """A parser with a short help beside the full one, which offers a similar name for an unknown option.
+
+    ``common`` has what most users need: an option with its value, and a few words about it.
+    """
+
+    common: Mapping[str, str] = {}
+
+    def format_short(self) -> str:
+        """What ``--help`` prints: usage, the common options, and where to find the others."""
+        width = max(len(option) for option in self.common)
+        rows = [f"  {option:{width}}  {words}" for option, words in self.common.items()]
+        about, *_ = (self.description or "").split("\n\n")
+        usage = self.format_usage().rstrip()
+        return "\n".join(
+            [usage, "", about.rstrip(), "", *rows, "", "--help-all: all options, with examples.", ""]
+        )
 
     def error(self, message: str) -> NoReturn:
         known = [name for action in self._actions for name in action.option_strings]
@@ -32,16 +47,31 @@ class _Parser(argparse.ArgumentParser):
         super().error(message)
 
 
-def command_parser(command: str, usage: str, about: str, examples: str) -> argparse.ArgumentParser:
+class _ShortHelp(argparse.Action):
+    """--help: print the short form and end."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        assert isinstance(parser, _Parser)
+        parser.exit(message=parser.format_short())
+
+
+def command_parser(
+    command: str, usage: str, about: str, examples: str, common: Mapping[str, str]
+) -> argparse.ArgumentParser:
     """A parser whose options leave no trace when they are not given, so that --config can fill them."""
-    return _Parser(
+    parser = _Parser(
         prog=f"python -m {command}",
         usage=f"%(prog)s {usage}",
         description=about,
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,
+        add_help=False,
     )
+    parser.common = common
+    parser.add_argument("-h", "--help", action=_ShortHelp, nargs=0, help="the options that most users need")
+    parser.add_argument("--help-all", action="help", help="all options")
+    return parser
 
 
 def add_cleaning(group: Any) -> None:

@@ -4,7 +4,7 @@ import nibabel
 import numpy as np
 import pytest
 
-from mvpa_gamp.decoder.contrast_maps import ContrastMaps
+from mvpa_gamp.decoder.maps import ContrastMaps
 
 MASK = nibabel.Nifti1Image(np.ones((2, 1, 1), dtype=np.uint8), np.eye(4))
 

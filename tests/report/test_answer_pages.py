@@ -13,16 +13,15 @@ import pytest
 from PIL import Image
 
 from mvpa_gamp.haxby import main
-from mvpa_gamp.report.answers import place_words
 from mvpa_gamp.report.brain_figures import comparison_maps
-from mvpa_gamp.report.closing import closing_lines
 from mvpa_gamp.report.figure_parts import figure_parts
-from mvpa_gamp.report.inference_lines import inference_lines
 from mvpa_gamp.report.inference_rows import few_permutations
 from mvpa_gamp.report.methods_text import methods_paragraphs, references
 from mvpa_gamp.report.page import render
 from mvpa_gamp.report.recommended import recommended_map
+from mvpa_gamp.report.terminal import closing_lines, inference_lines
 from mvpa_gamp.report.viewer import viewer
+from mvpa_gamp.report.words import place_words
 from mvpa_gamp.results.files import number, read_tsv, write_tsv
 from mvpa_gamp.results.reader import Results, read_results
 
@@ -249,7 +248,7 @@ def asked_nothing(results):
 def test_where_labels_have_few_arrangements_text_and_terminal_say_why_p_is_not_smaller(designed):
     results = asked(read_results(designed), 300, Permuted)
     floor = "never below 0.0078 because the labels can be arranged in only 256 ways"
-    said, lines = " ".join(methods_paragraphs(results)), inference_lines(results)
+    said, lines = " ".join(methods_paragraphs(results)), "\n".join(inference_lines(results))
     assert floor in said and "all 255 other arrangements of the labels" in said
     assert f"p = 0.0078 (all 255 other arrangements of the labels; {floor}" in lines
     assert "tested with all 255 other arrangements of the labels: labels were exchanged" in said
@@ -268,6 +267,6 @@ def test_the_terminal_ends_with_all_classes_where_they_were_asked_for(designed):
 def test_fewer_than_a_thousand_permutations_are_said_to_be_few_for_maps(designed):
     results = read_results(designed)
     assert few_permutations(asked(results, 10)).startswith("10 permutations are few for family-wise p")
-    assert few_permutations(results) in inference_lines(results).replace("<=", "≤")
+    assert few_permutations(results) in "".join(inference_lines(results)).replace("<=", "≤")
     assert few_permutations(results) in render(results)
     assert not few_permutations(asked_nothing(results)) and not few_permutations(asked(results, 1000))

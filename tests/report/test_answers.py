@@ -4,52 +4,75 @@ import math
 import re
 from dataclasses import replace
 from html import unescape
+from pathlib import Path
 
 import pytest
 
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.report import style
-from mvpa_gamp.report.answers import PREFERRED, Answer, answering, sentence
-from mvpa_gamp.report.closing import _others, closing_lines
-from mvpa_gamp.report.printed import tenths
+from mvpa_gamp.report.answers import above_chance_sentence, sentence
+from mvpa_gamp.report.facts import (
+    PREFERRED,
+    Facts,
+    Files,
+    LabelTest,
+    Place,
+    Score,
+    Selected,
+    Stability,
+    answering,
+)
 from mvpa_gamp.report.style import COLOURS, MARKERS, METHOD_ORDER, OTHER_COLOURS, colour_of, marker_of
+from mvpa_gamp.report.terminal import closing_lines, other_words
+from mvpa_gamp.report.words import Words, tenths
 from mvpa_gamp.results.reader import read_results
 
-FOUND = Answer(
-    method="gamp-sbg-lr", measure="correct", accuracy=97.7, se=1.4, chance=50.0, folds=12, p=0.004975,
-    p_holm=0.004975, smallest_p=0.004975,
-    permutations=200, voxels=24, fold_voxels=22.0, n_voxels=530, shared=75.0, shared_by_chance=1.02,
-    peaks=("36 −6 0", "−24 40 2 (fusiform)"),
-)  # fmt: skip
+FOUND = Facts(
+    "faceMinusHouse",
+    "face vs house",
+    "gamp-sbg-lr",
+    "GAMP sBG-LR",
+    Score(97.7, 1.4, 50.0, "12 held-out runs"),
+    LabelTest(0.004975, 0.004975, 0.004975, (200, False)),
+    Files({}, Path()),
+    Words(),
+    Selected(24, 530, 22.0),
+    Stability(75.0, 1.02),
+    (Place((36.0, -6.0, 0.0)), Place((-24.0, 40.0, 2.0), "fusiform")),
+    "clusters",
+)
+ALONE = (Place((1.0, 2.0, 3.0)),)
 
 
 def test_the_answer_in_a_sentence():
-    assert sentence(FOUND, "run") == (
+    assert sentence(FOUND) == (
         "97.7 % correct (chance 50 %, p = 0.005, 200 permutations); 22 voxels per fold, two folds share 75 % "
         "of them (chance 1.0 %); largest clusters at 36 −6 0, −24 40 2 (fusiform) mm."
     )
+    vertices = sentence(replace(FOUND, w=Words("vertex", "vertices")))
+    assert "22 vertices per fold" in vertices and "voxel" not in vertices
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"permutations": 0, "p": math.nan}, "(chance 50 %, standard error 1.4 over 12 runs, not tested)"),
-        ({"permutations": 0, "se": math.nan}, "(chance 50 %, not tested)"),
+        ({"test": None}, "(chance 50 %, standard error 1.4 over 12 runs, not tested)"),
+        ({"test": None, "score": replace(FOUND.score, se=math.nan)}, "(chance 50 %, not tested)"),
+        ({"selected": Selected(0, 530, 0.0)}, "no single voxel was selected (too few samples, or too many"),
+        ({"selected": Selected(530, 530, 530.0)}, "all voxels are used, none selected."),
+        ({"stability": Stability()}, "; 22 voxels per fold; largest clusters at"),
         (
-            {"voxels": 0, "peaks": ()},
-            "no single voxel was selected (too few samples, or too many redundant voxels",
-        ),
-        ({"voxels": 530}, "all voxels are used, none selected."),
-        ({"shared": math.nan}, "; 22 voxels per fold; largest clusters at"),
-        (
-            {"voxels": 1, "fold_voxels": 1.2, "peaks": ("1 2 3",)},
+            {"selected": Selected(1, 530, 1.2), "places": ALONE},
             "1.2 voxels per fold, two folds share 75 % of them (chance 1.0 %); at 1 2 3 mm.",
         ),
-        ({"fold_voxels": math.nan, "shared": math.nan}, "; 24 voxels in the fit to all data; largest"),
+        (
+            {"selected": Selected(24, 530), "stability": Stability()},
+            "; 24 voxels in the fit to all data; largest",
+        ),
     ],
 )
 def test_where_something_is_missing_the_sentence_says_so(change, words):
-    assert words in sentence(replace(FOUND, **change), "run")
+    assert words in sentence(replace(FOUND, **change))
 
 
 def test_the_answering_method_does_not_depend_on_results(finished, phantom_results):
@@ -71,8 +94,8 @@ def test_a_phantom_leads_to_own_data(phantom_results):
 
 
 def test_other_methods_are_a_range_without_names(phantom_results):
-    assert _others([]) == "" and _others([84.24]) == "; other method: 84.2 %"
-    assert _others([100.0, math.nan, 84.2, 92.6]) == "; other methods: 84.2 to 100.0 %"
+    assert other_words([]) == "" and other_words([84.24]) == "; other method: 84.2 %"
+    assert other_words([100.0, math.nan, 84.2, 92.6]) == "; other methods: 84.2 to 100.0 %"
 
 
 def test_the_same_place_has_the_same_digits_whatever_it_is_read_from():
@@ -101,16 +124,15 @@ def test_methods_of_others_have_colours_of_their_own():
 
 def test_too_few_permutations_are_no_null_result():
     """With 100 permutations six corrected p-values cannot be at most 0.05: that is said, not "0 of 6"."""
-    from mvpa_gamp.report.overview import _tested
 
-    def found(p_holm, permutations, **facts):
-        return [replace(FOUND, permutations=permutations, p_holm=p_holm, **facts)] * 6
+    def found(holm, n, every=False, least=0.0):
+        return [replace(FOUND, test=LabelTest(0.01, holm, least, (n, every)))] * 6
 
-    said = _tested(found(0.059, 100))
+    said = above_chance_sentence(found(0.059, 100))
     assert "cannot be decided" in said and "Give at least 119 permutations." in said
-    said = _tested(found(0.19, 63, every=True, smallest_p=2 / 64))
+    said = above_chance_sentence(found(0.19, 63, every=True, least=2 / 64))
     assert "with all 63 other arrangements of the labels no p-value" in said and "Give more runs." in said
-    assert _tested(found(0.03, 200)).startswith("6 of 6 are above chance")
-    assert _tested(found(0.5, 200)).startswith("0 of 6 are above chance")
-    few = _tested(found(0.19, 40, smallest_p=1 / 32))  # drawn, of few arrangements
+    assert above_chance_sentence(found(0.03, 200)).startswith("6 of 6 are above chance")
+    assert above_chance_sentence(found(0.5, 200)).startswith("0 of 6 are above chance")
+    few = above_chance_sentence(found(0.19, 40, least=1 / 32))  # drawn, of few arrangements
     assert "cannot be decided" in few and "Give more runs." in few

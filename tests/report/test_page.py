@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pytest
 
 from mvpa_gamp.haxby import main
-from mvpa_gamp.report.printed import MEASURES, show
+from mvpa_gamp.report.terminal import MEASURES, show
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.tables import selects
 

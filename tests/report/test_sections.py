@@ -19,7 +19,9 @@ from mvpa_gamp.results.reader import Results, read_results
 def test_the_methods_text_says_what_was_exchanged(finished, kind, words):
     class Permuted(Results):
         def inference_rows(self):
-            return [{"status": "ok", "exchanged": kind, "permutations": "9", "p_value": "0.1"}]
+            return [
+                {"status": "ok", "exchanged": kind, "permutations": "9", "labellings": "99", "p_value": "0.1"}
+            ]
 
     read = read_results(finished)
     summary = replace(read.summary, inference={"permutations": 9})

@@ -8,7 +8,7 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from mvpa_gamp.decoding import cross_validate
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.report import printed
+from mvpa_gamp.report import terminal
 from mvpa_gamp.results.leading import BALANCED, ERROR, leading_measure, leading_of_tasks
 from mvpa_gamp.results.measures import NO_SELECTION, measures_of
 from mvpa_gamp.results.tables import SUMMARY_COLUMNS, average_rows, selects
@@ -74,12 +74,12 @@ def test_printed_tables_lead_with_it():
         "status": "ok",
         **numbers,
     }
-    lines = printed.pair_lines([row], {"m": "Method"}, header=True, lead=BALANCED)
+    lines = terminal.pair_lines([row], {"m": "Method"}, header=True, lead=BALANCED)
     assert "Bal. acc. %" in lines and "81.2 ± 3.0" in lines and "90.0" not in lines
-    table = printed.paper_table([row], {"m": "Method"}, 200, BALANCED)
+    table = terminal.paper_table([row], {"m": "Method"}, 200, BALANCED)
     assert (
         table.splitlines()[0].split("  ")[0] != "Error"
         and "Balanced accuracy (%)" in table
         and "81.2" in table
     )
-    assert "Accuracy (%)" in printed.paper_table([row], {"m": "Method"}, 200)
+    assert "Accuracy (%)" in terminal.paper_table([row], {"m": "Method"}, 200)

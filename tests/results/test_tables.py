@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from mvpa_gamp.report import printed
+from mvpa_gamp.report import terminal, words
 from mvpa_gamp.results import measures, tables
 
 LABELS = {"m1": "Method 1", "m2": "Method 2"}
@@ -48,21 +48,26 @@ def test_the_average_leaves_failed_comparisons_out_and_says_so():
 
 
 def test_the_printed_row_fits_eighty_columns_and_carries_the_numbers():
-    text = printed.pair_lines(
+    text = terminal.pair_lines(
         [row("cat vs scissors", "m1"), row("cat vs scissors", "m2")], LABELS, header=True
     )
     assert max(map(len, text.splitlines())) <= 84
     assert "90.0 ± 2.0" in text  # accuracy
     assert "31 (0.10)" in text
+    wide = [row("cat vs scissors", "m1", error_percent=10.2, voxels=217972.0, sparsity_percent=100.0)]
+    # columns stand apart however long a number is
+    assert "89.8 ± 2.0 217,972 (100) " in terminal.pair_lines(wide, LABELS, header=False), (
+        "columns stand apart"
+    )
     failed = row("a vs b", "m1", status="failed: it broke")
-    assert "failed: it broke" in printed.pair_lines([failed], LABELS, header=False)
+    assert "failed: it broke" in terminal.pair_lines([failed], LABELS, header=False)
 
 
 @pytest.mark.parametrize("width", [40, 90, 400])
 def test_the_paper_table_has_a_row_per_comparison_whatever_the_width(width):
     rows = [row(c, m) for c in ("cat vs scissors", "average") for m in LABELS]
-    text = printed.paper_table(rows, LABELS, width)
-    for measure in printed.MEASURES:
+    text = terminal.paper_table(rows, LABELS, width)
+    for measure in terminal.MEASURES:
         assert measure.title in text
     bands = text.split("\n\n")
     assert all(sum(line.startswith("cat vs scissors") for line in band.splitlines()) == 1 for band in bands)
@@ -71,7 +76,7 @@ def test_the_paper_table_has_a_row_per_comparison_whatever_the_width(width):
 
 
 def test_control_characters_of_a_label_do_not_reach_the_terminal():
-    text = printed.pair_lines([row("\x1b[31mred vs b", "m1")], LABELS, header=False)
+    text = terminal.pair_lines([row("\x1b[31mred vs b", "m1")], LABELS, header=False)
     assert "\x1b" not in text
 
 
@@ -79,7 +84,7 @@ def test_control_characters_of_a_label_do_not_reach_the_terminal():
     ("value", "said"), [(0, "0"), (0.0123, "0.012"), (0.123, "0.12"), (1.23, "1.2"), (12.3, "12")]
 )
 def test_small_percentages_keep_their_digits(value, said):
-    assert printed.significant(value) == said
+    assert words.significant(value) == said
 
 
 @pytest.mark.parametrize(("voxels", "chose"), [(0.0, 0), (1000.0, 0), (0.1, 1), (31.0, 12)])
@@ -87,7 +92,7 @@ def test_no_consistency_is_shown_where_nothing_or_everything_is_selected(voxels,
     rows = [row("a vs b", "m1", voxels=voxels, folds_selecting=chose, consistency_percent=97.0)]
     rows += tables.average_rows(rows)
     assert all(tables.selects(each) == (chose > 5) for each in rows)
-    text = printed.pair_lines(rows, LABELS, header=False) + printed.paper_table(rows, LABELS, 200)
+    text = terminal.pair_lines(rows, LABELS, header=False) + terminal.paper_table(rows, LABELS, 200)
     assert ("97" in text) == (chose > 5)
     assert rows[0]["consistency_percent"] == 97.0  # the tables keep the number
 
@@ -96,7 +101,7 @@ def test_one_comparison_has_no_average_and_long_names_are_not_cut():
     name = "a rather long category vs another one"
     rows = [row(name, "m1"), row("average", "m1")]
     rows[1]["contrast"] = tables.AVERAGE
-    text = printed.paper_table(rows, LABELS, 200)
+    text = terminal.paper_table(rows, LABELS, 200)
     assert "average" not in text
     assert name in text
-    assert name in printed.pair_lines(rows[:1], LABELS, header=True)
+    assert name in terminal.pair_lines(rows[:1], LABELS, header=True)

@@ -10,8 +10,8 @@ from mvpa_gamp.decoding import permutation
 from mvpa_gamp.decoding.exchange import permuted_labels
 from mvpa_gamp.haxby import main
 from mvpa_gamp.methods.gamp import GampMethod
-from mvpa_gamp.report.inference_lines import inference_lines
 from mvpa_gamp.report.inference_rows import few_permutations
+from mvpa_gamp.report.terminal import inference_lines
 from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study import finish
@@ -166,7 +166,7 @@ def test_the_table_and_the_terminal_have_the_number_that_was_used(command, three
         assert rows and {(row["permutations"], row["labellings"]) for row in rows} == {("7", "8")}
         assert all(float(row["p_value"]) in np.arange(1, 9) / 8 for row in rows)
     results = read_results(tmp_path / "few")
-    assert "(all 7 other arrangements of the labels; never below 0.25" in inference_lines(results)
+    assert "(all 7 other arrangements of the labels; never below 0.25" in "".join(inference_lines(results))
     assert not few_permutations(results)
 
 

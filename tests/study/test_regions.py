@@ -16,7 +16,8 @@ from mvpa_gamp.imaging.atlas import open_atlas
 from mvpa_gamp.imaging.regions import OUTSIDE
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.report.regions import region_lines, regions_section, regions_text
+from mvpa_gamp.report.regions import regions_section, regions_text
+from mvpa_gamp.report.terminal import region_lines
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.manifest import missing_files, result_files
 from mvpa_gamp.results.names import ResultsFolder
@@ -295,11 +296,11 @@ def test_sections_and_sentences(done, finished):
     results = read_results(done)
     section = regions_section(results)
     assert "Sums over all regions" in section and "p (all regions)" in section and "beyond" in section
-    lines = region_lines(results).splitlines()
+    lines = region_lines(results)
     assert len(lines) == 2 and "corrected for all regions" in lines[0] and "of the weight" in lines[1]
     assert "step-down maxima" in regions_text(results)[0]
     plain = read_results(finished)
-    assert regions_section(plain) == region_lines(plain) == "" and regions_text(plain) == []
+    assert regions_section(plain) == "" and region_lines(plain) == regions_text(plain) == []
 
 
 # --- what is refused

@@ -1,0 +1,542 @@
+"""What is known about a comparison, all classes together or a cross of a participant: one record, read once.
+
+Terminal, page and texts render these records; nothing of them is said twice.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.surface_names import is_there
+from mvpa_gamp.report.volumes import peak_of, read_map
+from mvpa_gamp.report.words import Compared, Words, compared, compared_classes, peak_of_row, words_of
+from mvpa_gamp.results.files import MISSING, number
+from mvpa_gamp.results.names import ALL_CLASSES
+from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.tables import AVERAGE, selects
+
+# Which method answers is settled before any result is seen: choosing the most accurate one would make its
+# accuracy look better than it is. The order is that of the measured table in the documentation.
+PREFERRED = (
+    "gamp-sbg-lr", "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", "gamp-l1-lr", "gamp-l1-lr-cv",
+    "l1-lr-cv",
+)  # fmt: skip
+ENOUGH = 1000  # permutations of maps with family-wise p-values
+MOST_CLASSES = 8  # classes whose maps are named in an answer
+_PEAKS = 3  # places named in an answer
+_SHARES = ("accuracy", "balanced_accuracy")  # scores that are shown in percent
+
+
+@dataclass(frozen=True)
+class Score:
+    """A mean score with its standard error, over what the mean was taken, and the level of chance.
+
+    Shares are in percent; other scores are as they are. NaN is unknown.
+    """
+
+    mean: float
+    se: float
+    chance: float
+    over: str  # "12 held-out runs"
+    name: str = "correct"  # or what leads where categories are unequal, or the score of a decoder
+    percent: bool = True
+
+
+@dataclass(frozen=True)
+class LabelTest:
+    """A test by permutations: its p-value, the same after Holm's correction, the smallest possible one."""
+
+    p: float
+    holm: float  # NaN of a single test
+    least: float
+    compared: Compared
+    labels: str = "the labels"
+
+    @property
+    def floor(self) -> float:
+        """The smallest p-value by both limits: permutations, and arrangements of the labels."""
+        return max(self.least, 1 / (1 + self.compared[0]))
+
+
+@dataclass(frozen=True)
+class Stability:
+    """Percent of selected voxels that two folds share, and by chance; NaN where there is no selection."""
+
+    shared: float = math.nan
+    by_chance: float = math.nan
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The voxels that a classifier selects; ``tested`` are those that passed a test, with its name."""
+
+    voxels: int  # by the fit to all data: those of the maps
+    total: int
+    per_fold: float = math.nan  # on average; NaN of a single fold
+    pairs: int = 0  # of classes, of which at least one selects these voxels
+    tested: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def none(self) -> bool:
+        """Whether no voxel is selected."""
+        return self.voxels == 0
+
+    @property
+    def every(self) -> bool:
+        """Whether the method uses all voxels and selects none."""
+        return self.voxels == self.total
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something is largest, in mm; in which region, or of which class."""
+
+    at: tuple[float, ...]
+    region: str = ""
+    of: str = ""
+    higher: bool = True  # whether the signal is higher there
+    listed: bool = True  # in a table; else it is the largest value of a map
+
+
+@dataclass(frozen=True)
+class Files:
+    """The maps to use, by what they show: the one to start with, then others.
+
+    ``linked``: the page is in their folder; otherwise ``to_bids`` would write them. ``stat`` is the kind of
+    the first one where it is the recommended map.
+    """
+
+    paths: Mapping[str, Path]
+    root: Path
+    linked: bool = True
+    stat: str = ""
+
+    @property
+    def first(self) -> Path | None:
+        """The map to use first."""
+        return next(iter(self.paths.values()), None)
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Which two classes are confused most, and the classes with the highest and the lowest recall."""
+
+    true: str
+    predicted: str
+    wrong: int  # samples of the true class that are predicted as the other; 0 if none is wrong
+    of: int
+    best: tuple[str, float]
+    least: tuple[str, float]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known about a comparison, all classes together or a cross, by the method that answers."""
+
+    name: str  # as in names of files
+    label: str
+    method: str
+    by: str  # label of the method
+    score: Score
+    test: LabelTest | None
+    files: Files
+    w: Words
+    selected: Selected | None = None
+    stability: Stability | None = None
+    places: tuple[Place, ...] = ()
+    where: str = "pattern"  # what has its peaks there: clusters (of selected voxels), or the pattern
+    space: str = ""
+    tests: int = 1  # comparisons, or crosses, for which p-values are corrected
+    trained_on: str = ""  # of a cross: the comparison or runs whose classifier it is
+    alone: tuple[tuple[str, float], ...] = ()  # of a cross: accuracy within the comparisons, tested on first
+    confusion: Confusion | None = None
+    caution: str = ""
+
+
+def answering(results: Results, subject: str, contrast: str) -> str | None:
+    """The method that answers for a comparison, None where every method failed."""
+    finished = results.finished(subject, contrast)
+    return next((name for name in (*PREFERRED, *finished) if name in finished), None)
+
+
+def leading_columns(results: Results) -> tuple[str, str, str, str]:
+    """The word after a percentage, and the columns of the accuracy, its standard error and chance."""
+    lead = results.leading_measure
+    if lead.higher_is_better:
+        return lead.name, lead.column, lead.spread, lead.chance
+    return "correct", "accuracy_percent", "accuracy_se_percent", "chance_percent"
+
+
+def participant_facts(results: Results, subject: str) -> dict[str, Facts | None]:
+    """The facts of every comparison, by contrast; None where every method failed."""
+    return {task["contrast"]: comparison_facts(results, subject, task) for task in results.tasks}
+
+
+def comparison_facts(results: Results, subject: str, task: Mapping[str, Any]) -> Facts | None:
+    """The facts about a comparison, from the tables of the folder."""
+    contrast = task["contrast"]
+    method = answering(results, subject, contrast)
+    if method is None:
+        return None
+    row, w = results.row(subject, contrast, method), words_of(results)
+    name, *columns = leading_columns(results)
+    mean, se, chance = (float(row[column]) for column in columns)
+    total = int(results.summary.data["n_voxels"])
+    voxels = int(results.refit(subject, contrast, method)["voxels"])
+    selected = Selected(
+        voxels, total, float(row["voxels"]), tested=_tested_voxels(results, subject, contrast, method)
+    )
+    clusters = [] if selected.every else _places(results, subject, "clusters", contrast, method)
+    return Facts(
+        contrast,
+        task["label"],
+        method,
+        results.labels[method],
+        Score(mean, se, chance, f"{int(row['folds'])} held-out {w.run}s", name),
+        _test(results, contrast, method),
+        maps_to_use(results, subject, contrast, method),
+        w,
+        selected,
+        _stability(row),
+        tuple(clusters or _pattern_places(results, subject, contrast, method)),
+        "clusters" if clusters else "pattern",
+        space_of(results),
+        len(results.tasks),
+    )
+
+
+def _stability(row: Mapping[str, Any]) -> Stability:
+    if not selects(row):
+        return Stability()
+    return Stability(row["consistency_percent"], row["chance_consistency_percent"])
+
+
+def _test(results: Results, contrast: str, method: str) -> LabelTest | None:
+    """The permutation test of a comparison; of the only one that of all classes says the same."""
+    for row in results.inference_rows():
+        if (row["contrast"], row["method"]) == (contrast, method) and row["p_value"] != MISSING:
+            p, holm, least = (number(row[name]) for name in ("p_value", "p_value_holm", "smallest_p_value"))
+            return LabelTest(p, holm, least, compared(row))
+    return _class_test(results) if len(results.tasks) == 1 else None
+
+
+def _class_test(results: Results) -> LabelTest | None:
+    test = results.classes.get("permutation")
+    return test and LabelTest(test["pvalue"], math.nan, test["smallest"], compared_classes(test))
+
+
+def _tested_voxels(results: Results, subject: str, contrast: str, method: str) -> tuple[tuple[str, str], ...]:
+    """How many voxels passed a test, and which."""
+    out = []
+    count = informative_voxels(results, subject, contrast)
+    if count is not None:
+        level = results.summary.information["level"]
+        out.append((f"{count:,}", f"carry information about the labels (family-wise p ≤ {level:g})"))
+    for row in results.inference_rows():
+        mine = (row["subject"], row["contrast"], row["method"]) == (subject, contrast, method)
+        if mine and row["fdr_voxels"] != MISSING:
+            rate = f"{results.inference['fdr']:g}{power_range(results, row)}"
+            out.append((row["fdr_voxels"], f"needed given the others (false-discovery rate {rate})"))
+    return tuple(out)
+
+
+def powers(results: Results, row: Mapping[str, str]) -> list[tuple[float, float]]:
+    """Size and share found of the effects that a check planted, small ones first; none without a check."""
+    of = (row["subject"], row["contrast"], row["method"])
+    if "planted" not in results.inferred(*of):
+        return []
+    effects = results.read(results.folder.cell_table(*of, "planted"))
+    return sorted((number(e["size"]), number(e["power"])) for e in effects if number(e["size"]))
+
+
+def power_range(results: Results, row: Mapping[str, str]) -> str:
+    """The same from the smallest to the largest effect, in words."""
+    found = powers(results, row)
+    if not found:
+        return ""
+    shares, sizes = ([f"{100 * share:.0f}" for _, share in found], [f"{size:.2g}" for size, _ in found])
+    ranged, effects = (" to ".join(dict.fromkeys((each[0], each[-1]))) for each in (shares, sizes))
+    return f"; power {ranged} % for effects of {effects} SD added to these data"
+
+
+def informative_voxels(results: Results, subject: str, contrast: str) -> int | None:
+    """How many voxels carry information about a comparison's labels; None where that was not tested."""
+    if contrast not in results.summary.information.get("contrasts", ()):
+        return None
+    rows = results.table(subject, "information")
+    return next(int(row["voxels"]) for row in rows if row["contrast"] == contrast)
+
+
+def _places(results: Results, subject: str, table: str, contrast: str, method: str) -> list[Place]:
+    """The first places of a method on a comparison in a table of clusters."""
+    rows = results.table(subject, table)
+    mine = [row for row in rows if (row["contrast"], row["method"]) == (contrast, method)]
+    regions = (row.get("region", MISSING) for row in mine)
+    return [
+        Place(tuple(peak_of_row(row)), "" if region == MISSING else region)
+        for row, region in zip(mine[:_PEAKS], regions, strict=False)
+    ]
+
+
+def _pattern_places(results: Results, subject: str, contrast: str, method: str) -> list[Place]:
+    """Where the pattern is strongest: its clusters, known where no voxel was selected, or its peak."""
+    known = results.summary.pattern_clusters and _places(
+        results, subject, "patternclusters", contrast, method
+    )
+    if known:
+        return known
+    path = results.folder.statmap(subject, contrast, entity(method), "pattern")
+    return [peak_place(path)] if is_there(path) else []
+
+
+def peak_place(path: Path, of: str = "") -> Place:
+    """Where the absolute value of a map is largest, and whether it is positive there."""
+    found = read_map(path)
+    at = peak_of(found.data)
+    place = tuple(float(value) for value in found.coordinates(at))
+    return Place(place, of=of, higher=bool(found.data[at] >= 0), listed=False)
+
+
+def space_of(results: Results) -> str:
+    """The space of coordinates."""
+    data = results.summary.data
+    return str(data.get("bids_space") or data["space"])
+
+
+# ---- maps ------------------------------------------------------------------------------------------------
+
+INFORMATION = "information map: where the two categories differ, family-wise p ≤ 0.05"
+_MEANING = {
+    "information": INFORMATION,
+    "pip": "inclusion probability: how likely the classifier needs a voxel",
+    "pattern": "pattern: where the signals of the two categories differ, not tested",
+    "weight": "weights of the classifier",
+}
+_STATS = {
+    "pattern": "pattern",
+    "pip": "inclusion probability",
+    "selfreq": "selection frequency",
+    "weight": "all weights",
+    "weightsd": "posterior deviation",
+    "logpfwe": "family-wise p of the inclusion probability",
+}
+_TABLES = ("folds", "predictions", "jaccard", "permutations", "planted", "learningcurve")
+
+
+def maps_to_use(results: Results, subject: str, contrast: str, method: str) -> Files:
+    """The maps to use by what they show: the recommended one, then others; weights alone come last.
+
+    Recommended is what was tested and found; else what the classifier needs; else the pattern.
+    """
+    folder, desc, w = results.folder, entity(method), words_of(results)
+    first = {stat: folder.statmap(subject, contrast, desc, stat) for stat in ("pip", "pattern", "weight")}
+    if informative_voxels(results, subject, contrast):
+        first = {"information": folder.tested_information(subject, contrast)} | first
+    if results.refit(subject, contrast, method)["voxels"] == "0":
+        del first["pip"]  # nowhere above one half
+    stat, path = next(((stat, path) for stat, path in first.items() if is_there(path)), ("", None))
+    lead = {} if path is None else {w.said(_MEANING[stat]): path}
+    others = _there({
+        **dict(list(information_files(results, subject, contrast).items())[:2]),
+        f"{w.voxels} at the FDR": folder.fdr_mask(subject, contrast, method),
+        "pattern": folder.statmap(subject, contrast, desc, "pattern"),
+        "inclusion probability": folder.statmap(subject, contrast, desc, "pip"),
+        f"selected {w.voxels}": folder.selected_mask(subject, contrast, method),
+        "their weights": folder.statmap(subject, contrast, f"{desc}Selected", "weight"),
+    })  # fmt: skip
+    paths = lead | {said: each for said, each in others.items() if each != path}
+    return Files(paths, folder.root, results.linked, stat)
+
+
+def information_files(results: Results, subject: str, contrast: str) -> dict[str, Path]:
+    """Which voxels carry information about the labels, whatever the method; none without permutations."""
+    folder, w = results.folder, words_of(results)
+    return _there({
+        "information map, where p ≤ 0.05": folder.tested_information(subject, contrast),
+        f"information map of all {w.voxels}":
+            folder.information(subject, contrast, "stat-corr_statmap.nii.gz"),
+        "its mask (p ≤ 0.05)": folder.information(subject, contrast, "mask.nii.gz"),
+        "its family-wise p": folder.information(subject, contrast, "stat-logpfwe_statmap.nii.gz"),
+        f"its {w.voxels}": folder.information(subject, contrast, "voxels.tsv"),
+    })  # fmt: skip
+
+
+def method_files(results: Results, subject: str, contrast: str, method: str) -> dict[str, Path]:
+    """Every map and table of a method on a comparison."""
+    folder, desc, w = results.folder, entity(method), words_of(results)
+    return _there({
+        f"{w.voxels} at the FDR": folder.fdr_mask(subject, contrast, method),
+        **{words: folder.statmap(subject, contrast, desc, stat) for stat, words in _STATS.items()},
+        f"selected {w.voxels}": folder.selected_mask(subject, contrast, method),
+        f"weights of selected {w.voxels}": folder.statmap(subject, contrast, f"{desc}Selected", "weight"),
+        **{name: folder.cell_table(subject, contrast, method, name) for name in _TABLES},
+    })  # fmt: skip
+
+
+def _there(files: dict[str, Path]) -> dict[str, Path]:
+    return {words: path for words, path in files.items() if is_there(path)}
+
+
+# ---- all classes together ----------------------------------------------------------------------------------
+
+
+def has_classes(results: Results) -> bool:
+    """Whether more than pairs was decoded: two classes are a comparison."""
+    return len(results.classes.get("names", ())) > 2
+
+
+def class_score(results: Results) -> Score:
+    """The mean score of all classes together, over the folds in which it is defined."""
+    told = results.classes
+    percent = told["scoring"] in _SHARES
+    times = 100.0 if percent else 1.0
+    scores = times * fold_scores(results)
+    known = scores[~np.isnan(scores)]
+    se = float(known.std(ddof=1) / math.sqrt(known.size)) if known.size > 1 else math.nan
+    chance = math.nan if told["chance"] is None else times * told["chance"]
+    over, name = f"{known.size} held-out {words_of(results).run}s", told["scoring"].replace("_", " ")
+    return Score(float(known.mean()), se, chance, over, "correct" if name == "accuracy" else name, percent)
+
+
+def fold_scores(results: Results) -> NDArray:
+    """The score of every fold as it is kept, NaN where it is not defined."""
+    return np.array([math.nan if value is None else value for value in results.classes["fold_scores"]])
+
+
+def class_facts(results: Results) -> Facts:
+    """The facts about all classes together."""
+    told, subject, method = results.classes, results.subjects[0], results.classes["method"]
+    average = results.row(subject, AVERAGE, method)
+    patterns = list(_class_patterns(results, method).items())[:MOST_CLASSES]
+    files = {f"pattern of {name}": path for name, path in patterns}
+    return Facts(
+        ALL_CLASSES,
+        ", ".join(told["names"]),
+        method,
+        results.labels[method],
+        class_score(results),
+        _class_test(results),
+        Files(files, results.folder.root, results.linked),
+        words_of(results),
+        _class_selection(results, method),
+        _stability(average),
+        tuple(peak_place(path, name) for name, path in patterns),
+        space=space_of(results),
+        confusion=confused(told["names"], confusion_counts(results)),
+    )
+
+
+def confusion_counts(results: Results) -> NDArray:
+    """Samples of all classes (true, predicted)."""
+    counts = [row["count"] for row in results.classes["confusion"]]
+    return np.array(counts).reshape(len(results.classes["names"]), -1)
+
+
+def confused(names: Iterable[str], counts: NDArray) -> Confusion:
+    """The pair of classes confused most, the classes recognised best and least; counts (true, predicted)."""
+    names, totals = list(names), counts.sum(axis=1)
+    recall = np.where(totals > 0, np.diagonal(counts) / np.maximum(totals, 1), np.nan)
+    best, least = ((names[k], 100 * float(recall[k])) for k in (np.nanargmax(recall), np.nanargmin(recall)))
+    wrong = np.where(np.eye(len(names), dtype=bool), 0, counts)
+    true, predicted = divmod(int(wrong.argmax()), len(names))
+    most = int(wrong[true, predicted])
+    return Confusion(names[true], names[predicted], most, int(totals[true]), best, least)
+
+
+def _class_selection(results: Results, method: str) -> Selected:
+    """Voxels that at least one pair of classes selects."""
+    masks = [path for path in (results.folder.selected_mask(sub, task["contrast"], method)
+             for sub in results.subjects for task in results.tasks) if is_there(path)]  # fmt: skip
+    selected = np.logical_or.reduce([read_map(path).data > 0 for path in masks])
+    return Selected(int(np.sum(selected)), int(results.summary.data["n_voxels"]), pairs=len(masks))
+
+
+def _class_patterns(results: Results, method: str) -> dict[str, Path]:
+    """The pattern of each class against the others, the class with the highest recall first."""
+    told, sub = results.classes, results.subjects[0]
+    maps = told.get("maps") or {"contrasts": []}
+    paths = {
+        name: results.folder.statmap(sub, contrast, f"{entity(method)}Class", "pattern")
+        for name, contrast in zip(told["names"], maps["contrasts"], strict=False)
+    }
+    order = sorted(paths, key=lambda name: -told["recall"].get(name, 0.0))
+    return {name: paths[name] for name in order if is_there(paths[name])}
+
+
+# ---- crosses -----------------------------------------------------------------------------------------------
+
+
+def all_cross_facts(results: Results) -> Iterator[Facts]:
+    """The facts of every cross that some method can answer for."""
+    for cross in results.cross.get("crosses", ()):
+        rows = {
+            row["method"]: row
+            for row in results.cross_rows()
+            if row["contrast"] == cross["name"] and row["status"] == "ok"
+        }
+        row = next((rows[method] for method in (*PREFERRED, *rows) if method in rows), None)
+        if row is not None:
+            yield _cross_facts(results, cross, row)
+
+
+def _cross_facts(results: Results, cross: Mapping[str, Any], row: Mapping[str, str]) -> Facts:
+    subject, method, w = results.subjects[0], row["method"], words_of(results)
+    mean, se, chance = (number(row[f"{name}_percent"]) for name in ("accuracy", "accuracy_se", "chance"))
+    facts = Facts(
+        cross["name"],
+        cross["label"],
+        method,
+        results.labels[method],
+        Score(mean, se, chance, f"{row['runs']} tested runs"),
+        _cross_test(row),
+        Files({}, results.folder.root),
+        w,
+        space=space_of(results),
+        tests=len(results.cross["crosses"]),
+        trained_on=cross["trained_on"],
+        alone=_alone(results, cross, method),
+        caution="" if row["caution"] == MISSING else row["caution"],
+    )
+    if cross["own_maps"]:
+        files = _own_files(results, cross["name"], method)
+        places = (peak_place(files["pattern"]),) if "pattern" in files else ()
+        return replace(facts, places=places, files=Files(files, results.folder.root, results.linked))
+    (task,) = (task for task in results.tasks if task["contrast"] == cross["contrast"])
+    trained = comparison_facts(results, subject, task)
+    facts = replace(facts, files=maps_to_use(results, subject, cross["contrast"], method))
+    if trained is None or trained.method != method:
+        return facts
+    return replace(facts, selected=trained.selected, stability=trained.stability, places=trained.places,
+                   where=trained.where)  # fmt: skip
+
+
+def _cross_test(row: Mapping[str, str]) -> LabelTest | None:
+    if row["p_value"] == MISSING:
+        return None
+    least = max(1 / (1 + int(row["permutations"])), 1 / number(row["labellings"]))
+    p, holm = number(row["p_value"]), number(row["p_value_holm"])
+    return LabelTest(p, holm, least, compared(row), "the training labels")
+
+
+def _alone(results: Results, cross: Mapping[str, Any], method: str) -> tuple[tuple[str, float], ...]:
+    """How well both comparisons are decoded by themselves: what a cross has to be compared with."""
+    contrasts = {task["label"]: task["contrast"] for task in results.tasks}
+    if cross["tested_on"] not in contrasts:
+        return ()
+    labels = [label for label in (cross["tested_on"], cross["trained_on"]) if label in contrasts]
+    row_of = {label: results.row(results.subjects[0], contrasts[label], method) for label in labels}
+    return tuple((label, row["accuracy_percent"]) for label, row in row_of.items())
+
+
+def _own_files(results: Results, name: str, method: str) -> dict[str, Path]:
+    words = {"pattern": "pattern", "pip": "inclusion probability", "weight": "weights"}
+    return _there({
+        said: results.folder.statmap(results.subjects[0], name, entity(method), stat)
+        for stat, said in words.items()
+    })  # fmt: skip

@@ -1,0 +1,1 @@
+"""What a release needs beside the package: metadata, container recipes, and descriptors made from them."""
