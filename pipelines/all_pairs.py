@@ -21,8 +21,8 @@ from mvpa_gamp.decoding.scores import fold_errors
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods import METHODS, Method
-from mvpa_gamp.study.plan import choose_tasks
-from mvpa_gamp.study.preparing import blocks_of
+from mvpa_gamp.study.comparisons import choose_tasks
+from mvpa_gamp.study.preparation import blocks_of
 
 from .command import Options, parse
 from .haxby_table import Source, add_arguments, choose_source
