@@ -16,10 +16,9 @@ from bids_tree import write_tree
 from mvpa_gamp.__main__ import main
 from mvpa_gamp.decoding import mean_test
 from mvpa_gamp.decoding.group import Score, accuracy_row, group_rows
+from mvpa_gamp.report.group_facts import read_group
+from mvpa_gamp.report.group_methods import group_methods_text, group_references
 from mvpa_gamp.report.group_page import build_group_page
-from mvpa_gamp.report.group_results import read_group
-from mvpa_gamp.report.group_sections import group_references
-from mvpa_gamp.report.group_words import methods_text
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study import finish
@@ -278,7 +277,7 @@ def test_folders_without_sides_and_classes_still_have_a_page(done, tmp_path):
 def test_the_methods_text_names_classifiers_folds_and_only_works_that_are_used(done):
     group = read_group(done)
     page = unescape(re.sub(r"<[^>]+>", "", (done / "index.html").read_text(encoding="utf-8")))
-    text = methods_text(group.study, group.summary, group.designs)
+    text = group_methods_text(group)
     assert text in page
     described = group.study["described"]
     assert [method["name"] for method in described] == list(group.study["methods"])
