@@ -259,21 +259,6 @@ def test_no_table_of_the_group_page_scrolls_and_it_is_short(done, browser):
     assert page.run(f"{wide}.length") == 0
 
 
-def test_folders_without_sides_and_classes_still_have_a_page(done, tmp_path):
-    """Group summaries of earlier versions know neither; the tables are the same."""
-    out = shutil.copytree(done, tmp_path / "out")
-    path = out / "group_summary.json"
-    study = json.loads(path.read_text())
-    for name in ("sides", "classes", "crosses"):
-        del study[name]
-    study["maps"] = [each for each in study["maps"] if not each["of"].startswith("Class")]
-    path.write_text(json.dumps(study))
-    build_group_page(out)
-    said, _ = first_box(out, "designs-answer")
-    assert "no maps of the group" in said and "How stable" in said
-    assert "the first category" in unescape((out / "index.html").read_text())
-
-
 def test_the_methods_text_names_classifiers_folds_and_only_works_that_are_used(done):
     group = read_group(done)
     page = unescape(re.sub(r"<[^>]+>", "", (done / "index.html").read_text(encoding="utf-8")))
