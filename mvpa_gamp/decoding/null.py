@@ -11,7 +11,7 @@ from .balanced import pairwise_aucs
 from .crossval import HeldOut, share_by_fold
 from .folds import Folds, leave_one_run_out
 from .multiclass import Pairs, class_pairs, classify
-from .pairwise import pair_columns, solve_columns
+from .pairwise import solve_pairs
 from .preparation import Preparation, folds_of_rows
 
 # (class numbers (M,), held-out answers) -> score
@@ -46,11 +46,9 @@ class LabelVectors(NamedTuple):
         """All pairs of the classes."""
         return class_pairs(int(self.codes.max()) + 1)
 
-    def columns(self, train: NDArray) -> tuple[NDArray, NDArray]:
-        """Training rows and labels (m, k P F): folds within pairs within label vectors."""
-        parts = [pair_columns(each, self.pairs, train) for each in self.codes.T]
-        used, targets = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
-        return used, targets
+    def fitted(self, X: Any, train: NDArray, runs: NDArray, n_jobs: int, connectivity: Any) -> FoldFits:
+        """The fits to X (m, N): folds (m, F) within pairs within label vectors."""
+        return solve_pairs(self.method, X, self.codes, self.pairs, train, runs, n_jobs, connectivity)
 
 
 def null_statistics(
@@ -77,8 +75,7 @@ def null_statistics(
     """
     folds = leave_one_run_out(runs) if folds is None else folds
     asked = LabelVectors(method, np.arange(len(labels)), labels, max_inclusion, score)
-    train, targets = asked.columns(folds.train)
-    fits = solve_columns(method, X, targets, train, np.asarray(runs), n_jobs, connectivity)
+    fits = asked.fitted(X, folds.train, np.asarray(runs), n_jobs, connectivity)
     _check_inclusion(asked, fits)
     n_pairs = len(asked.pairs)
     fold, rows = np.nonzero(folds.tested.T)
@@ -143,8 +140,7 @@ class _Sums:
     def add(self, X: NDArray, runs: NDArray, n_jobs: int, connectivity: Any) -> None:
         """Fit the next fold to its own X (m, N)."""
         column, asked = len(self.answers), self.asked
-        train, targets = asked.columns(self.folds.train[:, [column]])
-        fits = solve_columns(asked.method, X, targets, train, runs[asked.rows], n_jobs, connectivity)
+        fits = asked.fitted(X, self.folds.train[:, [column]], runs[asked.rows], n_jobs, connectivity)
         _check_inclusion(asked, fits)
         tested, shape = self.folds.tested[:, column], (-1, asked.labels.shape[1], len(asked.pairs))
         self.answers.append(

@@ -1,6 +1,7 @@
 """All pairs of classes, all folds and the refits as columns of one X, solved in chunks that bound memory."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -35,10 +36,10 @@ def fit_pairs(
     M rows, those of other classes included; positive decisions speak for the first class of the pair.
     """
     pairs = class_pairs(n_classes or int(codes.max()) + 1)
-    everything = np.ones((len(codes), 1), dtype=bool)
-    train, targets = pair_columns(codes, pairs, np.hstack([folds.train, everything]))
+    train = np.hstack([folds.train, np.ones((len(codes), 1), dtype=bool)])
     began = time.perf_counter()
-    fits = solve_columns(method, X, targets, train, runs, n_jobs, connectivity)
+    fits = solve_pairs(method, X, codes[:, None], pairs, train, runs, n_jobs, connectivity)
+    train = pair_columns(codes, pairs, train)[0]
     seconds = (time.perf_counter() - began) / len(pairs)
     fits = replace(fits, pattern=haufe_pattern(X, fits.coef, train))
     n_columns = folds.train.shape[1] + 1
@@ -65,6 +66,38 @@ def pair_columns(codes: NDArray, pairs: Pairs, train: NDArray) -> tuple[NDArray,
     return used.reshape(len(codes), -1), targets.reshape(len(codes), -1)
 
 
+def solve_pairs(
+    method: Method,
+    X: Any,
+    codes: NDArray,
+    pairs: Pairs,
+    train: NDArray,
+    runs: NDArray,
+    n_jobs: int = 1,
+    connectivity: Any = None,
+) -> FoldFits:
+    """Fit all pairs of classes of label vectors ``codes`` (M, k) on every fold (M, F).
+
+    The k P F columns are folds within pairs within label vectors. A method with ``joins_classes`` fits three
+    or more classes together, and pairs by themselves elsewhere. Rows of class -1 train nothing.
+    """
+    if len(pairs) < 2 or not getattr(method, "joins_classes", False):
+        parts = [pair_columns(each, pairs, train) for each in codes.T]
+        used, targets = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
+        return solve_columns(method, X, targets, used, runs, n_jobs, connectivity)
+    n_folds = train.shape[1]
+    labels = np.repeat(codes, n_folds, axis=1)
+    used = np.tile(train, codes.shape[1]) & (labels >= 0)
+
+    def solve(columns: NDArray) -> FoldFits:
+        graph = graph_for(method, connectivity)
+        return method.fit_classes(X, labels[:, columns], used[:, columns], runs, **graph)  # type: ignore[attr-defined]
+
+    fits = _in_chunks(solve, labels.shape[1], max(1, columns_at_once(X) // len(pairs)), n_jobs)
+    order = np.arange(labels.shape[1] * len(pairs)).reshape(-1, n_folds, len(pairs))
+    return fits.take(order.transpose(0, 2, 1).ravel())
+
+
 def columns_at_once(X: Any) -> int:
     """How many columns a solve may take for about 1 GiB of work space."""
     n_rows, n_features = X.shape
@@ -81,18 +114,26 @@ def solve_columns(
     connectivity: Any = None,
 ) -> FoldFits:
     """The fits of all columns of ``train`` (M, B), chunk by chunk or in ``n_jobs`` processes."""
-    n_columns, most, graph = train.shape[1], columns_at_once(X), graph_for(method, connectivity)
+    graph = graph_for(method, connectivity)
+
+    def solve(columns: NDArray) -> FoldFits:
+        return method.fit_folds(X, targets[:, columns], train[:, columns], runs, **graph)
+
+    return _in_chunks(solve, train.shape[1], columns_at_once(X), n_jobs)
+
+
+def _in_chunks(solve: Callable[[NDArray], FoldFits], n_columns: int, most: int, n_jobs: int) -> FoldFits:
+    """The fits of all columns, at most so many at a time, here or in ``n_jobs`` processes."""
     if not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ValueError(f"n_jobs must be 1 or more processes, or -1 for one per core, got {n_jobs!r}.")
     if n_jobs == 1:
-        chunks = [slice(at, at + most) for at in range(0, n_columns, most)]
-        return FoldFits.join([method.fit_folds(X, targets[:, c], train[:, c], runs, **graph) for c in chunks])
+        every = np.arange(n_columns)
+        return FoldFits.join([solve(every[at : at + most]) for at in range(0, n_columns, most)])
     from joblib import Parallel, delayed, effective_n_jobs
 
     workers = min(effective_n_jobs(n_jobs), n_columns)
     parts = np.array_split(np.arange(n_columns), max(workers, -(-n_columns // most)))
-    jobs = (delayed(method.fit_folds)(X, targets[:, part], train[:, part], runs, **graph) for part in parts)
-    return FoldFits.join(list(Parallel(n_jobs=workers)(jobs)))
+    return FoldFits.join(list(Parallel(n_jobs=workers)(delayed(solve)(part) for part in parts)))
 
 
 def graph_for(method: Method, connectivity: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..methods.fold_fits import FoldFits, Method
 from .folds import Folds, leave_one_run_out
 from .multiclass import class_pairs
-from .pairwise import pair_columns, solve_columns
+from .pairwise import pair_columns, solve_pairs
 from .pattern import haufe_pattern
 from .preparation import FittedPreparation, Preparation, PreparedFold, folds_of_rows
 from .tasks import Task
@@ -100,8 +100,10 @@ def fit_prepared_pairs(
     train, every = _with_refit(folds), np.arange(len(codes))
     parts: list[FoldFits] = []
     for column, fold, seconds in timed(preparation.folds(X, train)):
-        used, targets = pair_columns(codes, pairs, train[:, [column]])
-        fits = solve_columns(method, fold.X, targets, used, runs, n_jobs, connectivity)
+        used = pair_columns(codes, pairs, train[:, [column]])[0]
+        fits = solve_pairs(
+            method, fold.X, codes[:, None], pairs, train[:, [column]], runs, n_jobs, connectivity
+        )
         parts.append(of_voxels(fits, fold, every, used, seconds))
         if column == train.shape[1] - 1:
             center = fold.X.mean(axis=0, dtype=float).astype(fold.X.dtype)

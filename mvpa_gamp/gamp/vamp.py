@@ -8,7 +8,7 @@ derives it; the two steps are in vamp_steps.py.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,10 @@ DISAGREES = (
     "Not converged: the two estimates of the weights still differ. Take smaller steps (a lower damping), or "
     "a higher rate."
 )
-NOT_FINITE = "Not converged: the iteration turned non-finite. Standardise the features."
+NOT_FINITE = (
+    "Not converged: the iteration turned non-finite; the weights are those of its first step. Take smaller "
+    "steps (a lower damping), or more noise."
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,9 @@ class VampSettings:
         return min(LARGEST_RATE, FEATURES_PER_ROW * n_rows / n_features) if self.rate is None else self.rate
 
 
+_BY_COLUMN_LAST = ("coef", "coef_var", "inclusion", "z", "left_out")  # (N or M, B, ...)
+
+
 @dataclass(frozen=True)
 class VampResult:
     """The fits of B columns, of J responses each, to M rows and N features; weights go with X as it is.
@@ -92,6 +98,19 @@ class VampResult:
         """Whether each column's two estimates agree, (B,) bool."""
         return self.status == AGREES
 
+    def with_columns(self, columns: NDArray, other: "VampResult") -> "VampResult":
+        """A copy in which some columns are those of ``other``."""
+        changes: dict[str, Any] = {"slab": put(self.slab, columns, other.slab)}
+        for each in fields(self):
+            if each.name == "slab":
+                continue
+            value = getattr(self, each.name).copy()
+            value[(slice(None), columns) if each.name in _BY_COLUMN_LAST else columns] = getattr(
+                other, each.name
+            )
+            changes[each.name] = value
+        return replace(self, **changes)
+
 
 def solve_vamp(
     space: RowSpace,
@@ -118,9 +137,27 @@ def solve_vamp(
     ([3, 7], True)
     """
     settings = settings or VampSettings()
+    found = _solve(space, sets, Y, settings, slab or Gaussian(), neighbours)
+    failed = np.flatnonzero(found.status == NOT_FINITE)
+    if not failed.size or settings.max_iter == 1:
+        return found
+    first = replace(settings, least_iter=1, max_iter=1)
+    again = _solve(space, _some_columns(sets, failed), Y[:, failed], first, slab or Gaussian(), neighbours)
+    return found.with_columns(failed, replace(again, status=found.status[failed]))
+
+
+def _solve(
+    space: RowSpace,
+    sets: Sequence[SetColumns],
+    Y: NDArray,
+    settings: VampSettings,
+    slab: Any,
+    neighbours: Neighbours | None,
+) -> VampResult:
+    """``solve_vamp`` without a second try."""
     targets = np.moveaxis(Y[:, :, None] if Y.ndim == 2 else Y, 0, -1)  # (B, J, M)
     targets, scale = _standardised(targets, sets)
-    state = _start(space, sets, targets, settings, slab or Gaussian())
+    state = _start(space, sets, targets, settings, slab)
     kept = _Kept(space, state, settings)
     active, now = np.arange(len(targets)), list(sets)
     for iteration in range(1, settings.max_iter + 1):
@@ -235,6 +272,8 @@ class _Kept:
         self.gap[at], self.n_iter[at], self.left_out[at] = gap[ended], iteration, left_out[ended]
         finite = np.flatnonzero(ended & np.isfinite(gap))
         good = active[finite]
+        if not good.size:
+            return
         self.w[good], self.pi[good], self.x_w[good] = state.w[finite], state.pi[finite], state.x_w[finite]
         self.variance[good] = weight_variances(state.take(finite))
         self.slab = put(self.slab, good, take(state.slab, finite))
