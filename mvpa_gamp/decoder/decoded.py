@@ -7,22 +7,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from mvpa_gamp.decoder.images import ImageSeries, RowMasker, open_images, transform
 from mvpa_gamp.decoder.inputs import check_groups, confounds_of_runs, groups_to_clean
-from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.fit import Refits, Scheme
 from mvpa_gamp.decoding.fold_confounds import FoldConfounds
 from mvpa_gamp.decoding.leakage import Checked
 from mvpa_gamp.decoding.multiclass import Answers, class_pairs, classify
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
 from mvpa_gamp.decoding.preparation import Preparation, prepared_by_all
-from mvpa_gamp.decoding.prepared import PreparedRefits
-from mvpa_gamp.decoding.scoring import mean_score, score_rows
+from mvpa_gamp.decoding.scorers import mean_score, score_rows
+from mvpa_gamp.decoding.scores import HeldOut, held_out_answers
 from mvpa_gamp.decoding.splits import Splits
 from mvpa_gamp.imaging.scaling import Scaling
-from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.methods.gamp import GampMethod
+from mvpa_gamp.methods.fold_fits import FoldFits, Method
+from mvpa_gamp.methods.scikit import model_answers
 
 _NO_VARIANCE = 1e-12  # scores are of order one
 
@@ -35,7 +36,7 @@ class Decoded:
     group was cleaned by itself.
     """
 
-    method: GampMethod
+    method: Method
     scoring: Any  # a name or a callable
     classes: NDArray  # (K,)
     X: NDArray  # (M, N) float32
@@ -44,15 +45,14 @@ class Decoded:
     rows: NDArray  # (M,) place among the images given to fit
     splits: Splits
     fits: tuple[FoldFits, ...]  # one per pair of classes, each with its folds and refit
-    center: NDArray  # (N,) mean of X
     masker: RowMasker
     mean_img: Any
     cleaned_by_group: bool
     connectivity: Any  # (N, N) which voxels are neighbours, None where the method does not ask
     notes: tuple[str, ...]
     leakage: Checked
-    preparation: Preparation | None = None  # what folds do to X
-    refits: PreparedRefits | None = None  # the refits where they do something
+    preparation: Preparation  # what folds do to X
+    refits: Refits
     confounds: FoldConfounds | None = None
     n_confounds: int = 0  # regressed out of each run, the largest number
     scaling: Scaling | None = None  # what cleaning did to the runs
@@ -95,16 +95,24 @@ def answers(data: Decoded, rows: NDArray, covariates: NDArray | None = None) -> 
     around the mean of the training images, as in the fits. Where folds prepare X, new rows are prepared as
     for the refits.
     """
-    refit, center = FoldFits.join([fits.refit for fits in data.fits]), data.center
-    if data.refits is not None:
-        rows = data.refits.fitted.apply(rows, covariates)
-        refit, center = data.refits.fits, data.refits.center
+    fitted, refit, center = data.refits
+    rows = fitted.apply(rows, covariates)
+    if refit.models is not None:
+        said = [model_answers(model, rows) for model in refit.models]
+        z, proba = (np.column_stack(parts) for parts in zip(*said, strict=True))
+        return classify(z, proba, len(data.classes))
     z = rows @ refit.coef + refit.intercept
+    return classify(z, _probabilities(data.method, refit, rows - center, z), len(data.classes))
+
+
+def _probabilities(method: Any, refit: FoldFits, centred: NDArray, z: NDArray) -> NDArray:
+    """The probability of +1 of scores z (m, P): averaged over the posterior, logistic, or not known (NaN)."""
+    if not hasattr(method, "likelihood"):
+        return np.where(np.isnan(refit.proba).all(axis=0), np.nan, expit(z))
     variance = np.zeros_like(z)
     if refit.coef_std is not None:
-        variance = np.square(rows - center) @ np.square(refit.coef_std)
-    proba = data.method.likelihood.predict_proba(z, np.maximum(variance, _NO_VARIANCE))
-    return classify(z, proba, len(data.classes))
+        variance = np.square(centred) @ np.square(refit.coef_std)
+    return np.asarray(method.likelihood.predict_proba(z, np.maximum(variance, _NO_VARIANCE)))
 
 
 def permute(data: Decoded, n: int, exchange: str, seed: int, n_jobs: int) -> PermutationTest:
@@ -116,11 +124,9 @@ def permute(data: Decoded, n: int, exchange: str, seed: int, n_jobs: int) -> Per
         judged = classify(said.decision, said.proba, len(data.classes))
         return mean_score(score_rows(data.scoring, data.classes, codes[said.rows], *judged, said.fold))
 
-    return permutation_test(
-        data.method, data.X, data.codes, groups, n, seed=seed, exchange=exchange, blocks=blocks,
-        folds=data.splits.folds, score=None if data.scoring == "accuracy" else judge, n_jobs=n_jobs,
-        connectivity=data.connectivity, preparation=data.preparation,
-    )  # fmt: skip
+    scheme = Scheme(data.splits.folds, None, data.preparation, data.connectivity, exchange, blocks, seed)
+    score = None if data.scoring == "accuracy" else judge
+    return permutation_test(data.method, data.X, data.codes, groups, n, scheme, score=score, n_jobs=n_jobs)
 
 
 OWN, TRAINING = "own", "training"

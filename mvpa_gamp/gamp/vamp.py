@@ -7,6 +7,7 @@ of the noise and the rate of the prior stay as they are; the slab of the prior i
 derives it; the two steps are in vamp_steps.py.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -37,7 +38,8 @@ NOT_FINITE = (
 class VampSettings:
     """Settings of one fit.
 
-    rate : prior probability that a weight is not zero; None: min(0.1, n / 2N) of n training rows. Not learnt.
+    rate : prior probability that a weight is not zero; None: log2(1 + J) min(0.1, n / 2N) for n training rows
+        and J responses, as labels of J + 1 classes carry so many bits. Not learnt.
     rho, white : the noise of a group of rows, in units of the signal: its own deviating weights, and white
         noise. The noise is (rho + white) / (1 + rho + white) of the targets' variance. Not learnt.
     damping : size of a step, in (0, 1].
@@ -63,9 +65,12 @@ class VampSettings:
                 f"damping in (0, 1] and 1 <= least_iter <= max_iter, got {self}. Correct them."
             )
 
-    def rate_for(self, n_rows: float, n_features: int) -> float:
+    def rate_for(self, n_rows: float, n_features: int, n_responses: int = 1) -> float:
         """The rate of a training set."""
-        return min(LARGEST_RATE, FEATURES_PER_ROW * n_rows / n_features) if self.rate is None else self.rate
+        if self.rate is not None:
+            return self.rate
+        bits = math.log2(1 + n_responses)
+        return min(1.0, bits * min(LARGEST_RATE, FEATURES_PER_ROW * n_rows / n_features))
 
 
 _BY_COLUMN_LAST = ("coef", "coef_var", "inclusion", "z", "left_out")  # (N or M, B, ...)
@@ -201,7 +206,7 @@ def _start(
     n_features = space.shape[1]
     rate, noise, energy = (np.empty(n_columns) for _ in range(3))
     for of, columns in sets:
-        rate[columns] = settings.rate_for(of.total, n_features)
+        rate[columns] = settings.rate_for(of.total, n_features, n_responses)
         noise[columns], energy[columns] = of.noise_share, of.d
     variance = (1 - noise) / (rate * energy)
     w = np.zeros((n_columns, n_responses, n_features), dtype=space.dtype)

@@ -29,6 +29,10 @@ FAN_2008 = (
 CORTES_1995 = (
     "Cortes C, Vapnik V (1995). Support-vector networks. Machine Learning 20, 273–297. doi:10.1007/BF00994018"
 )
+PEDREGOSA_2011 = (
+    "Pedregosa F, Varoquaux G, Gramfort A, et al. (2011). Scikit-learn: machine learning in Python. Journal "
+    "of Machine Learning Research 12, 2825–2830."
+)
 LEDOIT_2004 = (
     "Ledoit O, Wolf M (2004). A well-conditioned estimator for large-dimensional covariance matrices. "
     "Journal of Multivariate Analysis 88(2), 365–411. doi:10.1016/S0047-259X(03)00096-4"

@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 from mvpa_gamp.coupling import class_pairs, classify
-from mvpa_gamp.decoding import held_out_answers, leave_one_run_out, null_statistics
+from mvpa_gamp.decoding import Scheme, held_out_answers, null_statistics
 from mvpa_gamp.decoding.classes import class_maps, score_classes
-from mvpa_gamp.decoding.pairwise import fit_pairs
+from mvpa_gamp.decoding.fit import fit_pairs
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.methods.vamp import rank_matched
 
@@ -30,7 +30,7 @@ def study():
 
 def fitted(method, study, **given):
     X, codes, runs = study
-    return fit_pairs(method, X, codes, runs, leave_one_run_out(runs), **given)
+    return fit_pairs(method, X, codes, runs, Scheme(**given)).fits
 
 
 def test_classes_are_one_fit_and_its_pairs_say_the_same(study):
