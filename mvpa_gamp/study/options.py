@@ -135,6 +135,34 @@ def add_study(group: Any, default_pairs: str) -> None:
     )
 
 
+def add_maps(group: Any) -> None:
+    """Maps of many participants, and how they are held out and scaled."""
+    group.add_argument(
+        "--maps",
+        nargs="+",
+        metavar="TABLE|FILE",
+        help="maps of many participants: a TSV with the columns file, condition and participant, or image "
+        "files with --labels TABLE; never detrended",
+    )
+    group.add_argument(
+        "--folds",
+        metavar="participant|N|COLUMN",
+        help="of --maps: what is held out, a participant (default), each of N folds of participants, or the "
+        "maps of one value of a column, such as stimulus",
+    )
+    group.add_argument(
+        "--scaling",
+        metavar="none|centre|zscore",
+        help="of --maps, each participant separately: centre takes away the mean of their compared maps "
+        "(default where everyone has several conditions, else none)",
+    )
+    group.add_argument(
+        "--zero-voxels",
+        metavar="drop|keep",
+        help="of --maps: voxels that are 0 or missing in some participant (default drop)",
+    )
+
+
 def add_surface_mesh(group: Any) -> None:
     """Where vertices are."""
     group.add_argument(
