@@ -27,7 +27,7 @@ from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.report import inference_plots
-from mvpa_gamp.report.inference import _tests
+from mvpa_gamp.report.inference import floor_words, has_values
 from mvpa_gamp.results.files import number, read_tsv, write_tsv
 from mvpa_gamp.results.reader import Results, read_results
 from mvpa_gamp.study import inference_jobs
@@ -168,7 +168,7 @@ def test_a_rounded_p_value_is_no_lack_of_labellings(smallest, few, inferred):
     read = read_results(inferred)
     inference = {**read.inference, "permutations": 30}  # 1 / 31 is rounded up in the table
     results = Rounded(read.folder, replace(read.summary, inference=inference), read.rows, read.texts)
-    said = "".join(_tests(results, results.inference_rows()))
+    said = floor_words(results)
     assert ("because the labels can be arranged in" in said) == few
 
 
@@ -178,7 +178,7 @@ def test_a_legend_names_a_prediction_only_where_a_line_is_drawn(known, drawn, in
     path = copy / "sub-tiny" / f"{STEM}_learningcurve.tsv"
     rows = [{**row, "predicted": "n/a" if k >= known else "0.7"} for k, row in enumerate(read_tsv(path))]
     write_tsv(path, list(rows[0]), rows)
-    assert inference_plots.draws(read_results(copy), "tiny", "predicted") == drawn
+    assert has_values(read_results(copy), "tiny", "predicted") == drawn
     words = b"predicted for independent voxels"
     assert (words in inference_plots.learning_curves(read_results(copy), "tiny")) == drawn
 

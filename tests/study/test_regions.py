@@ -16,7 +16,8 @@ from mvpa_gamp.imaging.atlas import open_atlas
 from mvpa_gamp.imaging.regions import OUTSIDE
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.report.regions import regions_section, regions_text
+from mvpa_gamp.report.inference_text import regions_text
+from mvpa_gamp.report.page import section as section_of
 from mvpa_gamp.report.terminal import region_lines
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.manifest import missing_files, result_files
@@ -288,19 +289,19 @@ def test_the_bids_command_has_regions(bids_tree, tmp_path, monkeypatch):
 
 def test_names_are_harmless_on_the_page(done):
     page = (done / "index.html").read_text(encoding="utf-8")
-    assert "<b>first" not in page and "&lt;b&gt;first &amp; &#x27;second&#x27;&lt;/b&gt; $x_1$" in page
+    assert "<b>first" not in page and "&lt;b&gt;first &amp; &#39;second&#39;&lt;/b&gt; $x_1$" in page
     assert "Region of the peak" in page and "Westfall PH" in page
 
 
 def test_sections_and_sentences(done, finished):
     results = read_results(done)
-    section = regions_section(results)
+    section = section_of(results, "regions")
     assert "Sums over all regions" in section and "p (all regions)" in section and "beyond" in section
     lines = region_lines(results)
     assert len(lines) == 2 and "corrected for all regions" in lines[0] and "of the weight" in lines[1]
     assert "step-down maxima" in regions_text(results)[0]
     plain = read_results(finished)
-    assert regions_section(plain) == "" and region_lines(plain) == regions_text(plain) == []
+    assert section_of(plain, "regions") == "" and region_lines(plain) == regions_text(plain) == []
 
 
 # --- what is refused
