@@ -1,4 +1,4 @@
-"""A saved model: the same answers in a new process, nothing but numbers in the folder, hostile folders refused."""
+"""A saved model: the same answers in a new process, nothing but numbers in its folder, hostile ones refused."""
 
 import json
 import os
@@ -23,8 +23,8 @@ FRESH = """
 import sys, numpy as np
 from mvpa_gamp import GAMPDecoder
 decoder = GAMPDecoder.load(sys.argv[1])
-said = decoder.predict_proba(sys.argv[2]), decoder.decision_function(sys.argv[2]), decoder.predict(sys.argv[2])
-np.savez(sys.argv[3], *said)
+ask = decoder.predict_proba, decoder.decision_function, decoder.predict
+np.savez(sys.argv[3], *(each(sys.argv[2]) for each in ask))
 """
 
 
