@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.decoder.images import RowMasker
 from mvpa_gamp.decoder.model import FittedModel, link_of, root_mean_square
-from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.fit import Refits, Scheme
 from mvpa_gamp.decoding.fold_confounds import FoldConfounds
 from mvpa_gamp.decoding.leakage import Checked
 from mvpa_gamp.decoding.multiclass import class_pairs, classify
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
 from mvpa_gamp.decoding.preparation import Preparation, prepared_by_all
-from mvpa_gamp.decoding.prepared import PreparedRefits
-from mvpa_gamp.decoding.scoring import mean_score, score_rows
+from mvpa_gamp.decoding.scorers import mean_score, score_rows
+from mvpa_gamp.decoding.scores import HeldOut, held_out_answers
 from mvpa_gamp.decoding.splits import Splits
 from mvpa_gamp.imaging.scaling import Scaling
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
@@ -39,15 +39,14 @@ class Decoded:
     rows: NDArray  # (M,) place among the images given to fit
     splits: Splits
     fits: tuple[FoldFits, ...]  # one per pair of classes, each with its folds and refit
-    center: NDArray  # (N,) mean of X
     masker: RowMasker
     mean_img: Any
     cleaned_by_group: bool
     connectivity: Any  # (N, N) which voxels are neighbours, None where the method does not ask
     notes: tuple[str, ...]
     leakage: Checked
-    preparation: Preparation | None = None  # what folds do to X
-    refits: PreparedRefits | None = None  # the refits where they do something
+    preparation: Preparation  # what folds do to X
+    refits: Refits
     confounds: FoldConfounds | None = None
     n_confounds: int = 0  # regressed out of each run, the largest number
     scaling: Scaling | None = None  # what cleaning did to the runs
@@ -85,9 +84,7 @@ class Decoded:
 
 def model_of(data: Decoded) -> FittedModel:
     """What answers about new images: the refits; where folds prepare X, about rows prepared as for them."""
-    refit, center = FoldFits.join([fits.refit for fits in data.fits]), data.center
-    if data.refits is not None:
-        refit, center = data.refits.fits, data.refits.center
+    _, refit, center = data.refits
     return FittedModel(
         method=data.method.name,
         classes=data.classes,
@@ -114,8 +111,6 @@ def permute(data: Decoded, n: int, exchange: str, seed: int, n_jobs: int) -> Per
         judged = classify(said.decision, said.proba, len(data.classes))
         return mean_score(score_rows(data.scoring, data.classes, codes[said.rows], *judged, said.fold))
 
-    return permutation_test(
-        data.method, data.X, data.codes, groups, n, seed=seed, exchange=exchange, blocks=blocks,
-        folds=data.splits.folds, score=None if data.scoring == "accuracy" else judge, n_jobs=n_jobs,
-        connectivity=data.connectivity, preparation=data.preparation,
-    )  # fmt: skip
+    scheme = Scheme(data.splits.folds, None, data.preparation, data.connectivity, exchange, blocks, seed)
+    score = None if data.scoring == "accuracy" else judge
+    return permutation_test(data.method, data.X, data.codes, groups, n, scheme, score=score, n_jobs=n_jobs)

@@ -32,7 +32,7 @@ from mvpa_gamp.decoder.model import TRAINING
 from mvpa_gamp.decoder.model_folder import load_model, save_model
 from mvpa_gamp.decoding.classes import score_classes
 from mvpa_gamp.decoding.multiclass import Answers
-from mvpa_gamp.decoding.scoring import mean_score, score_rows
+from mvpa_gamp.decoding.scorers import mean_score, score_rows
 from mvpa_gamp.imaging.volume_masker import CLEANING
 
 
@@ -426,7 +426,7 @@ class GAMPDecoder(FittedDecoder):
         >>> GAMPDecoder.load("face-house-model").predict("new_bold.nii.gz")  # doctest: +SKIP
         """
         self._check_trained()
-        if self._data.refits is not None:
+        if self.whiten or self._data.confounds is not None:
             raise ValueError(
                 "save: with whiten or fold_confounds new images are prepared by more than weights and a "
                 "scaling, which a model folder cannot hold. Fit a decoder without them."
@@ -487,7 +487,7 @@ class GAMPDecoder(FittedDecoder):
         else:
             rows = self._model.rows(X, groups, confounds, self.predict_scaling)
         covariates = check_fold_confounds(fold_confounds, len(rows))
-        if getattr(self, "_data", None) is not None and self._data.refits is not None:
+        if hasattr(self, "_data"):
             rows = self._data.refits.fitted.apply(rows, covariates)
         return self._model.answers(rows)
 

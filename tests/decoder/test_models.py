@@ -1,4 +1,4 @@
-"""A saved model: the same answers in a new process, nothing but numbers in its folder, hostile ones refused."""
+"""A saved model: the same answers in a new process, only numbers in its folder, hostile ones refused."""
 
 import json
 import os
@@ -138,8 +138,9 @@ def _weights(folder):
     return folder / json.loads((folder / "model.json").read_text())["contrasts"][0]["weights"]
 
 
-def _replaced(values, shape=(7, 8, 6), affine=np.diag([3.0, 3.0, 3.0, 1.0])):
+def _replaced(values, shape=(7, 8, 6), size=3.0):
     def change(folder):
+        affine = np.diag([size, size, size, 1.0])
         image = nibabel.Nifti1Image(np.full(shape, values, dtype=np.float32), affine)
         nibabel.save(image, _weights(folder))
 
@@ -191,7 +192,7 @@ HOSTILE = [
     (_replaced(np.nan), "expected finite numbers, got 120 that are not"),
     (_replaced(1.0, shape=(7, 8, 5)), "grid"),
     (_replaced(1.0, shape=(7, 8, 6, 2)), r"expected a 3-D image, got shape \(7, 8, 6, 2\)"),
-    (_replaced(1.0, affine=np.eye(4)), "grid"),
+    (_replaced(1.0, size=1.0), "grid"),
     (lambda folder: _weights(folder).write_bytes(b"no image"), "cannot be read as an image"),
 ]
 
