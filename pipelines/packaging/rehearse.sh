@@ -10,7 +10,7 @@ project=$(cd "$here/../.." && pwd)
 recipe=$here/Dockerfile
 [ ! -e "$root" ] || { echo "$root exists: name a new folder"; exit 2; }
 
-mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | sed -n 's/^\(deb\|URIs:\) *\(http[^ ]*\).*/\2/p' | sed -n 1p)
+mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } | sed -n 's/^\(deb\|URIs:\) *\(http[^ ]*\).*/\2/p' | sed -n 1p)
 debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"}
 for file in /etc/apt/apt.conf.d/* /etc/pip.conf /etc/resolv.conf /etc/ssl/certs/ca-certificates.crt; do  # how this machine reaches its registries
     [ -f "$file" ] && install -D "$file" "$root$file"
