@@ -12,7 +12,7 @@ recipe=$here/Dockerfile
 
 mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } | sed -n 's/^\(deb\|URIs:\) *\(http[^ ]*\).*/\2/p' | sed -n 1p)
 debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"}
-for file in /etc/apt/apt.conf.d/* /etc/pip.conf /etc/resolv.conf /etc/ssl/certs/ca-certificates.crt; do  # how this machine reaches its registries
+for file in /etc/apt/apt.conf.d/* /etc/pip.conf /etc/resolv.conf; do  # how this machine reaches its registries
     [ -f "$file" ] && install -D "$file" "$root$file"
 done
 mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"
@@ -24,6 +24,8 @@ trap finish EXIT
 joined=$(sed -e ':a' -e '/\\$/N; s/\\\n//; ta' "$recipe")
 variables=($(sed -n 's/^ENV //p' <<<"$joined"))
 machine=($(env | grep -E '^(PIP_|https?_proxy=|HTTPS?_PROXY=)' || true))
+trusted=/etc/ssl/certs/ca-certificates.crt  # of this machine, beside those that the recipe installs
+[ -f "$trusted" ] && install -D "$trusted" "$root/etc/ssl/rehearsal.crt" && machine+=(PIP_CERT=/etc/ssl/rehearsal.crt)
 inside() { env -i HOME=/root "${variables[@]}" "${machine[@]}" "$(command -v chroot)" "$root" sh -c "$1"; }
 while read -r step rest; do
     case $step in
