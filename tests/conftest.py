@@ -24,7 +24,7 @@ def _beside(name: str):
 
 
 _bids_tree, _chromium, _ = _beside("bids_tree"), _beside("chromium"), _beside("fmriprep_tree")
-for _name in ("block_noise", "surface_data", "surface_tree"):
+for _name in ("block_noise", "people_maps", "surface_data", "surface_tree"):
     _beside(_name)
 
 AFFINE = np.array(

@@ -188,7 +188,8 @@ def test_methods_texts_name_space_resolution_and_versions(done):
     said = f"Volumes of 2 participants were preprocessed with fMRIPrep {VERSION} and decoded with mvpa_gamp"
     assert f"{said} {__version__} (space: {SPACE}, res-2, voxels of 2 x 2 x 2 mm):" in together
     assert "32 volumes before the steady state and 24 volumes with too much motion were excluded" in together
-    assert "were regressed out; time series were z-scored within each run; labels were shifted by" in together
+    scored = "z-scored within each run (over all volumes of each run, those of other conditions and of rest"
+    assert f"were regressed out; time series were {scored} included); labels were shifted by" in together
 
 
 @pytest.mark.parametrize("place", ["sub-01", "group"])

@@ -67,7 +67,8 @@ class GAMPDecoder(FittedDecoder):
         Remove a line from each voxel's series, each group by itself when groups are given. Give all volumes
         of a run, rest included, and name it in ``ignore``: "auto" then detrends, as the commands do. Without
         ``ignore`` it does not: from picked volumes, often a block of each class, or from maps in any order, a
-        line takes the difference of the classes with it.
+        line takes the difference of the classes with it. 3-D images are maps: they are never detrended or
+        filtered, and neither are runs of fewer than ten volumes (each would contain parts of the others).
 
     whiten : :obj:`bool`, default=False
         Whiten the noise that voxels share, estimated from the spread within blocks (stretches of one class

@@ -48,6 +48,7 @@ from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_seque
 from mvpa_gamp.decoding.prepared import PreparedRefits, fit_prepared_pairs
 from mvpa_gamp.decoding.splits import Splits, make_splits
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.processing import MIN_SERIES, Processing, check_series
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.methods.gamp import GampMethod
@@ -69,9 +70,7 @@ def decode_images(decoder: DecoderSettings, given: Given, say: Callable[[str], N
     asked = _asked(decoder, given)
     say(asked.splits.sentence)
     rows = _rows(decoder, asked, given.confounds)
-    leakage = check_leakage(
-        decoder, rows.found, asked.classes[asked.codes], asked.groups, asked.places, asked.splits
-    )
+    leakage = check_leakage(decoder, asked, rows.found)
     say(_size_told(asked, rows))
     covariates = None if asked.covariates is None else FoldConfounds(asked.covariates)
     notes = rows.notes + _covariate_notes(decoder, asked, covariates)
@@ -144,11 +143,12 @@ def _asked(decoder: DecoderSettings, given: Given) -> _Asked:
     """Open the images, and check labels, groups and settings against them."""
     method = gamp_method(decoder.method)
     series = open_images(given.X, decoder.mask)
-    masker = build_masker(decoder.mask, _masker_settings(decoder), series)
     y, groups = join_runs(series.counts, given.y, given.groups)
-    notes = fit_mask_grid(masker, decoder.mask, series)
     y = check_images_and_labels(series.n_rows, y)
     groups = check_groups(groups, len(y))
+    smallest = len(y) if groups is None else min(_sizes(groups))
+    masker = build_masker(decoder.mask, _masker_settings(decoder, series, smallest), series)
+    notes = fit_mask_grid(masker, decoder.mask, series)
     covariates = check_fold_confounds(given.fold_confounds, len(y))
     kept = ~is_ignored(y, decoder.ignore)
     if decoder.ignore is not None and kept.all():
@@ -177,6 +177,9 @@ class _Rows(NamedTuple):
 def _rows(decoder: DecoderSettings, asked: _Asked, confounds: Any) -> _Rows:
     """Mask and clean all images given; the ignored ones help to clean their run."""
     cleaned_by, notes = groups_to_clean(asked.given_groups, asked.masker, confounds is not None)
+    in_time = {name: getattr(asked.masker, name) for name in ("detrend", "high_pass", "low_pass")}
+    sizes = Counter(np.zeros(len(asked.kept)).tolist() if cleaned_by is None else cleaned_by.tolist())
+    check_series(Processing(**in_time), sizes, are_maps(asked.series))
     nuisance = confounds_of_runs(confounds, asked.series.counts, cleaned_by)
     found = extract(asked.masker, asked.series, cleaned_by, nuisance)
     notes = asked.notes + notes + found.notes
@@ -259,27 +262,37 @@ def is_ignored(y: NDArray, ignore: Any) -> NDArray:
     return np.isin(y, list(ignore) if several else [ignore])
 
 
-def _masker_settings(decoder: DecoderSettings) -> dict[str, Any]:
-    """Settings of the decoder's masker; where there is a memory, nilearn asks for a level of at least 1."""
+def _masker_settings(decoder: DecoderSettings, series: ImageSeries, smallest: int) -> dict[str, Any]:
+    """Settings of the decoder's masker; where there is a memory, nilearn asks for a level of at least 1.
+
+    ``smallest`` counts the images of the smallest group.
+    """
     level = 0 if decoder.memory is None else max(1, decoder.memory_level)
     return {name: getattr(decoder, name) for name in (*CLEANING, *GRID)} | {
-        "detrend": _is_detrended(decoder),
+        "detrend": _is_detrended(decoder, series, smallest),
         "memory": decoder.memory,
         "memory_level": level,
         "verbose": max(int(decoder.verbose) - 1, 0),
     }
 
 
-def _is_detrended(decoder: DecoderSettings) -> bool:
+def _is_detrended(decoder: DecoderSettings, series: ImageSeries, smallest: int) -> bool:
     """Whether lines are removed; "auto": where ``ignore`` says that runs are whole, or a masker decides.
 
-    Of a run's volumes of two conditions, often one block each, a line is most of the difference.
+    Of a run's volumes of two conditions, often one block each, a line is most of the difference; maps have no
+    order in time, and in runs of few volumes a line mixes them.
     """
     if isinstance(decoder.detrend, str) and decoder.detrend == "auto":
-        return decoder.ignore is not None and not isinstance(decoder.mask, (NiftiMasker, SurfaceMasker))
+        own = isinstance(decoder.mask, (NiftiMasker, SurfaceMasker))
+        return decoder.ignore is not None and not own and not are_maps(series) and smallest >= MIN_SERIES
     if not isinstance(decoder.detrend, (bool, np.bool_)):
         raise ValueError(f"detrend: expected 'auto', True or False, got {decoder.detrend!r}. Change it.")
     return bool(decoder.detrend)
+
+
+def are_maps(series: ImageSeries) -> bool:
+    """Whether every image given is a single map."""
+    return all(count == 1 for count in series.counts)
 
 
 def _location(memory: Any) -> Any:
@@ -289,25 +302,24 @@ def _location(memory: Any) -> Any:
 _OF_SERIES = ("detrend", "high_pass", "low_pass", "t_r")  # settings that only a time series has
 
 
-def check_leakage(
-    decoder: Any, found: Extracted, y: NDArray, groups: NDArray | None, places: NDArray, splits: Splits
-) -> Checked:
+def check_leakage(decoder: Any, asked: _Asked, found: Extracted) -> Checked:
     """What could make the scores too good: a warning each, or with ``strict`` an error.
 
-    The order of images counts as that of a scan where a setting says so: given maps are often sorted by
-    class. The decoder does not know by how much labels were shifted. Without groups only images and mask are
-    looked at; that neighbours may be on both sides of a fold is said elsewhere.
+    The order of images counts as that of a scan where a setting says so, and never that of single maps,
+    which are often sorted by class. The decoder does not know by how much labels were shifted. Without groups
+    only images and mask are looked at; that neighbours may be on both sides of a fold is said elsewhere.
     """
+    maps, places, groups, splits = are_maps(asked.series), asked.places, asked.groups, asked.splits
     series = any(getattr(found.masker, name) for name in _OF_SERIES) or decoder.ignore is not None
-    names = np.unique(y).tolist()
-    rows = np.zeros(len(y), dtype=int) if groups is None else groups
+    names = asked.classes.tolist()
     checked = find_leakage(
         Evidence(
             X=found.X[places],
-            conditions=y,
-            runs=rows,
+            conditions=asked.classes[asked.codes],
+            runs=np.zeros(len(places), dtype=int) if groups is None else groups,
             pairs=[(names[i], names[j]) for i, j in class_pairs(len(names))],
-            places=places if series and groups is not None else None,
+            places=places if series and groups is not None and not maps else None,
+            kind="beta" if maps else "volume",
             folds=None if groups is None or splits.leave_one_group_out else splits.folds,
             around=None if found.around is None else found.around[places],
             fingerprints=None if found.fingerprints is None else found.fingerprints[places],

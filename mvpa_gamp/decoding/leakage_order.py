@@ -39,8 +39,9 @@ def order_findings(
         return []
     return [
         f"The order of conditions hardly varies across {word}s ({_listed(told)}): anything that changes "
-        f"during a {word}, such as drift, fatigue or adaptation, also distinguishes them. High-pass filter "
-        "or detrend, and compare conditions whose order varies; in a new study, randomise the order."
+        f"during a {word}, such as drift, fatigue or adaptation, also distinguishes them, and detrending or "
+        "filtering does not undo this. Compare conditions whose order varies; in a new study, randomise the "
+        "order."
     ]
 
 

@@ -1,6 +1,7 @@
 """What happens to time series before decoding: detrending, filtering, confounds and z-scores, by nilearn."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -14,6 +15,9 @@ from mvpa_gamp.imaging.errors import DataError, reason
 STANDARDIZE = (True, False, None, "zscore_sample", "psc")
 _FINEST, _COARSEST = 1e-3, 1e3  # mm: no volume has finer voxels or is larger
 MIN_VOLUMES = 3  # two volumes are a straight line: detrending leaves rounding errors, z-scores blow them up
+# A line through fewer volumes leaves much of each in the others, in shares that depend on their places: where
+# conditions keep their places, places are decoded instead (measured in docs/leakage.md).
+MIN_SERIES = 10
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,11 @@ class Processing:
         return bool(
             self.detrend or self.standardize or self.high_pass or self.low_pass or self.confound_files
         )
+
+    @property
+    def needs_series(self) -> bool:
+        """Whether a step makes sense for successive volumes alone, not for maps."""
+        return bool(self.detrend or self.high_pass or self.low_pass)
 
     @property
     def confound_files(self) -> tuple[Path, ...]:
@@ -134,6 +143,28 @@ def clean_run(
             f"run {run} with {int(used.sum())} volumes cannot be processed: {str(error).rstrip('.')}. Change "
             "the processing."
         ) from error
+
+
+def check_series(processing: Processing, sizes: Mapping[Any, int], are_maps: bool) -> None:
+    """Refuse lines, filters and lags for given maps, and lines and filters for runs of few volumes.
+
+    ``sizes`` counts the volumes of each run that are used; ``are_maps``: every file holds one volume.
+    """
+    if are_maps and (processing.needs_series or processing.lag_trs):
+        raise DataError(
+            "detrend, filters and lag_trs are for time series, but every image is a single map, which "
+            "would then contain parts of the other maps. Leave them out (--no-detrend; detrend=False), or "
+            "give each run as one 4-D series."
+        )
+    short = [(run, size) for run, size in sizes.items() if size < MIN_SERIES]
+    if short and processing.needs_series:
+        run, size = short[0]
+        raise DataError(
+            f"run {run}: expected at least {MIN_SERIES} volumes to detrend or filter it, got {size}. In so "
+            "few, each volume would contain parts of the others, by its place in the run, which makes scores "
+            "too high. Maps are not a time series: give --no-detrend (GAMPDecoder: detrend=False), or leave "
+            "the run out."
+        )
 
 
 def _check_run(

@@ -17,7 +17,7 @@ from mvpa_gamp.imaging.labels import UNLABELLED, Labels, read_labels, runs_in_or
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.matrix import Volumes, volumes_to_matrix
 from mvpa_gamp.imaging.origin import Origin, origin_of_files
-from mvpa_gamp.imaging.processing import Nuisance, Processing
+from mvpa_gamp.imaging.processing import Nuisance, Processing, check_series
 from mvpa_gamp.imaging.series import Images
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.imaging.surface_names import ALL_VERTICES, files_of
@@ -166,8 +166,12 @@ def samples_of(
     stretches = runs_in_order(labels.runs)
     conditions = shift_labels(labels, processing.lag_trs)
     rows = ~np.isin(conditions, [*processing.drop, UNLABELLED])
+    used = np.ones(len(rows), dtype=bool)
     for run, each in (nuisance or {}).items():
-        rows[labels.runs == run] &= each.used
+        used[labels.runs == run] = each.used
+    rows &= used
+    sizes = {run: int(used[span].sum()) for run, span in stretches}
+    check_series(processing, sizes, are_maps=all(count == 1 for count in volumes.counts))
     if not rows.any():
         _check_lag(labels, processing, max(span.stop - span.start for _, span in stretches))
         raise DataError(

@@ -15,8 +15,7 @@ _WHITENED = (
 def processing_words(steps: Mapping[str, Any], unit: str) -> str:
     """What was done to the time series; given maps have none."""
     if unit == "maps":
-        told = f"Maps were {'' if steps.get('standardize') else 'not '}z-scored within each run."
-        return told + _in_folds(steps)
+        return _maps_words(steps) + _in_folds(steps)
     if steps.get("trial_model"):
         return left_out_words(steps) + trial_words(steps) + _in_folds(steps)
     said = []
@@ -30,13 +29,23 @@ def processing_words(steps: Mapping[str, Any], unit: str) -> str:
     if steps.get("confounds"):
         said.append(f"{confound_words(steps)} were regressed out")
     if steps.get("standardize"):
-        said.append(f"time series were z-scored {where}")
+        over = "all volumes of each run" if steps.get("by_run", True) else "all images"
+        said.append(
+            f"time series were z-scored {where} (over {over}, those of other conditions and of rest included)"
+        )
     if steps.get("lag_trs"):
         said.append(f"labels were shifted by {steps['lag_trs']} volumes to allow for the haemodynamic delay")
     elif "lag_trs" in steps or not said:
         said.append("labels were not shifted for the haemodynamic delay")
     text = "; ".join(said)
     return left_out_words(steps) + sentence(text[0].upper() + text[1:]) + _in_folds(steps)
+
+
+def _maps_words(steps: Mapping[str, Any]) -> str:
+    """What was done to given maps."""
+    if not steps.get("standardize"):
+        return "Maps were not z-scored within each run."
+    return "Maps were z-scored within each run, over all its maps, those of other conditions included."
 
 
 def _in_folds(steps: Mapping[str, Any]) -> str:

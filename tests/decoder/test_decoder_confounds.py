@@ -125,8 +125,8 @@ def test_where_nilearn_reads_the_images_they_are_regressed_out_too(moved, cleane
 
 
 def test_the_page_tells(moved, cleaned, tmp_path):
-    study = read_results(cleaned.to_bids(tmp_path)).study
-    assert study["processing"]["confounds"] == 2 and study["processing"]["detrend"] is True
+    steps = read_results(cleaned.to_bids(tmp_path)).summary.processing
+    assert steps["confounds"] == 2 and steps["detrend"] is True
 
 
 def test_confounds_of_images_that_are_not_cleaned_are_regressed_out_all_the_same(moved):

@@ -54,7 +54,7 @@ def test_the_order_of_images_counts_where_they_are_a_series(mask):
     y = np.tile(np.repeat(["face", "house"], LENGTH), RUNS)
     assert GAMPDecoder(mask=mask).fit(image, y, groups).leakage_ == ()  # maps may be sorted by class
     with pytest.warns(UserWarning, match="face before house in all 8 groups"):
-        GAMPDecoder(mask=mask, detrend=True).fit(image, y, groups)
+        GAMPDecoder(mask=mask, t_r=2.0).fit(image, y, groups)
 
 
 def test_a_covariate_that_decodes_is_an_error_where_strict(mask):

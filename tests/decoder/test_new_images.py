@@ -107,7 +107,7 @@ def test_what_cannot_be(planted, trained, scaled):
 
 def test_cross_val_score_takes_the_volumes_of_one_image_as_a_list(planted):
     """Its folds are those of fit where groups reach fit as well; rest helps to clean and is not scored."""
-    decoder = GAMPDecoder("gamp-bg-lr", mask=planted.mask, ignore="rest")
+    decoder = GAMPDecoder("gamp-bg-lr", mask=planted.mask, ignore="rest", detrend=False)
     found = cross_val_score(
         decoder, list(iter_img(planted.bold)), planted.y, groups=planted.runs, cv=LeaveOneGroupOut(),
         params={"groups": planted.runs},

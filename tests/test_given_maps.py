@@ -1,0 +1,107 @@
+"""Given maps are not time series: with labels that mean nothing, nothing may be decoded, by any path."""
+
+import warnings
+
+import nibabel
+import numpy as np
+import pytest
+from people_maps import AFFINE, SHAPE, make_people
+
+from mvpa_gamp import GAMPDecoder
+from mvpa_gamp.haxby import main
+from mvpa_gamp.results.reader import read_results
+
+PAIR = ["--pairs", "heat:warmth", "--methods", "svm", "--quiet"]
+MASK = nibabel.Nifti1Image(np.ones(SHAPE, np.uint8), AFFINE)
+OTHERS = ("friend", "rejection")
+
+
+@pytest.fixture(scope="module")
+def nothing():
+    """Heat and warmth do not differ; the two others do. Files are sorted by label."""
+    return make_people().swapped("heat", "warmth", seed=1)
+
+
+def accuracy(out) -> float:
+    return 100 - read_results(out).rows[0]["error_percent"]
+
+
+def decoded(people, **settings) -> float:
+    y, groups = people.conditions, people.participants
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        decoder = GAMPDecoder("gamp-bg-lr", mask=MASK, ignore=OTHERS, **settings)
+        return 100 * decoder.fit(people.images, y, groups).fold_scores_.mean()
+
+
+def test_a_line_through_four_maps_is_refused_and_without_it_nothing_is_decoded(nothing, tmp_path, capsys):
+    files, out = nothing.write(tmp_path / "maps"), tmp_path / "out"
+    assert main([*files, *PAIR, "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert "run 1: expected at least 10 volumes to detrend or filter it, got 4" in said
+    assert "--no-detrend" in said and not out.exists()
+    assert main([*files, *PAIR, "--no-detrend", "--out", str(out)]) == 0
+    assert 25 <= accuracy(out) <= 75
+
+
+def test_a_filter_of_four_maps_is_refused(nothing, tmp_path, capsys):
+    files, out = nothing.write(tmp_path / "maps"), tmp_path / "out"
+    steps = ["--no-detrend", "--high-pass", "0.01", "--t-r", "2"]
+    assert main([*files, *PAIR, *steps, "--out", str(out)]) == 2
+    assert "to detrend or filter it, got 4" in capsys.readouterr().err and not out.exists()
+
+
+def test_the_decoder_takes_no_line_out_of_3d_images(nothing):
+    assert 25 <= decoded(nothing) <= 75
+
+
+def test_the_decoder_refuses_lines_and_filters_of_3d_images(nothing):
+    for asked in ({"detrend": True}, {"high_pass": 0.01, "t_r": 2.0}, {"low_pass": 0.1, "t_r": 2.0}):
+        with pytest.raises(ValueError, match="every image is a single map"):
+            decoded(nothing, **asked)
+
+
+def test_the_decoder_refuses_lines_of_a_4d_image_with_short_runs(nothing):
+    whole = nibabel.funcs.concat_images(nothing.images)
+    given = whole, nothing.conditions, nothing.participants
+    with pytest.raises(
+        ValueError, match="run 1: expected at least 10 volumes to detrend or filter it, got 4"
+    ):
+        GAMPDecoder(mask=MASK, ignore=OTHERS, detrend=True).fit(*given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        decoder = GAMPDecoder("gamp-bg-lr", mask=MASK, ignore=OTHERS).fit(*given)
+    assert not decoder.masker_.detrend and 25 <= 100 * decoder.fold_scores_.mean() <= 75
+
+
+def test_an_effect_is_still_decoded(tmp_path):
+    people = make_people(effect=1.0)
+    assert decoded(people) > 90
+
+
+def contrasts(real_data, seed):
+    """The real maps in their order; heat and warmth swapped at random within participants."""
+    folder = real_data / "pain_rejection"
+    if not folder.is_dir():
+        pytest.skip(f"real data not found: {folder} is no folder (set MVPA_GAMP_DATA)")
+    lines = [line.split("\t") for line in (folder / "contrasts_2mm.tsv").read_text().splitlines()[1:]]
+    y, groups = np.array([line[0] for line in lines]), np.array([line[1] for line in lines])
+    mask = nibabel.load(folder / "networks_2mm.nii.gz")
+    inside = np.asarray(mask.dataobj)[::5, ::5, ::5] > 0  # every fifth voxel of the cortex
+    maps = nibabel.load(folder / "contrasts_2mm.nii.gz")
+    X = np.asarray(maps.dataobj)[::5, ::5, ::5].astype(np.float32)
+    rng = np.random.default_rng(seed)
+    for one in np.unique(groups):
+        mine = np.flatnonzero((groups == one) & np.isin(y, ["heat", "warmth"]))
+        if rng.random() < 0.5:
+            X[..., mine] = X[..., mine[::-1]]
+    return X, y, groups, nibabel.Nifti1Image(inside.astype(np.uint8), maps.affine)
+
+
+def test_real_maps_with_swapped_labels_are_at_chance(real_data):
+    X, y, groups, mask = contrasts(real_data, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        decoder = GAMPDecoder("gamp-bg-lr", mask=mask, ignore=OTHERS)
+        decoder.fit(nibabel.Nifti1Image(X, mask.affine), y, groups)
+    assert 30 <= 100 * decoder.fold_scores_.mean() <= 70  # 95 when each was detrended with the others
