@@ -20,6 +20,7 @@ import pytest
 
 import mvpa_gamp
 from pipelines.packaging.metadata import files
+from pipelines.packaging.notebooks import notebooks
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -171,6 +172,12 @@ def test_the_version_is_in_one_place():
     assert not old, f"python -m pipelines.packaging writes {', '.join(old)} again"
     with contextlib.suppress(PackageNotFoundError):  # run from the source folder
         assert version("mvpa-gamp") == mvpa_gamp.__version__
+
+
+def test_notebooks_are_those_of_the_examples():
+    pytest.importorskip("sphinx_gallery", reason="sphinx-gallery is not installed: pip install '.[docs]'")
+    old = [path.name for path, text in notebooks().items() if _text(path) != text]
+    assert not old, f"python -m pipelines.packaging writes {', '.join(old)} again"
 
 
 def test_data_files_are_packaged():
