@@ -1,6 +1,6 @@
 """``{notebooks}``: the notebooks with links that download them and, on a published site, open them.
 
-The site knows its repository when a workflow builds it (GITHUB_REPOSITORY); elsewhere there are downloads only.
+The site knows its repository when a workflow builds it (GITHUB_REPOSITORY); elsewhere only downloads.
 """
 
 import json
