@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from mvpa_gamp.decoder.images import ImageSeries, RowMasker, open_images, transform
 from mvpa_gamp.decoder.inputs import check_groups, confounds_of_runs, groups_to_clean
@@ -21,8 +22,8 @@ from mvpa_gamp.decoding.prepared import PreparedRefits
 from mvpa_gamp.decoding.scoring import mean_score, score_rows
 from mvpa_gamp.decoding.splits import Splits
 from mvpa_gamp.imaging.scaling import Scaling
-from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.methods.gamp import GampMethod
+from mvpa_gamp.methods.fold_fits import FoldFits, Method
+from mvpa_gamp.methods.scikit import model_answers
 
 _NO_VARIANCE = 1e-12  # scores are of order one
 
@@ -35,7 +36,7 @@ class Decoded:
     group was cleaned by itself.
     """
 
-    method: GampMethod
+    method: Method
     scoring: Any  # a name or a callable
     classes: NDArray  # (K,)
     X: NDArray  # (M, N) float32
@@ -99,12 +100,22 @@ def answers(data: Decoded, rows: NDArray, covariates: NDArray | None = None) -> 
     if data.refits is not None:
         rows = data.refits.fitted.apply(rows, covariates)
         refit, center = data.refits.fits, data.refits.center
+    if refit.models is not None:
+        said = [model_answers(model, rows) for model in refit.models]
+        z, proba = (np.column_stack(parts) for parts in zip(*said, strict=True))
+        return classify(z, proba, len(data.classes))
     z = rows @ refit.coef + refit.intercept
+    return classify(z, _probabilities(data.method, refit, rows - center, z), len(data.classes))
+
+
+def _probabilities(method: Any, refit: FoldFits, centred: NDArray, z: NDArray) -> NDArray:
+    """The probability of +1 of scores z (m, P): averaged over the posterior, logistic, or not known (NaN)."""
+    if not hasattr(method, "likelihood"):
+        return np.where(np.isnan(refit.proba).all(axis=0), np.nan, expit(z))
     variance = np.zeros_like(z)
     if refit.coef_std is not None:
-        variance = np.square(rows - center) @ np.square(refit.coef_std)
-    proba = data.method.likelihood.predict_proba(z, np.maximum(variance, _NO_VARIANCE))
-    return classify(z, proba, len(data.classes))
+        variance = np.square(centred) @ np.square(refit.coef_std)
+    return np.asarray(method.likelihood.predict_proba(z, np.maximum(variance, _NO_VARIANCE)))
 
 
 def permute(data: Decoded, n: int, exchange: str, seed: int, n_jobs: int) -> PermutationTest:

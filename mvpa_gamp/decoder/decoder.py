@@ -11,7 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from mvpa_gamp.decoder.decoded import Decoded, answers, new_rows
 from mvpa_gamp.decoder.fit import Given, decode_images, is_ignored
 from mvpa_gamp.decoder.fitted import FittedDecoder
-from mvpa_gamp.decoder.inputs import check_fold_confounds, check_images_and_labels, class_numbers
+from mvpa_gamp.decoder.inputs import (
+    check_fold_confounds,
+    check_images_and_labels,
+    class_numbers,
+    needs_probabilities,
+)
 from mvpa_gamp.decoder.maps import (
     ContrastMaps,
     confusion_table,
@@ -36,10 +41,12 @@ class GAMPDecoder(FittedDecoder):
 
     Parameters
     ----------
-    method : :obj:`str`, default="gamp-sbg-lr"
-        A GAMP name of ``mvpa_gamp.methods.METHODS``, such as "gamp-sbg-lr", whose prior takes neighbouring
-        voxels as alike, "gamp-bg-lr", which does not, or "gamp-l1-lr", which has no posterior and therefore
-        no deviation and inclusion maps.
+    method : :obj:`str` or classifier of scikit-learn, default="gamp-sbg-lr"
+        A name of ``mvpa_gamp.methods.METHODS``, such as "gamp-sbg-lr", whose prior takes neighbouring
+        voxels as alike, "gamp-bg-lr", which does not, "svm" or "lda", or an object such as
+        ``LogisticRegression(C=0.1)`` or a pipeline, cloned for every fold. Methods without a posterior have
+        no deviation and inclusion maps. The weights of a classifier that is not linear are those of the
+        linear function that follows its decisions on the training images; its answers are its own.
 
     mask : filename, Nifti1Image, NiftiMasker, SurfaceImage, SurfaceMasker or None, default=None
         Where to decode. An image or file on another grid than the images is resampled to theirs (nearest
@@ -48,8 +55,9 @@ class GAMPDecoder(FittedDecoder):
         the vertices that are finite and vary are used.
 
     cv : :obj:`int`, splitter, iterable of (train, test) or None, default=None
-        With groups, None and numbers mean leave-one-group-out, as in nilearn. Without groups: stratified
-        folds, None means five and warns, because the decoder cannot know which images are of one run.
+        Any splitter of scikit-learn. With groups, None means leave-one-group-out, as in nilearn, and a
+        number that many folds of whole groups. Without groups: stratified folds, None means five and warns,
+        because the decoder cannot know which images are of one run.
 
     scoring : :obj:`str`, callable or None, default="accuracy"
         A scikit-learn scorer of classes, such as "accuracy", "balanced_accuracy" or, for two classes,
@@ -368,7 +376,12 @@ class GAMPDecoder(FittedDecoder):
     def predict_proba(
         self, X: Any, groups: Any = None, fold_confounds: Any = None, confounds: Any = None
     ) -> NDArray:
-        """Probabilities (m, K), averaged over the posterior of the weights, coupled over pairs."""
+        """Probabilities (m, K), averaged over the posterior of the weights, coupled over pairs.
+
+        A method without probabilities, such as "svm", is refused in a sentence.
+        """
+        check_is_fitted(self)
+        needs_probabilities(self._data.method, self._data.fits, "predict_proba")
         return self._answers(X, groups, fold_confounds, confounds).proba
 
     def score(

@@ -30,10 +30,11 @@ from mvpa_gamp.decoder.inputs import (
     check_fold_confounds,
     check_groups,
     check_images_and_labels,
+    chosen_method,
     confounds_of_runs,
-    gamp_method,
     groups_to_clean,
     join_runs,
+    needs_probabilities,
     scoring_of,
     weighted_method,
 )
@@ -46,12 +47,12 @@ from mvpa_gamp.decoding.multiclass import class_pairs
 from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence
 from mvpa_gamp.decoding.prepared import PreparedRefits, fit_prepared_pairs
+from mvpa_gamp.decoding.scoring import OF_PROBABILITIES
 from mvpa_gamp.decoding.splits import Splits, make_splits
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.processing import MIN_SERIES, Processing, check_series
 from mvpa_gamp.imaging.spaces import space_of
-from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.methods.gamp import GampMethod
+from mvpa_gamp.methods.fold_fits import FoldFits, Method
 
 
 class Given(NamedTuple):
@@ -77,6 +78,8 @@ def decode_images(decoder: DecoderSettings, given: Given, say: Callable[[str], N
     for note in notes:
         warnings.warn(note, stacklevel=3)
     fitted = _fitted(decoder, asked, rows, covariates)
+    if asked.scoring in OF_PROBABILITIES:
+        needs_probabilities(asked.method, fitted.fits, f"scoring={asked.scoring!r}")
     return Decoded(
         method=asked.method,
         scoring=asked.scoring,
@@ -106,7 +109,7 @@ class _Asked:
 
     series: ImageSeries
     masker: RowMasker
-    method: GampMethod
+    method: Method
     scoring: Any
     kept: NDArray  # (n,) bool: not ignored
     given_groups: NDArray | None  # (n,)
@@ -141,7 +144,7 @@ class _Asked:
 
 def _asked(decoder: DecoderSettings, given: Given) -> _Asked:
     """Open the images, and check labels, groups and settings against them."""
-    method = gamp_method(decoder.method)
+    method = chosen_method(decoder.method)
     series = open_images(given.X, decoder.mask)
     y, groups = join_runs(series.counts, given.y, given.groups)
     y = check_images_and_labels(series.n_rows, y)

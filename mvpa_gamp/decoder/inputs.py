@@ -1,7 +1,6 @@
 """What a decoder's fit and predictions are given: labels, groups, runs, confounds, checked once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ from mvpa_gamp.decoding.scoring import check_scoring_name
 from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.matrix import rows_of_runs
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, confound_table
-from mvpa_gamp.methods.gamp import GAMP_METHODS, GampMethod
+from mvpa_gamp.methods import METHODS, FoldFits, Method, find_method
+from mvpa_gamp.methods.class_weights import weights_classes, with_class_weight
 from mvpa_gamp.sortable import check_sortable
 
 WITHOUT_GROUPS = (
@@ -29,21 +29,27 @@ WITHOUT_GROUPS = (
 )
 
 
-def gamp_method(name: Any) -> GampMethod:
-    """The method of that name."""
-    known = {method.name: method for method in GAMP_METHODS}
-    if not isinstance(name, str) or name not in known:
+def chosen_method(given: Any) -> Method:
+    """The method of a name, a method as it is given, or a classifier of scikit-learn as a method."""
+    if isinstance(given, str) and given not in METHODS:
         raise ValueError(
-            f"method: expected one of {', '.join(known)}, got {name!r}. Change method (estimators of "
-            "nilearn's Decoder, such as 'svc', are not methods)."
+            f"method: expected one of {', '.join(METHODS)}, or a classifier of scikit-learn, got {given!r}. "
+            "Change method (of nilearn's Decoder, 'svc' is 'svm' here, or SVC(kernel='linear'))."
         )
-    return known[name]
+    return find_method(given)
 
 
-def weighted_method(method: GampMethod, class_weight: Any, classes: NDArray) -> GampMethod:
+def weighted_method(method: Method, class_weight: Any, classes: NDArray) -> Method:
     """The method with weights of the two classes of every pair, the first of which is +1."""
-    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
-        return replace(method, class_weight=class_weight)
+    if class_weight is None:
+        return method
+    if not weights_classes(method):
+        raise ValueError(
+            f"class_weight: {method.name!r} takes none from the decoder. Leave it out; a classifier of "
+            "scikit-learn may have a class_weight of its own."
+        )
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return with_class_weight(method, class_weight)
     if (
         not isinstance(class_weight, Mapping)
         or len(classes) > 2
@@ -54,13 +60,23 @@ def weighted_method(method: GampMethod, class_weight: Any, classes: NDArray) -> 
             f"{', '.join(map(repr, classes.tolist()))}, got {class_weight!r}. Use 'balanced'."
         )
     first, second = (class_weight[name] for name in classes.tolist())
-    return replace(method, class_weight={1: first, -1: second})
+    return with_class_weight(method, {1: first, -1: second})
 
 
 def scoring_of(scoring: Any, n_classes: int) -> Any:
     """The scorer; "roc_auc" of three classes or more is that of each against all others, as in nilearn."""
     one_against_others = n_classes > 2 and isinstance(scoring, str) and scoring == "roc_auc"
     return check_scoring_name("roc_auc_ovr" if one_against_others else scoring, n_classes)
+
+
+def needs_probabilities(method: Method, fits: Sequence[FoldFits], what: str) -> None:
+    """Refuse what asks for probabilities of a method that has none."""
+    if any(np.isnan(each.proba).any() for each in fits):
+        raise ValueError(
+            f"{what} needs probabilities, which {method.name!r} does not give. Use decisions, such as "
+            "scoring='accuracy' or 'roc_auc' and decision_function, or a method with probabilities, such as "
+            "'lda'."
+        )
 
 
 def check_images_and_labels(n_images: int, y: Any) -> NDArray:

@@ -33,7 +33,7 @@ class DecoderSettings(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        method: str = "gamp-sbg-lr",
+        method: Any = "gamp-sbg-lr",
         mask: Any = None,
         cv: Any = None,
         scoring: Any = "accuracy",

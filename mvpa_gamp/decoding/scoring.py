@@ -19,6 +19,9 @@ ANY_CLASSES = (
     "accuracy", "balanced_accuracy", "matthews_corrcoef", "neg_log_loss",
     "roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted", "roc_auc_ovo_weighted", *_AVERAGED,
 )  # fmt: skip
+OF_PROBABILITIES = (
+    "neg_log_loss", "neg_brier_score", *(name for name in ANY_CLASSES if name.startswith("roc_auc_ov")),
+)  # fmt: skip
 
 Scorer = Callable[[Any, Any, Any], float]
 

@@ -1,11 +1,10 @@
 """Cross-validation in scikit-learn's forms, checked before anything is fitted."""
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold, check_cv
+from sklearn.model_selection import LeaveOneGroupOut, StratifiedGroupKFold, StratifiedKFold, check_cv
 
 from .folds import Folds
 
@@ -24,8 +23,9 @@ class Splits(NamedTuple):
 def make_splits(cv: Any, codes: NDArray, classes: NDArray, groups: NDArray | None) -> Splits:
     """Splits of rows with class numbers ``codes`` (M,) from None, a number, a splitter or an iterable.
 
-    None and numbers mean leave-one-group-out when there are groups; else that many stratified folds (None:
-    five, or as many as the rarest class has rows). Every training set must hold every class.
+    With groups None means leave-one-group-out, and a number that many folds of whole groups, with as even a
+    share of the classes as these allow; without, that many stratified folds (None: five, or as many as the
+    rarest class has rows). Every training set must hold every class.
     """
     by_number = cv is None or (isinstance(cv, (int, np.integer)) and not isinstance(cv, bool))
     if by_number and groups is not None:
@@ -34,13 +34,7 @@ def make_splits(cv: Any, codes: NDArray, classes: NDArray, groups: NDArray | Non
                 "Leave-one-group-out needs at least two groups, got 1. Give images of more runs, or leave "
                 "groups out for stratified folds."
             )
-        if cv is not None:
-            warnings.warn(
-                f"cv={cv} is not used because groups are given: one group is left out at a time. Give a "
-                f"splitter such as GroupKFold({cv}) for other folds.",
-                stacklevel=5,
-            )
-        splitter: Any = LeaveOneGroupOut()
+        splitter: Any = _of_groups(cv, groups)
     elif by_number:
         splitter = StratifiedKFold(_number_of_folds(cv, codes, classes))
     else:
@@ -55,6 +49,16 @@ def make_splits(cv: Any, codes: NDArray, classes: NDArray, groups: NDArray | Non
     sentence = _sentence(splitter, len(folds), one_group)
     train, tested = _masks(folds, len(codes))
     return Splits(Folds(train, tested, held_out), one_group, sentence)
+
+
+def _of_groups(cv: Any, groups: NDArray) -> Any:
+    """The splitter of None or a number of folds of whole groups."""
+    count = len(np.unique(groups))
+    if cv is None or cv == count:
+        return LeaveOneGroupOut()
+    if not 2 <= cv <= count:
+        raise ValueError(f"cv: expected 2 to {count} folds of whole groups, got {cv}. Change cv.")
+    return StratifiedGroupKFold(int(cv))
 
 
 def _masks(folds: list[Split], n_rows: int) -> NDArray:
@@ -126,6 +130,8 @@ def _held_out(folds: list[Split], groups: NDArray | None) -> tuple[NDArray, bool
 def _sentence(splitter: Any, n_folds: int, one_group: bool) -> str:
     if one_group:
         return f"Cross-validation leaves one of {n_folds} groups out at a time."
+    if isinstance(splitter, StratifiedGroupKFold):
+        return f"Cross-validation leaves whole groups out, in {n_folds} folds."
     if isinstance(splitter, StratifiedKFold):
         return (
             f"Cross-validation uses {n_folds} stratified folds; give groups (such as runs) to leave one "

@@ -12,9 +12,11 @@ from .likelihoods.robust import Robust as Robust
 from .moments import Moments
 from .priors.registry import *  # noqa: F403
 from .result import EmResult, GampResult
+from .row_space import RowSpace, SetColumns, TrainingSet, training_sets
 from .settings import SolverSettings
 from .solve import Progress, solve
 from .state_evolution import StateEvolution, state_evolution
+from .vamp import VampResult, VampSettings, solve_vamp
 
 __all__ = [
     "Design",
@@ -22,10 +24,17 @@ __all__ = [
     "GampResult",
     "Moments",
     "Progress",
+    "RowSpace",
+    "SetColumns",
     "SolverSettings",
     "StateEvolution",
+    "TrainingSet",
+    "VampResult",
+    "VampSettings",
     "fit_em",
     "solve",
+    "solve_vamp",
     "state_evolution",
+    "training_sets",
 ]
 __all__ += sorted({*likelihoods.__all__, *priors.__all__} - {"LIKELIHOODS", "PRIORS", "Likelihood", "Prior"})

@@ -48,18 +48,22 @@ class Neighbours:
         weights = np.repeat(1 / np.maximum(degree, 1), degree).astype(dtype)
         self._mean = sparse.csr_array((weights, graph.indices, graph.indptr), shape=graph.shape)
 
-    def log_odds(self, pi: Array, rate: Array, out: Array, over_columns: BlockMap = map) -> Array:
+    def log_odds(
+        self, pi: Array, rate: Array, out: Array, over_columns: BlockMap = map, factor: Array | float = 1.0
+    ) -> Array:
         """Log-odds of (1 - k) rate + k times the mean of ``pi`` over the neighbours, k = ``SHARE``.
 
         ``pi`` (N, B) are inclusion probabilities, ``rate`` (B,) the rates of the columns, which features
-        without neighbours take as they are. Writes to ``out`` (N, B), in Fortran order like ``pi``.
+        without neighbours take as they are; ``factor`` (B,) multiplies ``pi``. Writes to ``out`` (N, B), in
+        Fortran order like ``pi``.
         """
         alone = logit(rate)
         least, most = np.finfo(out.dtype).tiny, 1 - np.finfo(out.dtype).eps
+        shares = SHARE * np.broadcast_to(factor, rate.shape)
 
         def visit(column: int) -> None:
             rates = self._mean @ pi[:, column]
-            rates *= SHARE
+            rates *= out.dtype.type(shares[column])
             rates += (1 - SHARE) * float(rate[column])
             np.clip(rates, least, most, out=rates)
             rates /= 1 - rates

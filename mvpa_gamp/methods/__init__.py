@@ -9,10 +9,13 @@ from .l1_logistic import L1LogisticCV
 from .lda import ShrinkageLDA
 from .liblinear import CDN, TRON
 from .onebit_cs import OneBitCS
+from .scikit import ScikitClassifier
 from .svm import LinearSVM
+from .vamp import VAMP_METHODS, VampMethod
 
 _ALL: tuple[Any, ...] = (
     *GAMP_METHODS,
+    *VAMP_METHODS,
     L1LogisticCV(),
     OneBitCS(),
     CDN(),
@@ -25,7 +28,7 @@ METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 
 
 def find_method(given: Any) -> Method:
-    """The method of a name, or a method as it is given.
+    """The method of a name, a method as it is given, or a classifier of scikit-learn as a method.
 
     >>> from mvpa_gamp.methods import find_method
     >>> find_method("gamp-bg-lr").label
@@ -35,14 +38,32 @@ def find_method(given: Any) -> Method:
         return METHODS[given]
     if isinstance(given, str):
         raise ValueError(f"Unknown method {given!r}. Known methods: {', '.join(METHODS)}.")
-    if not hasattr(given, "fit_folds"):
+    if hasattr(given, "fit_folds"):
+        method: Method = given
+        return method
+    if isinstance(given, type) or type(given).__name__ == "GAMPClassifier" or not _is_classifier(given):
         raise ValueError(
-            "method must be a name in mvpa_gamp.methods.METHODS or one of its objects, got "
-            f"{type(given).__name__}. For GAMPClassifier() write 'gamp-bg-lr', with a connectivity "
-            "'gamp-sbg-lr'."
+            "method must be a name in mvpa_gamp.methods.METHODS, one of its objects or a classifier of "
+            f"scikit-learn, got {_kind(given)}. For GAMPClassifier() write "
+            "'gamp-bg-lr', with a connectivity 'gamp-sbg-lr'."
         )
-    method: Method = given
-    return method
+    return ScikitClassifier(given)
+
+
+def _kind(given: Any) -> str:
+    """What came in place of a method; of a class, how to make one."""
+    if isinstance(given, type):
+        return f"the class {given.__name__}: write {given.__name__}()"
+    return type(given).__name__
+
+
+def _is_classifier(given: Any) -> bool:
+    """Whether scikit-learn takes it for a classifier."""
+    if not (hasattr(given, "fit") and hasattr(given, "get_params")):
+        return False
+    from sklearn.base import is_classifier
+
+    return bool(is_classifier(given))
 
 
 __all__ = [
@@ -57,6 +78,7 @@ __all__ = [
     "Method",
     "OneBitCS",
     "ShrinkageLDA",
+    "VampMethod",
     "check_fold_input",
     "find_method",
 ]

@@ -36,6 +36,7 @@ class FoldFits:
     pattern: NDArray | None = None  # (N, B) Haufe's pattern of each column's training rows
     held_out: NDArray | None = None  # (F,) the run that a fold holds out, or the fold's number
     tested: NDArray | None = None  # (M, F) bool: rows that a fold holds out
+    models: NDArray | None = None  # (B,) objects that answer about new rows where coef and intercept do not
 
     @property
     def n_folds(self) -> int:

@@ -5,6 +5,10 @@ ZINIEL_2015 = (
     "generalized approximate message passing. IEEE Transactions on Signal Processing 63(8), 2020–2032. "
     "doi:10.1109/TSP.2015.2407311"
 )
+RANGAN_2019 = (
+    "Rangan S, Schniter P, Fletcher AK (2019). Vector approximate message passing. IEEE Transactions on "
+    "Information Theory 65(10), 6664–6684. doi:10.1109/TIT.2019.2916359"
+)
 MENG_2016 = (
     "Meng X, Wu S, Kuang L, Huang D, Lu J (2016). Approximate message passing with nearest neighbor sparsity "
     "pattern learning. arXiv:1601.00543"
@@ -24,6 +28,10 @@ FAN_2008 = (
 )
 CORTES_1995 = (
     "Cortes C, Vapnik V (1995). Support-vector networks. Machine Learning 20, 273–297. doi:10.1007/BF00994018"
+)
+PEDREGOSA_2011 = (
+    "Pedregosa F, Varoquaux G, Gramfort A, et al. (2011). Scikit-learn: machine learning in Python. Journal "
+    "of Machine Learning Research 12, 2825–2830."
 )
 LEDOIT_2004 = (
     "Ledoit O, Wolf M (2004). A well-conditioned estimator for large-dimensional covariance matrices. "

@@ -12,7 +12,7 @@ from mvpa_gamp.results.verify import verify
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.lock import FolderLock, check_lock
-from mvpa_gamp.study.output import Output
+from mvpa_gamp.study.output import Output, check_plain
 
 
 def finish(output: Output, console: Console) -> int:
@@ -42,6 +42,7 @@ def _print_what_is_new(results: Results, console: Console) -> None:
 def rebuild_report(root: Path, console: Console) -> int:
     """--reports-only: figures and page from the folder alone."""
     output = Output(root, resume=True)
+    check_plain(root, "--reports-only")
     try:
         check_lock(output.folder, output.owner)
         verify(root, console.note)

@@ -352,9 +352,7 @@ def test_a_method_without_posterior_has_no_posterior_maps(scan):
     assert ((proba > 0) & (proba < 1)).all()
 
 
-def test_failed_fits_are_counted_once(scan, monkeypatch):
-    from mvpa_gamp.decoder import inputs
-
+def test_failed_fits_are_counted_once(scan):
     class Stubborn(type(METHODS["gamp-bg-lr"])):
         def fit_folds(self, X, y, train, runs, connectivity=None):
             from dataclasses import replace
@@ -365,9 +363,8 @@ def test_failed_fits_are_counted_once(scan, monkeypatch):
 
     plain = METHODS["gamp-bg-lr"]
     stubborn = Stubborn(plain.name, plain.label, plain.description, plain.likelihood, plain.prior)
-    monkeypatch.setattr(inputs, "GAMP_METHODS", (stubborn,))
     with pytest.warns(UserWarning, match="1 of 6 fits did not converge, see status_. .*stubborn") as caught:
-        decoder = GAMPDecoder("gamp-bg-lr", mask=scan.mask).fit(*scan.only("face", "house"))
+        decoder = GAMPDecoder(stubborn, mask=scan.mask).fit(*scan.only("face", "house"))
     assert len(caught) == 1 and not decoder.converged_
     assert decoder.status_["converged"].tolist() == [False] + [True] * 5
 

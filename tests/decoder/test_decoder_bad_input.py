@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from nilearn.image import resample_to_img
 from nilearn.maskers import NiftiMasker
+from sklearn.linear_model import Ridge
+from sklearn.svm import LinearSVC
 
 from mvpa_gamp import GAMPDecoder
 
@@ -49,7 +51,12 @@ def mask():
         ({}, Y, np.zeros(32), "at least two groups, got 1"),
         ({}, np.linspace(0, 1, 32), RUNS, "Unknown label type"),
         ({}, Y, (Y == "face").astype(int), "fold 1 trains on no image of 'house'"),
-        ({"method": "cdn"}, Y, RUNS, "expected one of gamp-bg-lr, .*got 'cdn'"),
+        ({"method": "lasso"}, Y, RUNS, "one of gamp-bg-lr, .*or a classifier of scikit-learn, got 'lasso'"),
+        ({"method": "svm", "scoring": "neg_log_loss"}, Y, RUNS, "needs probabilities, which 'svm' does not"),
+        ({"method": LinearSVC}, Y, RUNS, r"got the class LinearSVC: write LinearSVC\(\)"),
+        ({"method": Ridge()}, Y, RUNS, "classifier of scikit-learn, got Ridge"),
+        ({"method": LinearSVC(), "class_weight": "balanced"}, Y, RUNS, "may have a class_weight of its own"),
+        ({"cv": 9}, Y, RUNS, "2 to 4 folds of whole groups, got 9"),
         ({"scoring": "r2"}, Y, RUNS, "scorer of classes"),
         ({"cv": 40}, Y, None, "expected 2 to 16 folds"),
         ({"cv": [(np.r_[:16], np.r_[99:100])]}, Y, None, "row numbers below 32"),

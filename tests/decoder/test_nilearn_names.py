@@ -68,7 +68,7 @@ def test_all_voxels_are_asked_for_in_silence(planted, shown, plain):
 def test_a_dummy_and_an_estimator_in_the_place_of_the_method_are_refused(planted, shown):
     with pytest.raises(ValueError, match=r"its scores would be taken for chance. Use permutation_test\(\)"):
         GAMPDecoder(mask=planted.mask, estimator="dummy_classifier").fit(*shown)
-    with pytest.raises(ValueError, match=r"got 'svc'. Change method \(estimators of nilearn's Decoder"):
+    with pytest.raises(ValueError, match=r"got 'svc'. Change method \(of nilearn's Decoder"):
         GAMPDecoder("svc", mask=planted.mask).fit(*shown)
 
 

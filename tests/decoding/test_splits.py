@@ -20,10 +20,14 @@ def test_groups_are_left_out_one_at_a_time_in_sorted_order():
     assert "one of 4 groups" in splits.sentence
 
 
-def test_a_number_beside_groups_is_not_used_and_said_so():
-    with pytest.warns(UserWarning, match=r"cv=5 is not used because groups are given.*GroupKFold\(5\)"):
-        splits = make_splits(5, CODES, CLASSES, GROUPS)
-    assert splits.leave_one_group_out
+def test_a_number_beside_groups_is_that_many_folds_of_whole_groups():
+    splits = make_splits(2, CODES, CLASSES, GROUPS)
+    assert splits.sentence == "Cross-validation leaves whole groups out, in 2 folds."
+    for train, test in splits.folds.rows():
+        assert not set(GROUPS[train]) & set(GROUPS[test]) and len(set(GROUPS[test])) == 2
+    assert make_splits(4, CODES, CLASSES, GROUPS).leave_one_group_out
+    with pytest.raises(ValueError, match="2 to 4 folds of whole groups, got 5"):
+        make_splits(5, CODES, CLASSES, GROUPS)
 
 
 @pytest.mark.parametrize(("cv", "count"), [(None, 5), (3, 3), (np.int64(4), 4)])

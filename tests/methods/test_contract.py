@@ -67,7 +67,7 @@ def test_facts_are_true(name, problem, fits):
     assert method.intercept != "none" or not found.intercept.any()  # a penalised one may be zero as well
     tuned_by_search = ("gamp-l1-lr-cv", "l1-lr-cv", "onebit-cs", "cdn", "tron")
     assert method.is_batched == (name not in tuned_by_search)
-    assert method.uses_connectivity == (name == "gamp-sbg-lr")
+    assert method.uses_connectivity == (name in ("gamp-sbg-lr", "vamp-sbg"))
     ring = sparse.eye_array(X.shape[1], k=1) + sparse.eye_array(X.shape[1], k=X.shape[1] - 1)
     again = method.fit_folds(X, y, train[:, :1], runs, connectivity=ring).coef
     same = np.array_equal(again, fit_folds(name, X, y, train[:, :1], runs).coef)

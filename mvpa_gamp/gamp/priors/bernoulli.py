@@ -65,7 +65,7 @@ class Bernoulli(Prior):
         """Posterior of w given r = w + N(0, tau_r); ``log_odds`` replace those of the rate."""
         given = self.slab.condition(r, tau_r)
         odds = logit(self.rate) if log_odds is None else log_odds
-        return BernoulliPosterior(given, _probability(given.log_bayes_factor(), odds))
+        return BernoulliPosterior(given, probability(given.log_bayes_factor(), odds))
 
     def expect_local(
         self, r: ArrayLike, tau_r: ArrayLike, log_odds: Array
@@ -147,7 +147,7 @@ class BernoulliPosterior:
         return {"count": row_count(self.inclusion.shape, weights), **sums}
 
 
-def _probability(log_bayes_factor: np.ndarray, log_odds: Parameter) -> np.ndarray:
+def probability(log_bayes_factor: np.ndarray, log_odds: Parameter) -> np.ndarray:
     """1 / (1 + exp(-x)) with x the summed log-odds, in place; x is cut well above underflow.
 
     In float32 probabilities below exp(-50) = 2e-22 are nothing: weights and variances times them stay clear

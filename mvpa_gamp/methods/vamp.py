@@ -1,0 +1,190 @@
+"""VAMP in row space as a method of the tables: folds share one Gram matrix and every pass over X."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from ..gamp import RowSpace, VampResult, VampSettings, solve_vamp, training_sets
+from ..gamp.neighbours import Neighbours
+from ..gamp.parameters import parameters
+from ..gamp.starts import named_prior
+from .class_weights import ClassWeight, check_class_weight, row_weights
+from .fold_fits import FoldFits
+from .fold_input import check_fold_input
+from .references import RANGAN_2019
+
+_LEAST_SLOPE = 1e-3  # of log-odds in scores: left-out scores at or below chance tell nothing
+
+
+@dataclass(frozen=True)
+class VampMethod:
+    """Bernoulli prior and Gaussian likelihood of the labels -1 and +1, with a map of its own for every run.
+
+    Every run (``runs``) may deviate from the common weights; with a single run per fit, every row stands for
+    itself. Voxels are divided by their standard deviation over all rows. The K voxels of largest inclusion
+    probability count as selected, K being the rounded sum of these probabilities: as the rate of the prior is
+    fixed, that is a budget. Probabilities are calibrated on the scores of training rows by the other runs.
+    ``class_weight`` multiplies the weight of a row: None, "balanced", or {-1: , 1: }.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.methods import METHODS
+    >>> runs, y = np.repeat(np.arange(6), 8), np.tile(np.repeat([1, -1], 4), 6)
+    >>> X = np.random.default_rng(0).standard_normal((48, 20)) + y[:, None] * (np.arange(20) == 5)
+    >>> fits = METHODS["vamp-bg"].fit_folds(X, y, runs[:, None] != np.unique(runs), runs)
+    >>> fits.support.shape, bool(fits.support[5].all()), fits.status[0]
+    ((20, 6), True, 'Converged: the two estimates of the weights agree.')
+    """
+
+    name: str
+    label: str
+    description: str
+    prior: str = "bernoulli-gaussian"
+    settings: VampSettings = field(default_factory=VampSettings)
+    uses_connectivity: bool = False
+    reference: str = RANGAN_2019
+    short_reference: str = "Rangan et al., 2019"
+    class_weight: ClassWeight = None
+
+    intercept = "free"
+    has_posterior = True
+    is_batched = True
+
+    def __post_init__(self) -> None:
+        check_class_weight(self.class_weight)
+        if not named_prior(self.prior).has_atom:
+            raise ValueError(
+                f"A VAMP method needs a prior that is zero with some probability, got {self.prior!r}. Use "
+                "'bernoulli-gaussian' or another Bernoulli prior."
+            )
+
+    def fit_folds(
+        self,
+        X: Any,
+        y: NDArray,
+        train: NDArray,
+        runs: NDArray,
+        connectivity: Any = None,
+        weights: Any = None,
+    ) -> FoldFits:
+        """Fit one classifier per column of ``train``; see ``FoldFits`` for the contract.
+
+        ``weights`` (M,) or (M, B) are how often each training row counts; None: once. Class weights
+        multiply them.
+        """
+        began = time.perf_counter()
+        data = check_fold_input(X, y, train, runs)
+        counts = self._counts(data.Y, weights)
+        space = RowSpace(data.X)
+        neighbours = self._neighbours(connectivity, space)
+        settings, slab = self.settings, named_prior(self.prior).slab
+        groups = _groups(data.runs, data.train)
+        sets = training_sets(space, data.train, groups, settings.rho, settings.white, counts)
+        found = solve_vamp(space, sets, data.Y, settings, slab, neighbours)
+        shift, slope = _calibrated(found.left_out[:, :, 0], data.Y, counts)
+        decision = found.z[:, :, 0] - shift
+        return FoldFits(
+            coef=found.coef[:, :, 0],
+            intercept=found.intercept[:, 0] - shift,
+            support=rank_matched(found.inclusion),
+            status=tuple(str(sentence) for sentence in found.status),
+            converged=found.converged,
+            n_iter=found.n_iter,
+            seconds=time.perf_counter() - began,
+            parameters=_parameters(found, slope),
+            decision=decision,
+            proba=expit(slope * decision),
+            coef_std=np.sqrt(found.coef_var[:, :, 0]),
+            inclusion=found.inclusion,
+        )
+
+    def _counts(self, Y: NDArray, weights: Any) -> NDArray:
+        """How often each row counts in each column, 0 off training."""
+        of_class = row_weights(Y, self.class_weight)
+        return of_class if weights is None else of_class * np.asarray(weights, float).reshape(len(Y), -1)
+
+    def _neighbours(self, connectivity: Any, space: RowSpace) -> Neighbours | None:
+        if not self.uses_connectivity:
+            return None
+        if connectivity is None:
+            raise ValueError(
+                f"{self.name} needs to know which features are neighbours, got connectivity=None. Give a "
+                "sparse (N, N) adjacency: Samples.connectivity, or that of a mask by "
+                "sklearn.feature_extraction.image.grid_to_graph. Without a graph use vamp-bg."
+            )
+        return Neighbours(connectivity, space.shape[1], space.dtype)
+
+
+def rank_matched(inclusion: NDArray) -> NDArray:
+    """The K features of largest inclusion probability in every column (N, B), K their rounded sum, not 0.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.methods.vamp import rank_matched
+    >>> rank_matched(np.array([[0.4], [0.45], [0.3], [0.35]]))[:, 0].tolist()
+    [True, True, False, False]
+    """
+    support = np.zeros(inclusion.shape, dtype=bool)
+    for column, pi in enumerate(inclusion.T):
+        size = max(1, round(float(pi.sum(dtype=float))))
+        support[np.argsort(-pi, kind="stable")[:size], column] = True
+    return support
+
+
+def _groups(runs: NDArray, train: NDArray) -> NDArray:
+    """The runs as numbers, or the rows where some column trains on one run only."""
+    codes = np.unique(runs, return_inverse=True)[1]
+    several = all(np.ptp(codes[column]) > 0 for column in train.T)
+    return codes if several else np.arange(len(codes))
+
+
+def _calibrated(left_out: NDArray, Y: NDArray, counts: NDArray) -> tuple[NDArray, NDArray]:
+    """What to subtract from scores, and the slope that turns them into log-odds, each (B,).
+
+    Scores of the two classes are taken for Gaussians of one variance, as left-out scores (M, B) of training
+    rows show them. Classes of equal weight have their border at a score of 0: least squares shrinks the
+    distance of their means to a share c and leaves their mean at that of the labels, so the border is
+    (1 - c) times the mean label, less what the classes' frequencies say.
+    """
+    shift, slope = np.empty(Y.shape[1]), np.empty(Y.shape[1])
+    for b, (scores, y, count) in enumerate(zip(left_out.T, Y.T, counts.T, strict=True)):
+        sides = [np.flatnonzero((y * sign > 0) & (count > 0)) for sign in (1, -1)]
+        sizes = [count[side].sum() for side in sides]
+        means = [np.average(scores[side], weights=count[side]) for side in sides]
+        squares = sum(
+            float(count[side] @ np.square(scores[side] - mean))
+            for side, mean in zip(sides, means, strict=True)
+        )
+        variance = max(squares / sum(sizes), np.finfo(float).tiny)
+        slope[b] = max((means[0] - means[1]) / variance, _LEAST_SLOPE)
+        middle = (1 - (means[0] - means[1]) / 2) * (sizes[0] - sizes[1]) / sum(sizes)
+        shift[b] = np.clip(middle - np.log(sizes[0] / sizes[1]) / slope[b], -1, 1)
+    return shift, slope
+
+
+def _parameters(found: VampResult, slope: NDArray) -> dict[str, NDArray]:
+    slab = {f"prior.slab.{name}": np.asarray(value) for name, value in parameters(found.slab).items()}
+    named = {"prior.rate": found.rate, **slab, "noise": found.noise, "gap": found.gap, "slope": slope}
+    return {name: value for name, value in named.items() if value.ndim == 1}
+
+
+_HOW = (
+    "Vector approximate message passing with a {prior} prior and a Gaussian likelihood of the labels, in "
+    "which every run has weights that deviate from the common ones; the inclusion rate and the noise were "
+    "fixed, and the variance of the weights was learnt on the training data, without cross-validation. The "
+    "voxels with the largest inclusion probabilities, as many as their sum, count as selected."
+)
+
+VAMP_METHODS = (
+    VampMethod("vamp-bg", "VAMP BG", _HOW.format(prior="Bernoulli-Gaussian")),
+    VampMethod(
+        "vamp-sbg",
+        "VAMP sBG",
+        _HOW.format(
+            prior="spatial Bernoulli-Gaussian (whose inclusion rate follows the neighbours of each voxel)"
+        ),
+        uses_connectivity=True,
+    ),
+)

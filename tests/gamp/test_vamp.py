@@ -1,0 +1,193 @@
+"""VAMP in row space: its linear step, its fixed point, its columns and responses."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import Ridge
+
+from mvpa_gamp.gamp import (
+    ElasticNet,
+    Laplace,
+    RowSpace,
+    SetColumns,
+    VampSettings,
+    solve_vamp,
+    training_sets,
+)
+from mvpa_gamp.gamp.neighbours import Neighbours
+from mvpa_gamp.gamp.row_space import training_set
+
+N_ROWS, N_FEATURES = 48, 60
+GROUPS = np.arange(N_ROWS) // 8
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((N_ROWS, N_FEATURES)) * rng.uniform(0.5, 2, N_FEATURES) + 3
+    w = np.where(np.arange(N_FEATURES) < 6, 1 / X.std(axis=0), 0.0)
+    y = (X - X.mean(axis=0)) @ w + 0.3 * rng.standard_normal(N_ROWS)
+    return X, y
+
+
+def fit(X, Y, train, settings=None, groups=GROUPS, **given):
+    space, settings = RowSpace(X), settings or VampSettings()
+    sets = training_sets(space, train, groups, settings.rho, settings.white)
+    return solve_vamp(space, sets, Y, settings, **given)
+
+
+def scaled(X, rows):
+    Z = X / X.std(axis=0)
+    return Z - Z[rows].mean(axis=0)
+
+
+def noise_of_groups(Z, groups, rho=1.0, white=1.0):
+    """R in so many words: what a group shares beyond the common weights, and white noise."""
+    K = Z @ Z.T
+    same = groups[:, None] == groups
+    R = rho * np.where(same, K, 0.0) / np.diag(K).mean() + white * np.eye(len(K))
+    return R / (rho + white)
+
+
+def test_with_everything_included_and_white_noise_it_is_ridge(data):
+    X, y = data
+    train = np.ones((N_ROWS, 1), dtype=bool)
+    settings = VampSettings(rate=1.0, rho=0.0, white=0.5, least_iter=1, max_iter=1)
+    found = fit(X, y[:, None], train, settings)
+    Z = scaled(X, np.arange(N_ROWS))
+    variance, d = y.var(), np.mean(np.square(Z).sum(axis=1))
+    noise = variance * 0.5 / 1.5
+    penalty = noise / ((variance - noise) / d)
+    ridge = Ridge(alpha=penalty).fit(Z, y)
+    # The prior of weights is the one that the linear step assumed, so its answer stays as it is.
+    np.testing.assert_allclose(found.coef[:, 0, 0] * X.std(axis=0), ridge.coef_, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(found.z[:, 0, 0], ridge.predict(Z), rtol=1e-5, atol=1e-6)
+    assert found.gap[0] < 1e-6 and found.converged[0]
+    np.testing.assert_allclose(X @ found.coef[:, 0] + found.intercept[0], found.z[:, 0], rtol=1e-8)
+
+
+def test_left_out_scores_are_those_of_fits_without_the_group(data):
+    X, y = data
+    space = RowSpace(X)
+    of = training_set(space.gram, np.ones(N_ROWS), GROUPS, 1.0, 1.0)
+    precision = of.s + 7.0
+    dual = of.basis @ ((y - y.mean()) @ of.basis / precision)
+    found = of.leave_group_out((y - y.mean())[:, None], dual[:, None], precision)[:, 0]
+    Z = scaled(X, np.arange(N_ROWS))
+    R, t = noise_of_groups(Z, GROUPS), y - y.mean()
+    for group in range(6):
+        # R joins no two groups, so leaving one out is a fit to the other rows.
+        out, others = group == GROUPS, group != GROUPS
+        K = Z @ Z.T
+        inverse = np.linalg.inv(K[np.ix_(others, others)] + 7.0 * R[np.ix_(others, others)])
+        expected = K[np.ix_(out, others)] @ inverse @ t[others]
+        np.testing.assert_allclose(found[out], expected, rtol=1e-6)
+
+
+def test_the_decomposition_is_that_of_the_whitened_rows(data):
+    X, _ = data
+    counts = np.where(np.arange(N_ROWS) < 40, 1.0, 0.0)
+    of = training_set(RowSpace(X).gram, counts, GROUPS, 0.7, 1.3)
+    Z = scaled(X, of.rows)[of.rows]
+    R = noise_of_groups(Z, GROUPS[of.rows], 0.7, 1.3)
+    np.testing.assert_allclose(of.basis @ of.basis.T, np.linalg.inv(R), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(of.basis.T @ (Z @ Z.T) @ of.basis, np.diag(of.s), atol=1e-8)
+
+
+def test_a_row_of_weight_two_is_two_rows(data):
+    X, y = data
+    weights = np.where(np.arange(N_ROWS) % 5 == 0, 2.0, 1.0)
+    copies = np.repeat(np.arange(N_ROWS), weights.astype(int))
+    space = RowSpace(X)
+    space_of_copies = RowSpace(X)
+    space_of_copies.X, space_of_copies.gram = X[copies], space.gram[np.ix_(copies, copies)]
+    one = training_sets(space, np.ones((N_ROWS, 1), dtype=bool), GROUPS, weights=weights)
+    two = training_sets(space_of_copies, np.ones((len(copies), 1), dtype=bool), GROUPS[copies])
+    weighted = solve_vamp(space, one, y[:, None])
+    copied = solve_vamp(space_of_copies, two, y[copies][:, None])
+    np.testing.assert_allclose(weighted.coef, copied.coef, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(weighted.left_out[copies], copied.left_out, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "slab", [None, Laplace(rate=2**0.5), ElasticNet()], ids=["gaussian", "laplace", "net"]
+)
+def test_it_finds_the_weights_whatever_the_slab(data, slab):
+    X, y = data
+    found = fit(X, y[:, None], np.ones((N_ROWS, 1), dtype=bool), VampSettings(rho=0, white=0.1), slab=slab)
+    assert np.argsort(-found.inclusion[:, 0])[:6].max() < 6
+    assert found.converged[0] and (found.coef_var > 0).all()
+
+
+def test_responses_share_their_inclusions_and_columns_share_nothing(data):
+    X, y = data
+    train = GROUPS[:, None] != np.arange(3)
+    rng = np.random.default_rng(1)
+    Y = np.stack([np.repeat(y[:, None], 3, axis=1), rng.standard_normal((N_ROWS, 3))], axis=2)
+    together = fit(X, Y, train)
+    assert together.coef.shape == (N_FEATURES, 3, 2) and together.inclusion.shape == (N_FEATURES, 3)
+    alone = fit(X, Y[:, 1:2], train[:, 1:2])
+    np.testing.assert_allclose(alone.coef[:, 0], together.coef[:, 1], rtol=1e-8, atol=1e-12)
+    with_junk = np.where(train[:, :, None], Y, np.nan)
+    np.testing.assert_allclose(fit(X, with_junk, train).coef, together.coef)
+
+
+def test_the_same_response_twice_is_the_response_once_with_twice_the_evidence(data):
+    X, y = data
+    train = np.ones((N_ROWS, 1), dtype=bool)
+    twice = fit(X, np.repeat(y[:, None, None], 2, axis=2), train)
+    np.testing.assert_allclose(twice.coef[:, :, 0], twice.coef[:, :, 1])
+
+
+def test_units_of_features_and_targets_do_not_matter(data):
+    X, y = data
+    train, units = np.ones((N_ROWS, 1), dtype=bool), np.random.default_rng(0).uniform(0.1, 10, N_FEATURES)
+    plain, moved = fit(X, y[:, None], train), fit(X * units + 5, 100 * y[:, None] - 3, train)
+    np.testing.assert_allclose(moved.coef[:, 0, 0] * units, 100 * plain.coef[:, 0, 0], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(moved.z, 100 * plain.z - 3, rtol=1e-6)
+
+
+def test_precisions_sparse_and_large_means_agree(data):
+    X, y = data
+    train = np.ones((N_ROWS, 1), dtype=bool)
+    plain = fit(X, y[:, None], train)
+    largest = np.abs(plain.coef).max()
+    for same in (X.astype(np.float32), sparse.csr_array(X), (X + 1000).astype(np.float32)):
+        found = fit(same, y[:, None], train)
+        assert found.coef.dtype == same.dtype
+        np.testing.assert_allclose(found.coef, plain.coef, atol=1e-3 * largest)
+        np.testing.assert_allclose(found.z, plain.z, atol=1e-2)
+
+
+def test_neighbours_move_a_fixed_budget(data):
+    X, y = data
+    train = np.ones((N_ROWS, 1), dtype=bool)
+    chain = Neighbours(sparse.eye_array(N_FEATURES, k=1), N_FEATURES, X.dtype)
+    plain, spatial = fit(X, y[:, None], train), fit(X, y[:, None], train, neighbours=chain)
+    assert spatial.inclusion[:6].min() > plain.inclusion[:6].min()
+    assert not np.allclose(spatial.inclusion, plain.inclusion)
+
+
+def test_a_fit_whose_estimates_differ_says_so(data):
+    X, y = data
+    settings = VampSettings(max_iter=1, least_iter=1, tol=1e-9, rate=0.01)
+    found = fit(X, y[:, None], np.ones((N_ROWS, 1), dtype=bool), settings)
+    assert not found.converged[0] and found.status[0].startswith("Not converged: the two estimates")
+
+
+def test_what_cannot_be_fitted_is_explained(data):
+    X, _ = data
+    train = np.ones((N_ROWS, 1), dtype=bool)
+    with pytest.raises(ValueError, match="differ between its training rows"):
+        fit(X, np.ones((N_ROWS, 1)), train)
+    with pytest.raises(ValueError, match="No feature of X varies"):
+        RowSpace(np.ones((4, 3)))
+    with pytest.raises(ValueError, match="VampSettings needs"):
+        VampSettings(rate=0.0)
+
+
+def test_constant_features_get_no_weight(data):
+    X, y = data
+    X = np.column_stack([X, np.full(N_ROWS, 7.3)])
+    found = fit(X, y[:, None], np.ones((N_ROWS, 1), dtype=bool))
+    assert found.coef[-1, 0, 0] == 0 and SetColumns._fields == ("of", "columns")
