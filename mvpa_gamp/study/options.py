@@ -16,8 +16,8 @@ from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.method_names import DEFAULT_METHODS, KNOWN_METHODS
 
 RUN_OPTIONS = (
-    "config", "out", "work_dir", "keep_fits", "n_jobs", "dask", "resume", "overwrite", "reports_only", "quiet",
-    "verbose",
+    "config", "out", "work_dir", "keep_fits", "n_jobs", "dask", "resume", "overwrite", "reports_only",
+    "quiet", "verbose",
 )  # fmt: skip
 
 
