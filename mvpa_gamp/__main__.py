@@ -308,7 +308,7 @@ def _run(given: dict[str, Any]) -> int:
             return run_group(out, labels, given.get("alpha", 0.05), console)
         if given.get("reports_only"):
             return rebuild_participants(out, labels, console)
-        start = {name: given.get(name, False) for name in ("resume", "overwrite")}
+        start = {name: given.get(name, False) for name in ("resume", "overwrite", "keep_fits")}
         output = Output(out, **start, option="OUT", work_dir=options.work_dir(given))
         return run_participants(study_settings(given), labels, output, options.workers(given), console)
 
