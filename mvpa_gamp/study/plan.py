@@ -15,6 +15,7 @@ from mvpa_gamp.decoding.covariate_check import CovariateCheck
 from mvpa_gamp.decoding.cross_tasks import Cross
 from mvpa_gamp.decoding.designs import Classes
 from mvpa_gamp.decoding.leakage import Checked
+from mvpa_gamp.decoding.permutation import PermutationPlan, plan_permutations
 from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
@@ -38,7 +39,13 @@ from mvpa_gamp.study.describe import sidecar_facts
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.jobs import Job, make_job
 from mvpa_gamp.study.output import Output, check_inputs, check_output, check_resume
-from mvpa_gamp.study.preparation import StudyPreparation, blocks_of, check_before_fits, prepare_folds
+from mvpa_gamp.study.preparation import (
+    StudyPreparation,
+    blocks_of,
+    check_before_fits,
+    exchange_of,
+    prepare_folds,
+)
 from mvpa_gamp.study.settings import StudySettings, read_earlier
 
 
@@ -150,11 +157,6 @@ class Study:
         return blocks_of(self.samples)
 
     @property
-    def n_folds(self) -> int | None:
-        """Folds that share an X, for plans of permutations: 1, or None for all."""
-        return None if self.steps.shared else 1
-
-    @property
     def cautions(self) -> list[str]:
         """What could make the scores too good, in sentences."""
         return [*self.leakage.sentences, *(check.caution for check in self.covariates if check.decodes)]
@@ -164,6 +166,17 @@ class Study:
         """What all workers need: X, runs, and which voxels are neighbours where a method asks for it."""
         asked = any(method.uses_connectivity for method in self.methods)
         return self.samples.X, self.samples.runs, self.samples.connectivity if asked else None
+
+    def permutations(
+        self, task: Task | Classes, labels: NDArray, n_features: int, by_fold: bool = False
+    ) -> PermutationPlan:
+        """The permutations of labels (m,); ``by_fold``: each fold is a solve of its own."""
+        within, blocks = exchange_of(self.samples, task)
+        n_folds = 1 if by_fold else len(np.unique(self.samples.runs[task.rows]))
+        n, seed = self.settings.permutations, self.settings.seed
+        return plan_permutations(
+            labels, within, n_features, n, seed=seed, blocks=blocks, n_folds=n_folds, ahead=True
+        )
 
     def files(self, cell: PlannedCell) -> Cell:
         """Where the files of a cell go, and what they share with those of others."""

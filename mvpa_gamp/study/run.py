@@ -74,7 +74,7 @@ def _announce(study: Study, analyses: Sequence[Analysis], console: Console) -> N
     if samples.banner:
         console.note(f"{samples.banner}.", level=0)
     console.note(
-        f"sub-{samples.subject}: {_decoded(study)} x {samples.X.shape[1]:,} "
+        f"{_whose(samples)}: {_decoded(study)} x {samples.X.shape[1]:,} "
         f"{space_of(samples.mask_img).elements}{_place(samples)}, "
         f"{_count(len(study.tasks), 'comparison')} x {_count(len(study.methods), 'method')}"
         + (f", {stored} of {len(study.cells)} fits already stored" if stored else "")
@@ -97,6 +97,13 @@ def _decoded(study: Study) -> str:
     labelled = study.samples.X.shape[0]
     other = f" (of {labelled:,} with labels)" if decoded < labelled else ""
     return f"{decoded:,} {study.samples.plural}{other}"
+
+
+def _whose(samples: Samples) -> str:
+    """A participant's label, or how many participants maps are of."""
+    if samples.people is None:
+        return f"sub-{samples.subject}"
+    return _count(len(np.unique(samples.people)), "participant")
 
 
 def _place(samples: Samples) -> str:

@@ -14,7 +14,7 @@ from mvpa_gamp.decoding.fit import Scheme, fit_pairs
 from mvpa_gamp.decoding.folds import Folds
 from mvpa_gamp.decoding.groups import Side, file_side
 from mvpa_gamp.decoding.null import LabelVectors
-from mvpa_gamp.decoding.permutation import PermutationPlan, plan_permutations
+from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.decoding.scores import HeldOut, held_out_answers
 from mvpa_gamp.decoding.tasks import Task
@@ -143,10 +143,8 @@ def _jobs(study: Study, classes: Classes, method: Method) -> MethodJobs:
     cells = tuple(by_name[task.name] for task in classes.tasks)
     if not (settings.permutations and method.is_batched):
         return MethodJobs(method, joint, cells, None, ())
-    plan = plan_permutations(
-        classes.codes, study.samples.runs[rows], study.samples.X.shape[1], settings.permutations,
-        seed=settings.seed, blocks=study.blocks[rows], n_folds=study.n_folds, ahead=True,
-    )  # fmt: skip
+    n_voxels = study.samples.X.shape[1]
+    plan = study.permutations(classes, classes.codes, n_voxels, by_fold=not study.steps.shared)
 
     def null(labels: NDArray) -> NullWork:
         return NullWork((LabelVectors(method, rows, labels),), study.steps, rows)

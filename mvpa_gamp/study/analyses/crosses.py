@@ -15,6 +15,7 @@ from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.results.cross_files import CrossFound, write_crosses
+from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.jobs import (
     Answers,
     Arrays,
@@ -124,6 +125,12 @@ class Crosses:
     @classmethod
     def of(cls, study: Study) -> "Crosses":
         """The jobs of every method."""
+        samples = study.samples
+        if study.crosses and samples.people is not None and samples.held_out != "participant":
+            raise StudyError(
+                f"--cross leaves one participant out at a time, got --folds by {samples.held_out}. Leave it "
+                "out."
+            )
         jobs = [_jobs(study, method) for method in study.methods if study.crosses]
         rounds = rounds_of([job for each in jobs for job in each.jobs], study.output.resume)
         return cls(study, jobs, (Phase(rounds),))

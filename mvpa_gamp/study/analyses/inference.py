@@ -13,7 +13,7 @@ from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.information import carries_information
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve, learning_curve
 from mvpa_gamp.decoding.null import LabelVectors
-from mvpa_gamp.decoding.permutation import PermutationPlan, plan_permutations
+from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
 from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.decoding.scores import is_unequal, mean_balanced_accuracy
@@ -38,6 +38,7 @@ from mvpa_gamp.study.jobs import (
     rounds_of,
 )
 from mvpa_gamp.study.plan import PlannedCell, Study
+from mvpa_gamp.study.preparation import exchange_of
 from mvpa_gamp.study.settings import INFERENCE, StudySettings
 
 _FEWEST_RUNS = 3  # of a learning curve
@@ -161,6 +162,12 @@ class Inference:
             raise StudyError(
                 f"--learning-curve needs {_FEWEST_RUNS} runs or more, got {n_runs}. Leave it out."
             )
+        samples = study.samples
+        if settings.fdr is not None and samples.people is not None and samples.held_out != "participant":
+            raise StudyError(
+                "--fdr is calibrated with whole participants held out, got --folds by "
+                f"{samples.held_out}. Leave out one of them."
+            )
         asked = settings.has_inference
         jobs = [_cell_jobs(study, cell) for cell in study.cells if asked and cell.method.is_batched]
         resume = study.output.resume
@@ -197,10 +204,8 @@ def _cell_jobs(study: Study, cell: PlannedCell) -> CellJobs:
     plan: PermutationPlan | None = None
     nulls: tuple[Job, ...] = ()
     if settings.permutations:
-        plan = plan_permutations(
-            task.y, study.samples.runs[task.rows], study.samples.X.shape[1], settings.permutations, seed=seed,
-            blocks=blocks, n_folds=study.n_folds, ahead=True,
-        )  # fmt: skip
+        n_voxels = study.samples.X.shape[1]
+        plan = study.permutations(task, task.y, n_voxels, by_fold=not study.steps.shared)
         keep = settings.max_inclusion and method.has_posterior
         score = mean_balanced_accuracy if is_unequal(task.y) else None
 
@@ -248,14 +253,13 @@ class Information:
 
     def write(self, answers: Answers) -> dict[str, Any]:
         """Test every voxel of every comparison."""
-        study, settings, runs = self.study, self.study.settings, self.study.samples.runs
-        if not settings.permutations:
+        study, n, seed = self.study, self.study.settings.permutations, self.study.settings.seed
+        if not n:
             return {}
         X, found = study.prepared.voxels(study.samples.X), []
         for task in study.tasks:
-            rows, n, seed = task.rows, settings.permutations, settings.seed
-            given = X[rows], task.y, runs[rows], n, seed
-            found.append((task, carries_information(*given, blocks=study.blocks[rows])))
+            within, blocks = exchange_of(study.samples, task)
+            found.append((task, carries_information(X[task.rows], task.y, within, n, seed, blocks=blocks)))
         return {"information": write_information(study.folder, study.subject, found)}
 
 

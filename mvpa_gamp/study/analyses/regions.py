@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.fit import Scheme
-from mvpa_gamp.decoding.permutation import PermutationPlan, plan_permutations
+from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.decoding.regions import (
     FEWEST_VOXELS,
@@ -178,10 +178,7 @@ def _cell_jobs(study: Study, cell: PlannedCell, regions: Regions, tested: tuple[
         observed.append(make_job(label, beside(cell.path, ending), work, *facts))
     if not settings.permutations:
         return CellJobs(cell, None, tested, tuple(observed), ())
-    plan = plan_permutations(
-        task.y, runs, max(sizes), settings.permutations, seed=settings.seed, blocks=study.blocks[task.rows],
-        ahead=True,
-    )  # fmt: skip
+    plan = study.permutations(task, task.y, max(sizes))
     nulls = []
     for number, voxels in enumerate(some := groups(n_folds * plan.chunk_size), start=1):
 
