@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.crossval import cross_validate, fold_errors
+from mvpa_gamp.decoding.fit import Scheme, cross_validate, fit_tasks
+from mvpa_gamp.decoding.preparation import NoiseWhitening
+from mvpa_gamp.decoding.scores import fold_errors
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.decoding.whitened import fit_whitened
+from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods import METHODS, FoldFits, Method
 from mvpa_gamp.results.measures import measures_of
 from mvpa_gamp.study.preparing import blocks_of
@@ -47,7 +49,14 @@ Row = dict[str, Any]
 def fits_of(data: DataSet, task: Task, method: Method, y: NDArray) -> FoldFits:
     """Folds of one comparison."""
     graph = data.samples.connectivity if method.uses_connectivity else None
-    return cross_validate(method, data.rows(task), y, data.samples.runs[task.rows], connectivity=graph)
+    runs = data.samples.runs[task.rows]
+    return cross_validate(method, data.rows(task), y, runs, scheme=Scheme(connectivity=graph))
+
+
+def whitened_fits(samples: Samples, task: Task, method: Method) -> FoldFits:
+    """Folds of one comparison, the noise of each fold's training runs whitened."""
+    scheme = Scheme(preparation=NoiseWhitening(blocks_of(samples)), connectivity=samples.connectivity)
+    return fit_tasks([method], samples.X, [task], samples.runs, scheme)[method.name, task.name]
 
 
 def cell(data: DataSet, task: Task, name: str, noise: str, seed: int) -> Row:
@@ -61,11 +70,7 @@ def cell(data: DataSet, task: Task, name: str, noise: str, seed: int) -> Row:
         return {**row, "errors": errors.tolist(), **nothing, "seconds": time.perf_counter() - began}
     method = METHODS[name]
     if noise == WHITENED:
-        samples = data.samples
-        blocks, graph = blocks_of(samples), samples.connectivity
-        fits = fit_whitened([method], samples.X, blocks, [task], samples.runs, connectivity=graph)[
-            name, task.name
-        ]
+        fits = whitened_fits(data.samples, task, method)
     else:
         fits = fits_of(data, task, method, y)
     seconds = time.perf_counter() - began

@@ -23,6 +23,7 @@ from mvpa_gamp.decoding import (
     permutation_test,
 )
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
@@ -91,7 +92,9 @@ def values(out, ending):
 
 def test_the_null_is_that_of_the_permutation_test(inferred, pair):
     X, y, runs, blocks = pair
-    test = permutation_test(METHODS["gamp-bg-lr"], X, y, runs, 40, blocks=blocks, max_inclusion=True)
+    test = permutation_test(
+        METHODS["gamp-bg-lr"], X, y, runs, 40, max_inclusion=True, scheme=Scheme(blocks=blocks)
+    )
     written = read_tsv(inferred / "sub-tiny" / f"{STEM}_permutations.tsv")
     np.testing.assert_allclose([number(line["accuracy"]) for line in written], test.null, atol=1e-5)
     np.testing.assert_allclose(
@@ -116,7 +119,9 @@ def test_the_observed_accuracy_is_that_of_the_summary(inferred):
 
 def test_the_selection_is_that_of_calibrate_and_checked(inferred, pair):
     X, y, runs, blocks = pair
-    chosen = calibrate(METHODS["gamp-bg-lr"], X, y, runs, blocks=blocks).select(0.2, of="voxel")
+    chosen = calibrate(METHODS["gamp-bg-lr"], X, y, runs, scheme=Scheme(blocks=blocks)).select(
+        0.2, of="voxel"
+    )
     selected = values(inferred, "Fdr_mask") > 0
     np.testing.assert_array_equal(selected, chosen.selected)
     row = row_of(inferred)
@@ -243,7 +248,7 @@ def test_inference_that_fails_is_told_and_the_rest_stays(tiny, tmp_path, monkeyp
     def broken(*args, **kwargs):
         raise FloatingPointError("no such luck")
 
-    monkeypatch.setattr(inference_jobs, "null_statistics", broken)
+    monkeypatch.setattr(inference_jobs, "joint_null", broken)
     out = tmp_path / "out"
     assert main(options(tiny, out, "--permutations", "5")) == 1
     assert row_of(out)["status"] == "failed: FloatingPointError: no such luck"

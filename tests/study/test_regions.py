@@ -11,6 +11,7 @@ import pytest
 from mvpa_gamp import __main__ as bids_command
 from mvpa_gamp.decoding import FoldConfounds, decode_regions, fit_confounds, make_tasks
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.atlas import open_atlas
 from mvpa_gamp.imaging.regions import OUTSIDE
@@ -119,10 +120,19 @@ def test_regions_are_decoded_without_what_covariates_explain(tiny, atlas, tmp_pa
     regions, method = open_atlas(str(atlas)).regions(samples.mask_img), METHODS["gamp-bg-lr"]
     places = [0, 1]
     found = decode_regions(
-        method, samples.X, task.y, samples.runs, [regions.voxels(place) for place in places], 5, seed=SEED,
-        blocks=blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)[task.rows],
-        preparation=FoldConfounds(values), rows=task.rows,
-    )  # fmt: skip
+        method,
+        samples.X,
+        task.y,
+        samples.runs,
+        [regions.voxels(place) for place in places],
+        5,
+        scheme=Scheme(
+            seed=SEED,
+            blocks=blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)[task.rows],
+            preparation=FoldConfounds(values),
+            rows=task.rows,
+        ),
+    )
     for k, place in enumerate(places):
         row = told[regions.names[place]]
         assert number(row["accuracy_percent"]) == pytest.approx(100 * found.accuracy[k], rel=1e-5)
@@ -171,9 +181,14 @@ def test_accuracies_and_p_values_are_those_of_decode_regions(done, tiny, atlas):
     blocks = blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)[task.rows]
     places = [0, 1, 3]
     direct = decode_regions(
-        METHODS["gamp-bg-lr"], samples.X[task.rows], task.y, samples.runs[task.rows],
-        [regions.voxels(k) for k in places], n=PERMUTATIONS, seed=SEED, blocks=blocks,
-    )  # fmt: skip
+        METHODS["gamp-bg-lr"],
+        samples.X[task.rows],
+        task.y,
+        samples.runs[task.rows],
+        [regions.voxels(k) for k in places],
+        n=PERMUTATIONS,
+        scheme=Scheme(seed=SEED, blocks=blocks),
+    )
     rows = {row["region"]: row for row in rows_of(done, "gampBgLr")}
     for k, place in enumerate(places):
         row = rows[regions.names[place]]
