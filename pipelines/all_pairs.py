@@ -69,10 +69,7 @@ def cell(data: DataSet, task: Task, name: str, noise: str, seed: int) -> Row:
         errors = ridge_fold_errors(data.rows(task), y, runs)
         return {**row, "errors": errors.tolist(), **nothing, "seconds": time.perf_counter() - began}
     method = METHODS[name]
-    if noise == WHITENED:
-        fits = whitened_fits(data.samples, task, method)
-    else:
-        fits = fits_of(data, task, method, y)
+    fits = whitened_fits(data.samples, task, method) if noise == WHITENED else fits_of(data, task, method, y)
     seconds = time.perf_counter() - began
     if not fits.folds.support.all():
         null = None if noise == WHITENED else fits_of(data, task, method, swapped(y, runs, seed))
