@@ -11,15 +11,15 @@ from scipy.special import expit
 
 from mvpa_gamp.decoder.images import ImageSeries, RowMasker, open_images, transform
 from mvpa_gamp.decoder.inputs import check_groups, confounds_of_runs, groups_to_clean
-from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.fit import Refits, Scheme
 from mvpa_gamp.decoding.fold_confounds import FoldConfounds
 from mvpa_gamp.decoding.leakage import Checked
 from mvpa_gamp.decoding.multiclass import Answers, class_pairs, classify
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
 from mvpa_gamp.decoding.preparation import Preparation, prepared_by_all
-from mvpa_gamp.decoding.prepared import PreparedRefits
-from mvpa_gamp.decoding.scoring import mean_score, score_rows
+from mvpa_gamp.decoding.scorers import mean_score, score_rows
+from mvpa_gamp.decoding.scores import HeldOut, held_out_answers
 from mvpa_gamp.decoding.splits import Splits
 from mvpa_gamp.imaging.scaling import Scaling
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
@@ -45,15 +45,14 @@ class Decoded:
     rows: NDArray  # (M,) place among the images given to fit
     splits: Splits
     fits: tuple[FoldFits, ...]  # one per pair of classes, each with its folds and refit
-    center: NDArray  # (N,) mean of X
     masker: RowMasker
     mean_img: Any
     cleaned_by_group: bool
     connectivity: Any  # (N, N) which voxels are neighbours, None where the method does not ask
     notes: tuple[str, ...]
     leakage: Checked
-    preparation: Preparation | None = None  # what folds do to X
-    refits: PreparedRefits | None = None  # the refits where they do something
+    preparation: Preparation  # what folds do to X
+    refits: Refits
     confounds: FoldConfounds | None = None
     n_confounds: int = 0  # regressed out of each run, the largest number
     scaling: Scaling | None = None  # what cleaning did to the runs
@@ -96,10 +95,8 @@ def answers(data: Decoded, rows: NDArray, covariates: NDArray | None = None) -> 
     around the mean of the training images, as in the fits. Where folds prepare X, new rows are prepared as
     for the refits.
     """
-    refit, center = FoldFits.join([fits.refit for fits in data.fits]), data.center
-    if data.refits is not None:
-        rows = data.refits.fitted.apply(rows, covariates)
-        refit, center = data.refits.fits, data.refits.center
+    fitted, refit, center = data.refits
+    rows = fitted.apply(rows, covariates)
     if refit.models is not None:
         said = [model_answers(model, rows) for model in refit.models]
         z, proba = (np.column_stack(parts) for parts in zip(*said, strict=True))
@@ -127,11 +124,9 @@ def permute(data: Decoded, n: int, exchange: str, seed: int, n_jobs: int) -> Per
         judged = classify(said.decision, said.proba, len(data.classes))
         return mean_score(score_rows(data.scoring, data.classes, codes[said.rows], *judged, said.fold))
 
-    return permutation_test(
-        data.method, data.X, data.codes, groups, n, seed=seed, exchange=exchange, blocks=blocks,
-        folds=data.splits.folds, score=None if data.scoring == "accuracy" else judge, n_jobs=n_jobs,
-        connectivity=data.connectivity, preparation=data.preparation,
-    )  # fmt: skip
+    scheme = Scheme(data.splits.folds, None, data.preparation, data.connectivity, exchange, blocks, seed)
+    score = None if data.scoring == "accuracy" else judge
+    return permutation_test(data.method, data.X, data.codes, groups, n, scheme, score=score, n_jobs=n_jobs)
 
 
 OWN, TRAINING = "own", "training"

@@ -28,7 +28,7 @@ from mvpa_gamp.decoder.maps import (
 )
 from mvpa_gamp.decoding.classes import score_classes
 from mvpa_gamp.decoding.multiclass import Answers
-from mvpa_gamp.decoding.scoring import mean_score, score_rows
+from mvpa_gamp.decoding.scorers import mean_score, score_rows
 
 
 class GAMPDecoder(FittedDecoder):

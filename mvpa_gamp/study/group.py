@@ -30,7 +30,7 @@ from mvpa_gamp.report.group_words import (
     group_lines,
     significance_caption,
 )
-from mvpa_gamp.report.inference_rows import tests_of
+from mvpa_gamp.report.inference import tests_of
 from mvpa_gamp.results.files import MISSING, number, read_json, read_tsv, write_json, write_tsv
 from mvpa_gamp.results.manifest import missing_files
 from mvpa_gamp.results.names import ResultsFolder

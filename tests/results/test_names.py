@@ -4,7 +4,7 @@ import pytest
 
 from mvpa_gamp.imaging.brainmaps import sidecar_path
 from mvpa_gamp.imaging.map_names import shared_entities
-from mvpa_gamp.report.markup import cell, paragraph, table
+from mvpa_gamp.report.html import Renderer, cell, method_cell, table
 from mvpa_gamp.results.names import ResultsFolder, is_own_name
 
 
@@ -53,6 +53,6 @@ def test_names_lead_to_no_other_folder(tmp_path, name):
 
 def test_markup_escapes_everything_that_is_text():
     evil = '<script>alert("x")</script>&'
-    for html in (paragraph(evil), cell(evil), cell("1", value=evil), table([cell(evil)], [cell(evil)])):
-        assert "<script" not in html
-        assert '"x"' not in html
+    made = table([evil], [[cell(evil)], [cell("1", value=evil, title=evil)], [method_cell("svm", evil)]])
+    html = Renderer(Path(), True, w=None).section("groups", {"table": made, "cautions": [evil]})
+    assert "<script" not in html and '"x"' not in html and html.count("&lt;script&gt;") == 7

@@ -1,21 +1,78 @@
-"""Scores that do not reward guessing the more frequent class: balanced accuracy, area under the ROC curve."""
+"""Scores of held-out rows: by fold, by class, and those that do not reward guessing the more frequent one."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from ..coupling import class_pairs, classify
-from .crossval import HeldOut
+from ..methods.fold_fits import FoldFits
 
 # More frequent over rarer class; above, always guessing the former is right in over 60 %, and balanced
 # accuracy is what a comparison is read and tested by.
 UNEQUAL = 1.5
 
 
+class HeldOut(NamedTuple):
+    """What folds say about the T rows that they hold out; P pairs of classes side by side."""
+
+    rows: NDArray  # (T,) row of X
+    fold: NDArray  # (T,) number of the fold
+    decision: NDArray  # (T, P) positive for the first class of the pair
+    proba: NDArray  # (T, P) probability of the first class of the pair
+
+
+def held_out_answers(fits: Sequence[FoldFits]) -> HeldOut:
+    """The answers of every pair's own folds, fold after fold."""
+    tested = fits[0].tested
+    assert tested is not None
+    fold, rows = np.nonzero(tested.T)
+    decision, proba = (
+        np.stack([getattr(each, name)[rows, fold] for each in fits], axis=1) for name in ("decision", "proba")
+    )
+    return HeldOut(rows, fold, decision, proba)
+
+
+def fold_errors(fits: FoldFits, y: Any) -> NDArray:
+    """Share of held-out rows predicted wrongly in each fold, (F,); y is (M,) in -1/+1."""
+    said = held_out_answers([fits])
+    wrong = (said.decision[:, 0] > 0) != (np.asarray(y)[said.rows] > 0)
+    return share_by_fold(wrong, said.fold, fits.n_folds)
+
+
+def fold_balanced_accuracies(fits: FoldFits, y: Any) -> NDArray:
+    """Balanced accuracy of each fold, (F,): the share predicted correctly, averaged over its classes.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.decoding import cross_validate, fold_balanced_accuracies, held_out_answers
+    >>> from mvpa_gamp.methods import METHODS
+    >>> runs, y = np.repeat(np.arange(3), 4), np.tile([1.0, 1.0, -1.0, -1.0], 3)
+    >>> fits = cross_validate(METHODS["gamp-bg-lr"], y[:, None] * [[1.0, 0.1]], y, runs)
+    >>> fold_balanced_accuracies(fits, y).tolist(), held_out_answers([fits]).fold.tolist()
+    ([1.0, 1.0, 1.0], [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
+    """
+    said = held_out_answers([fits])
+    positive = np.asarray(y)[said.rows] > 0
+    right = (said.decision[:, 0] > 0) == positive
+    shares = []
+    for mine in (positive, ~positive):
+        counts = np.bincount(said.fold[mine], minlength=fits.n_folds)
+        hits = np.bincount(said.fold[mine], right[mine], fits.n_folds)
+        shares.append(np.where(counts > 0, hits / np.maximum(counts, 1), np.nan))
+    return np.nanmean(shares, axis=0)
+
+
+def share_by_fold(values: NDArray, fold: NDArray, n_folds: int) -> NDArray:
+    """Mean of ``values`` (T,) in each fold, (F,)."""
+    return np.bincount(fold, values, n_folds) / np.bincount(fold, minlength=n_folds)
+
+
 def is_unequal(codes: NDArray) -> bool:
     """Whether the most frequent class has over 1.5 times as many rows as the rarest; codes or signs (M,).
 
-    >>> from mvpa_gamp.decoding.balanced import is_unequal
+    >>> from mvpa_gamp.decoding.scores import is_unequal
     >>> is_unequal([1, 1, 1, -1, -1]), is_unequal([1, 1, -1])
     (False, True)
     """
