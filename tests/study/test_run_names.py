@@ -30,7 +30,9 @@ def test_names_of_runs_stay_apart_and_are_shown(make_tiny, tmp_path):
     for ending in ("faceMinusHouse*_predictions", "all_*_predictions", "*ToCat*_crosspredictions"):
         found = list(home.glob(f"*_contrast-{ending}.tsv"))
         assert found and all(set(column(path, "run")) == set(names) for path in found)
-    assert "run 1_11 held out" in next(home.glob("*faceMinusHouse_desc-svmFold03_stat-weight*.json")).read_text()
+    assert (
+        "run 1_11 held out" in next(home.glob("*faceMinusHouse_desc-svmFold03_stat-weight*.json")).read_text()
+    )
 
 
 def test_one_run_named_twice_is_refused(tmp_path, capsys):
