@@ -98,6 +98,7 @@ def _add_data(group: Any) -> None:
         "(.dtseries.nii), or GIFTI pairs by either file",
     )
     options.add_surface_mesh(group)
+    options.add_maps(group)
     group.add_argument(
         "--labels",
         metavar="FILE",
@@ -136,7 +137,7 @@ def study_settings(given: dict[str, Any]) -> "StudySettings":
     from mvpa_gamp.study.settings import SECTIONS, StudySettings, read_settings, resumed_settings
 
     own = options.own_options(given)
-    names_data = any(own.get(name) for name in ("data_dir", "bold", "phantom"))
+    names_data = any(own.get(name) for name in ("data_dir", "bold", "maps", "phantom"))
     base: dict[str, Any] = {}
     if "config" in given:
         base = read_settings(Path(given["config"]))
@@ -165,7 +166,7 @@ def _run(given: dict[str, Any]) -> int:
     with Console(options.console_level(given)) as console:
         if given.get("reports_only"):
             return rebuild_report(out, console)
-        start = {name: given.get(name, False) for name in ("resume", "overwrite")}
+        start = {name: given.get(name, False) for name in ("resume", "overwrite", "keep_fits")}
         output = Output(out, **start, work_dir=options.work_dir(given))
         return run_study(study_settings(given), output, options.workers(given), console)
 

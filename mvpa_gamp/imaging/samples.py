@@ -68,7 +68,8 @@ class Samples:
     sessions: NDArray | None = None  # (M,) str: the session of each row, where it is known
     events: Mapping[str, NDArray] = field(default_factory=dict)  # (M,) facts on the event behind each row
     origin: Origin = field(default_factory=Origin)  # what sidecars say of where the samples come from
-    held_out: str = "run"  # what ``runs`` numbers: a run, or a session where sessions are held out
+    held_out: str = "run"  # what ``runs`` numbers: a run, a session, a participant or a fold of participants
+    people: NDArray | None = None  # (M,) int: the participant of each row, where there are many
     run_names: Mapping[int, str] = field(default_factory=dict)  # of runs that are not called by a number
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from mvpa_gamp.imaging.map_names import entities_text, entity
 
 CELL_TABLES = ("folds", "predictions", "jaccard")
 SUBJECT_TABLES = ("consistency", "confusion", "clusters")
+FITS = "_fits.npz"  # how names of stored fits end
 _OWN = ("dataset_description.json", "index.html", "summary.tsv", "summary.json", "timings.tsv", "config.toml",
         "cobidas_multivariate.tsv", "README.md", ".bidsignore")  # fmt: skip
 _OWN_FOLDERS = ("figures", "logs", "work", "group")
@@ -96,7 +97,7 @@ class ResultsFolder:
     def fits(self, subject: str, contrast: str, method: str) -> Path:
         """The stored fits of one (method, task), from which ``--resume`` goes on."""
         place = self.work or self.root / "work"
-        return place / f"sub-{subject}_contrast-{contrast}_desc-{entity(method)}_fits.npz"
+        return place / f"sub-{subject}_contrast-{contrast}_desc-{entity(method)}{FITS}"
 
     def subject_file(self, subject: str, ending: str) -> Path:
         """``sub-<id>/sub-<id>_[<entities>_]<ending>``."""

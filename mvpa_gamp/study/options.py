@@ -14,7 +14,8 @@ from mvpa_gamp.study.method_names import DEFAULT_METHODS, KNOWN_METHODS
 
 _LONGEST_NAME, _LONGEST_PATH = 255, 3500  # bytes; of paths systems allow 4,096, files need the rest
 RUN_OPTIONS = (
-    "config", "out", "work_dir", "n_jobs", "dask", "resume", "overwrite", "reports_only", "quiet", "verbose",
+    "config", "out", "work_dir", "keep_fits", "n_jobs", "dask", "resume", "overwrite", "reports_only",
+    "quiet", "verbose",
 )  # fmt: skip
 
 
@@ -133,6 +134,34 @@ def add_study(group: Any, default_pairs: str) -> None:
     )
 
 
+def add_maps(group: Any) -> None:
+    """Maps of many participants, and how they are held out and scaled."""
+    group.add_argument(
+        "--maps",
+        nargs="+",
+        metavar="TABLE|FILE",
+        help="maps of many participants: a TSV with the columns file, condition and participant, or image "
+        "files with --labels TABLE; never detrended",
+    )
+    group.add_argument(
+        "--folds",
+        metavar="participant|N|COLUMN",
+        help="of --maps: what is held out, a participant (default), each of N folds of participants, or the "
+        "maps of one value of a column, such as stimulus",
+    )
+    group.add_argument(
+        "--scaling",
+        metavar="none|centre|zscore",
+        help="of --maps, each participant separately: centre takes away the mean of their compared maps "
+        "(default where everyone has several conditions, else none)",
+    )
+    group.add_argument(
+        "--zero-voxels",
+        metavar="drop|keep",
+        help="of --maps: voxels that are 0 or missing in some participant (default drop)",
+    )
+
+
 def add_surface_mesh(group: Any) -> None:
     """Where vertices are."""
     group.add_argument(
@@ -248,6 +277,11 @@ def add_run(group: Any, out: str) -> None:
         "--work-dir",
         metavar="DIR",
         help=f"where fits are stored for --resume, such as a fast scratch disk (default: in {out})",
+    )
+    group.add_argument(
+        "--keep-fits",
+        action="store_true",
+        help="keep the stored fits of a finished run even where they are large (default: up to 50 MB)",
     )
     group.add_argument("--resume", action="store_true", help=f"continue an interrupted run in {out}")
     group.add_argument("--overwrite", action="store_true", help=f"replace the results in {out}")

@@ -40,6 +40,7 @@ class Output:
     entities: Mapping[str, str] = field(default_factory=dict)  # of the input, once it is known
     work_dir: Path | None = None  # where fits are stored, each results folder's in one of its own
     kind: str = DECODE
+    keep_fits: bool = False  # after a run that ended well, however large they are
 
     @property
     def folder(self) -> ResultsFolder:
