@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mvpa_gamp.study import ending, options
+from mvpa_gamp.study import ending
 from mvpa_gamp.study.errors import StudyError
 
 if TYPE_CHECKING:
