@@ -3,7 +3,7 @@
 import nibabel
 import numpy as np
 import pytest
-from mvpa_gamp.study.preparing import exchange_of
+from mvpa_gamp.study.preparation import exchange_of
 from people_maps import AFFINE, SHAPE, make_people, write_table
 
 from mvpa_gamp.decoding.folds import deal_folds
