@@ -3,7 +3,6 @@
 import nibabel
 import numpy as np
 import pytest
-from mvpa_gamp.study.preparation import exchange_of
 from people_maps import AFFINE, SHAPE, make_people, write_table
 
 from mvpa_gamp.decoding.folds import deal_folds
@@ -13,6 +12,7 @@ from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.maps import MapsSource, scale
 from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.study.preparation import exchange_of
 
 PAIR = ("heat:warmth",)
 
