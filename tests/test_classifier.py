@@ -62,7 +62,7 @@ def fitted(data):
     "estimator",
     [
         pytest.param(GAMPClassifier(), marks=pytest.mark.slow),
-        pytest.param(GAMPClassifier(**MAX_SUM, tol=1e-4), marks=pytest.mark.slow),
+        pytest.param(GAMPClassifier(**MAX_SUM, tol=1e-4, max_iter=300), marks=pytest.mark.slow),
         GAMPClassifier(likelihood="probit", prior="gaussian"),
     ],
     ids=["default", "max-sum", "probit-gaussian"],

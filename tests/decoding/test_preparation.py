@@ -176,7 +176,7 @@ def test_both_are_one_after_the_other(data):
 
 def permuted(data, kind, **how):
     return permutation_test(
-        GAMP, data.X, data.task.y, data.runs, 12, blocks=data.own_blocks, rows=data.task.rows,
+        GAMP, data.X, data.task.y, data.runs, 7, blocks=data.own_blocks, rows=data.task.rows,
         preparation=preparation(kind, data), max_inclusion=True, **how,
     )  # fmt: skip
 

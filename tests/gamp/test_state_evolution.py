@@ -329,7 +329,7 @@ def test_solver_agrees_within_its_standard_error(name):
     found = state_evolution(likelihood, prior, ratio, **more)
     assert found.converged
     seeds = [[list(SIMULATIONS).index(name), design] for design in range(2)]
-    runs = [simulate(likelihood, prior, ratio, 4000, 5, seed, **more) for seed in seeds]
+    runs = [simulate(likelihood, prior, ratio, 4000, 4, seed, **more) for seed in seeds]
     assert all(result.converged.all() for result, _, _ in runs)
     z_mse = z_score([mse for _, mse, _ in runs], found.mse[-1])
     z_error = z_score([error for _, _, error in runs], found.error_rate[-1])
