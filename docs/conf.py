@@ -24,10 +24,11 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "api_pages",
     "measured_tables",
+    "notebook_links",
     "plain_docstrings",
     "source_lines",
 ]
-exclude_patterns = ["_build", "examples"]
+exclude_patterns = ["_build", "examples", "notebooks"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]
 myst_heading_anchors = 3

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("participant", "group")
 DECODE = "decode"  # the first argument that means the command for own files
+PREDICT = "predict"  # that means a saved model and new images
 DEMO, COMPLETION = "demo", "completion"
 _SHELLS = ("bash", "zsh", "tcsh")
 _OF_SAMPLES = ("trial_model", "hrf_model", "drift_model", "lag_trs")  # of one kind of samples
@@ -280,6 +281,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _demo(argv[1:])
     if argv[0] == COMPLETION and not _is_level(argv):
         return _completion(argv[1:])
+    if list(argv[:1]) == [PREDICT] and not (len(argv) > 2 and argv[2] in LEVELS):
+        from mvpa_gamp import predict
+
+        return predict.main(argv[1:], f"mvpa_gamp {PREDICT}")
     if asks_for_own_files(argv):
         return haxby.main(argv[1:], f"mvpa_gamp {DECODE}")
     given = vars(build_parser().parse_args(argv))
@@ -303,7 +308,7 @@ def _run(given: dict[str, Any]) -> int:
             return run_group(out, labels, given.get("alpha", 0.05), console)
         if given.get("reports_only"):
             return rebuild_participants(out, labels, console)
-        start = {name: given.get(name, False) for name in ("resume", "overwrite")}
+        start = {name: given.get(name, False) for name in ("resume", "overwrite", "keep_fits")}
         output = Output(out, **start, option="OUT", work_dir=options.work_dir(given))
         return run_participants(study_settings(given), labels, output, options.workers(given), console)
 

@@ -164,7 +164,7 @@ def _run(given: dict[str, Any]) -> int:
     with Console(options.console_level(given)) as console:
         if given.get("reports_only"):
             return rebuild_report(out, console)
-        start = {name: given.get(name, False) for name in ("resume", "overwrite")}
+        start = {name: given.get(name, False) for name in ("resume", "overwrite", "keep_fits")}
         output = Output(out, **start, work_dir=options.work_dir(given))
         return run_study(study_settings(given), output, options.workers(given), console)
 

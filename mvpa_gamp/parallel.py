@@ -37,7 +37,7 @@ def check_workers(workers: Workers) -> None:
                 "Start a scheduler with 'dask scheduler' and give its address."
             )
         if find_spec("distributed") is None:
-            raise ValueError("--dask needs Dask: pip install 'mvpa-gamp[cluster]'.")
+            raise ValueError("--dask needs Dask: pip install distributed.")
         _check_answers(workers)
     elif workers == 0:
         raise ValueError("--n-jobs: expected 1 or more processes, or -1 for one per core, got 0. Change it.")

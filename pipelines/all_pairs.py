@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.crossval import cross_validate, fold_errors
+from mvpa_gamp.decoding.fit import Scheme, cross_validate, fit_tasks
+from mvpa_gamp.decoding.preparation import NoiseWhitening
+from mvpa_gamp.decoding.scores import fold_errors
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.decoding.whitened import fit_whitened
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods import METHODS, Method
 from mvpa_gamp.study.plan import choose_tasks
@@ -41,13 +42,19 @@ def pair_errors(samples: Samples, tasks: Sequence[Task], methods: Sequence[Metho
     for method in methods:
         graph = samples.connectivity if method.uses_connectivity else None
         found = [
-            cross_validate(method, samples.X[t.rows], t.y, samples.runs[t.rows], connectivity=graph)
+            cross_validate(
+                method, samples.X[t.rows], t.y, samples.runs[t.rows], scheme=Scheme(connectivity=graph)
+            )
             for t in tasks
         ]
         rates = [fold_errors(fits, task.y).mean() for fits, task in zip(found, tasks, strict=True)]
         errors[method.name, "as measured"] = 100 * np.array(rates)
-    whitened = fit_whitened(
-        methods, samples.X, blocks_of(samples), tasks, samples.runs, connectivity=samples.connectivity
+    whitened = fit_tasks(
+        methods,
+        samples.X,
+        tasks,
+        samples.runs,
+        Scheme(preparation=NoiseWhitening(blocks_of(samples)), connectivity=samples.connectivity),
     )
     for method in methods:
         rates = [fold_errors(whitened[method.name, task.name], task.y).mean() for task in tasks]

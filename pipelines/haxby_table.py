@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from mvpa_gamp.decoding.crossval import cross_validate
+from mvpa_gamp.decoding.fit import Scheme, cross_validate
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging import source as imaging
 from mvpa_gamp.imaging.haxby import HaxbySource, find_haxby
@@ -93,7 +93,9 @@ def study_rows(samples: Samples, tasks: Sequence[Task], methods: Sequence[Method
     for method in methods:
         graph = samples.connectivity if method.uses_connectivity else None
         done = [
-            cross_validate(method, samples.X[t.rows], t.y, samples.runs[t.rows], connectivity=graph)
+            cross_validate(
+                method, samples.X[t.rows], t.y, samples.runs[t.rows], scheme=Scheme(connectivity=graph)
+            )
             for t in tasks
         ]
         rows += [measured(samples, task, method, each) for task, each in zip(tasks, done, strict=True)]

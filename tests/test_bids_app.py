@@ -47,8 +47,7 @@ def save_or_die(path, fits, fingerprint):
     count.append(path)
     if len(count) == 4:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_name(".writing-half").write_bytes(b"half a file")
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)  # all is written but the name
     save(path, fits, fingerprint)
 cells.save_fits = save_or_die
 from mvpa_gamp.__main__ import main

@@ -26,8 +26,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import mvpa_gamp.classifier.estimator
 from mvpa_gamp import GAMPClassifier
 from mvpa_gamp.coupling import couple
+from mvpa_gamp.decoding.fit import Scheme, fit_pairs
 from mvpa_gamp.decoding.folds import Folds
-from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.gamp import Bernoulli, Gaussian, Laplace, Logistic, Probit, Robust
 from mvpa_gamp.gamp.likelihoods import LIKELIHOODS
 from mvpa_gamp.gamp.priors import PRIORS
@@ -402,7 +402,7 @@ def test_pairs_are_coupled_as_in_the_decoder(three, three_fitted):
     assert three_fitted.score(X, y) > 0.85
     codes = np.searchsorted(three_fitted.classes_, y)
     folds = Folds(np.ones((90, 1), dtype=bool), np.zeros((90, 1), dtype=bool), np.zeros(1))
-    fits = fit_pairs(METHODS["gamp-bg-lr"], X, codes, np.zeros(90), folds)
+    fits = fit_pairs(METHODS["gamp-bg-lr"], X, codes, np.zeros(90), scheme=Scheme(folds)).fits
     np.testing.assert_allclose(three_fitted.coef_, [-each.coef[:, -1] for each in fits], atol=1e-7)
     answers = np.stack([each.proba[:, -1] for each in fits], axis=1)
     np.testing.assert_allclose(proba, couple(answers, 3), atol=1e-6)

@@ -277,7 +277,7 @@ def test_every_method_stands_in_the_table_of_names():
 
 @pytest.fixture
 def source_lines(monkeypatch):
-    pytest.importorskip("sphinx", reason="Sphinx is not installed: pip install 'mvpa-gamp[docs]'")
+    pytest.importorskip("sphinx", reason="Sphinx is not installed: pip install '.[docs]' in the clone")
     return load(DOCS / "_ext" / "source_lines.py")
 
 
@@ -313,7 +313,7 @@ def site(tmp_path_factory) -> Path:
     wanted = ("sphinx", "furo", "myst_parser", "sphinx_gallery", "sphinx_copybutton")
     absent = [name for name in wanted if find_spec(name) is None]
     if absent:
-        pytest.skip(f"{', '.join(absent)} not installed: pip install 'mvpa-gamp[docs]'")
+        pytest.skip(f"{', '.join(absent)} not installed: pip install '.[docs]' in the clone")
     home = tmp_path_factory.mktemp("project")
     shutil.copytree(DOCS, home / "docs", ignore=shutil.ignore_patterns(*GENERATED))
     for name in ("mvpa_gamp", "tests", "figures"):

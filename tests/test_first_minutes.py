@@ -7,6 +7,7 @@ import pytest
 
 from mvpa_gamp import __main__ as command
 from mvpa_gamp import haxby
+from mvpa_gamp.study import finish
 
 PARSERS = {"decode": haxby.build_parser, "bids": command.build_parser}
 
@@ -76,3 +77,15 @@ def test_completion_for_an_unknown_shell_or_without_shtab_is_a_sentence(capsys, 
     monkeypatch.setattr(builtins, "__import__", without)
     assert command.main(["completion", "bash"]) == 2
     assert "pip install shtab" in capsys.readouterr().err
+
+
+def test_large_fits_of_a_finished_run_are_removed_and_made_again(tiny, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(finish, "_MOST_STORED", 1000)
+    for name, more in (("kept", ["--keep-fits"]), ("small", [])):
+        out = tmp_path / name
+        assert command.main(["decode", *tiny.options(out, "--pairs", "face:house"), *more]) == 0
+        assert bool(list((out / "work").glob("*_fits.npz"))) == (name == "kept")
+        assert ("were removed, because the run is finished" in capsys.readouterr().err) == (name == "small")
+    before = (out / "summary.tsv").read_bytes()
+    assert command.main(["decode", "--out", str(out), "--resume", "--quiet"]) == 0
+    assert (out / "summary.tsv").read_bytes() == before

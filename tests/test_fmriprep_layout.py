@@ -333,12 +333,14 @@ def test_fits_are_stored_where_work_dir_says_and_found_again(tree, tmp_path, mon
     assert run(tree, elsewhere, *given, "--work-dir", str(work)) == 0
     assert len(list(work.rglob("*_fits.npz"))) == 2  # folders of one name do not share fits
     shutil.rmtree(work)  # scratch disks are emptied
-    assert run(tree, out, "--resume", "--quiet", "--participant-label", "01") == 0
+    again = ("--resume", "--quiet", "--participant-label", "01")
+    assert run(tree, out, *again) == 2
+    assert run(tree, out, *again, "--work-dir", str(work)) == 0
     assert fits.is_file() and (out / "sub-01" / "summary.tsv").read_bytes() == summary
-    stale = fits.with_name("stale_fits.npz")
-    stale.touch()
+    mine = fits.with_name("mine_fits.npz")
+    mine.touch()
     assert run(tree, out, *given, "--overwrite", "--work-dir", str(work)) == 0
-    assert fits.is_file() and not stale.exists()
+    assert not fits.exists() and mine.exists() and len(list(work.rglob("sub-01*_fits.npz"))) == 1
 
 
 def _not_drawn(root: Path) -> Path:

@@ -30,8 +30,7 @@ save, count = cells.save_fits, []
 def save_or_die(path, fits, fingerprint):
     count.append(path)
     if len(count) == 3:
-        path.with_name(".writing-half").write_bytes(b"half a file")
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)  # all is written but the name
     save(path, fits, fingerprint)
 cells.save_fits = save_or_die
 from mvpa_gamp.haxby import main

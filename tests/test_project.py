@@ -20,6 +20,7 @@ import pytest
 
 import mvpa_gamp
 from pipelines.packaging.metadata import files
+from pipelines.packaging.notebooks import notebooks
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -50,7 +51,7 @@ def tool(name: str) -> str:
     """The program beside this Python, or on the path."""
     program = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
     if program is None:
-        pytest.skip(f"{name} is not installed: pip install 'mvpa-gamp[test]'")
+        pytest.skip(f"{name} is not installed: pip install '.[test]' in the clone")
     return program
 
 
@@ -79,7 +80,7 @@ def test_tool_has_nothing_to_say(command):
 
 def test_a_commit_is_checked_by_the_same_tools():
     """The hooks of pre-commit are programs of the active environment, and fetch nothing."""
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: pip install 'mvpa-gamp[test]'")
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: pip install '.[test]' in the clone")
     repos = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
     assert [repo["repo"] for repo in repos] == ["local"]
     hooks = repos[0]["hooks"]
@@ -173,6 +174,12 @@ def test_the_version_is_in_one_place():
         assert version("mvpa-gamp") == mvpa_gamp.__version__
 
 
+def test_notebooks_are_those_of_the_examples():
+    pytest.importorskip("sphinx_gallery", reason="sphinx-gallery is not installed: pip install '.[docs]'")
+    old = [path.name for path, text in notebooks().items() if _text(path) != text]
+    assert not old, f"python -m pipelines.packaging writes {', '.join(old)} again"
+
+
 def test_data_files_are_packaged():
     patterns = SETTINGS["tool"]["setuptools"]["package-data"]["mvpa_gamp"]
     package = ROOT / "mvpa_gamp"
@@ -188,7 +195,7 @@ def built(tmp_path_factory) -> tuple[set[str], set[str]]:
     absent = [name for name in ("build", "setuptools") if find_spec(name) is None]
     wanted = int(re.findall(r"\d+", SETTINGS["build-system"]["requires"][0])[0])
     if absent or int(version("setuptools").split(".")[0]) < wanted:
-        pytest.skip(f"build and setuptools {wanted} are not installed: pip install 'mvpa-gamp[test]'")
+        pytest.skip(f"build and setuptools {wanted} are not installed: pip install '.[test]' in the clone")
     copy, out = tmp_path_factory.mktemp("copy") / "project", tmp_path_factory.mktemp("dist")
     for path in sources():
         target = copy / path.relative_to(ROOT)
@@ -287,7 +294,7 @@ def test_links_lead_to_files(page):
 
 def test_the_workflow_runs_what_is_run_here():
     """GitHub starts .ci/run, the core tests on every system, builds the site and checks the packages."""
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: pip install 'mvpa-gamp[test]'")
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: pip install '.[test]' in the clone")
     folder = ROOT / ".github" / "workflows"
     jobs = yaml.safe_load(_text(folder / "tests.yml"))["jobs"]
     jobs |= yaml.safe_load(_text(folder / "package.yml"))["jobs"]

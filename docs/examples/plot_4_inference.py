@@ -19,6 +19,7 @@ from mvpa_gamp.decoding import (
     permutation_test,
     planted_check,
 )
+from mvpa_gamp.decoding.discoveries import Planting
 from mvpa_gamp.imaging.phantom import Phantom, phantom_samples
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.report.style import colour_of
@@ -70,7 +71,14 @@ for name, selected in selections.items():
 # Effects of known size are planted at random voxels, with labels permuted to remove the real effect.
 
 check = planted_check(
-    method, X, y, runs, n_planted=5, n_repeats=6, fdr=0.05, calibration=calibration, of="voxel"
+    method,
+    X,
+    y,
+    runs,
+    fdr=0.05,
+    calibration=calibration,
+    of="voxel",
+    planting=Planting(n_planted=5, n_repeats=6),
 )
 print("effect (sd)  false  found")
 for effect in check.effects:

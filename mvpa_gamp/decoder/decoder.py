@@ -1,6 +1,7 @@
 """GAMPDecoder: images in, images out, in the manner of nilearn's Decoder."""
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,14 +9,15 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mvpa_gamp.decoder.decoded import Decoded, answers, new_rows
+from mvpa_gamp.decoder.decoded import Decoded, model_of
 from mvpa_gamp.decoder.fit import Given, decode_images, is_ignored
 from mvpa_gamp.decoder.fitted import FittedDecoder
 from mvpa_gamp.decoder.inputs import (
     check_fold_confounds,
     check_images_and_labels,
     class_numbers,
-    needs_probabilities,
+    no_probabilities,
+    scoring_of,
 )
 from mvpa_gamp.decoder.maps import (
     ContrastMaps,
@@ -26,9 +28,12 @@ from mvpa_gamp.decoder.maps import (
     stability_table,
     status_table,
 )
+from mvpa_gamp.decoder.model import TRAINING
+from mvpa_gamp.decoder.model_folder import load_model, save_model
 from mvpa_gamp.decoding.classes import score_classes
 from mvpa_gamp.decoding.multiclass import Answers
-from mvpa_gamp.decoding.scoring import mean_score, score_rows
+from mvpa_gamp.decoding.scorers import mean_score, score_rows
+from mvpa_gamp.imaging.volume_masker import CLEANING
 
 
 class GAMPDecoder(FittedDecoder):
@@ -283,7 +288,7 @@ class GAMPDecoder(FittedDecoder):
         self.leakage_ = tuple(data.leakage.sentences)
         self._keep_maps(data)
         self._keep_scores(data)
-        self._data = data
+        self._data, self._model = data, model_of(data)
         self._tell_convergence()
         return self
 
@@ -381,7 +386,8 @@ class GAMPDecoder(FittedDecoder):
         A method without probabilities, such as "svm", is refused in a sentence.
         """
         check_is_fitted(self)
-        needs_probabilities(self._data.method, self._data.fits, "predict_proba")
+        if not self._model.has_probabilities:
+            raise no_probabilities(self._model.method, "predict_proba")
         return self._answers(X, groups, fold_confounds, confounds).proba
 
     def score(
@@ -394,8 +400,83 @@ class GAMPDecoder(FittedDecoder):
         true = class_numbers(y[kept], self.classes_)
         decision, proba, predicted = (part[kept] for part in found)
         together = np.zeros(len(true), dtype=int)
-        scores = score_rows(self._data.scoring, self.classes_, true, decision, proba, predicted, together)
+        scoring = scoring_of(self.scoring, len(self.classes_))
+        scores = score_rows(scoring, self.classes_, true, decision, proba, predicted, together)
         return float(scores[0])
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the model to a new folder: NIfTI (weights), JSON (intercept, scaling, classes) and a table.
+
+        Any tool can read it, no code is stored, and ``load`` predicts the same to the bit. Not for surfaces,
+        ``whiten``, ``fold_confounds`` and classifiers that are not linear.
+
+        Parameters
+        ----------
+        folder : :obj:`str` or :obj:`pathlib.Path`
+            A new or empty folder.
+
+        Returns
+        -------
+        :obj:`pathlib.Path`
+            The folder.
+
+        Examples
+        --------
+        >>> decoder.save("face-house-model")  # doctest: +SKIP
+        >>> GAMPDecoder.load("face-house-model").predict("new_bold.nii.gz")  # doctest: +SKIP
+        """
+        self._check_trained()
+        if self.whiten or self._data.confounds is not None:
+            raise ValueError(
+                "save: with whiten or fold_confounds new images are prepared by more than weights and a "
+                "scaling, which a model folder cannot hold. Fit a decoder without them."
+            )
+        about = {
+            "score": mean_score(self.fold_scores_),
+            "scoring": str(self._data.scoring),
+            "cross_validation": self._data.splits.sentence,
+            "images": len(self._data.X),
+            "notes": list(self.notes_),
+        }
+        table = (list(self.cv_predictions_.columns), self.cv_predictions_.to_dict("records"))
+        return save_model(self._model, folder, about | {"predict_scaling": self.predict_scaling}, table)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "GAMPDecoder":
+        """The decoder of a folder that ``save`` wrote: it predicts, and shows its weights.
+
+        Nothing in the folder is run, and everything is checked. New images are cleaned as they were by the
+        decoder that was saved; ``predict_scaling`` may be set.
+
+        Parameters
+        ----------
+        folder : :obj:`str` or :obj:`pathlib.Path`
+            What ``save`` wrote.
+
+        Returns
+        -------
+        GAMPDecoder
+            With ``classes_``, ``coef_``, ``intercept_``, ``coef_img_``, ``coef_std_img_``, ``mask_img_`` and
+            ``masker_``; what needs the images of fit is refused.
+        """
+        model, said = load_model(folder)
+        if model.classes is None:
+            raise ValueError(
+                f"{folder} is a model of a number, not of classes. Load it with GAMPRegressor.load."
+            )
+        scaling = said.get("about", {}).get("predict_scaling", TRAINING)
+        known = {name: getattr(model.masker, name) for name in CLEANING}
+        decoder = cls(model.method, mask=model.masker.mask_img_, predict_scaling=scaling, **known)
+        decoder.classes_, decoder.n_classes_, decoder.notes_ = model.classes, len(model.classes), ()
+        decoder.masker_, decoder.mask_img_ = model.masker, model.masker.mask_img_
+        decoder.n_elements_, decoder.contrasts_ = len(model.coef), model.contrasts
+        decoder.coef_, decoder.intercept_ = -model.coef.T, -model.intercept
+        decoder.coef_img_ = ContrastMaps(model.coef, model.pairs, decoder.mask_img_, True, as_nilearn=True)
+        decoder.coef_std_img_ = None
+        if model.coef_std is not None:
+            decoder.coef_std_img_ = ContrastMaps(model.coef_std, model.pairs, decoder.mask_img_, False)
+        decoder._model = model
+        return decoder
 
     # --- inside
 
@@ -404,8 +485,11 @@ class GAMPDecoder(FittedDecoder):
         if isinstance(X, np.ndarray) and X.ndim == 2:
             rows = self._masked_rows(X)
         else:
-            rows = new_rows(self, X, groups, confounds)
-        return answers(self._data, rows, check_fold_confounds(fold_confounds, len(rows)))
+            rows = self._model.rows(X, groups, confounds, self.predict_scaling)
+        covariates = check_fold_confounds(fold_confounds, len(rows))
+        if hasattr(self, "_data"):
+            rows = self._data.refits.fitted.apply(rows, covariates)
+        return self._model.answers(rows)
 
     def _masked_rows(self, X: NDArray) -> NDArray:
         """An array that holds masked rows (m, N) already."""

@@ -41,18 +41,17 @@ from mvpa_gamp.decoder.inputs import (
 from mvpa_gamp.decoder.settings import DecoderSettings, mention_unused
 from mvpa_gamp.decoding.covariate_check import check_covariates
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.fit import PairFits, Scheme, fit_pairs
 from mvpa_gamp.decoding.fold_confounds import FoldConfounds
 from mvpa_gamp.decoding.leakage import Checked, Evidence, find_leakage
 from mvpa_gamp.decoding.multiclass import class_pairs
-from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence
-from mvpa_gamp.decoding.prepared import PreparedRefits, fit_prepared_pairs
-from mvpa_gamp.decoding.scoring import OF_PROBABILITIES
+from mvpa_gamp.decoding.scorers import OF_PROBABILITIES
 from mvpa_gamp.decoding.splits import Splits, make_splits
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.processing import MIN_SERIES, Processing, check_series
 from mvpa_gamp.imaging.spaces import space_of
-from mvpa_gamp.methods.fold_fits import FoldFits, Method
+from mvpa_gamp.methods.fold_fits import Method
 
 
 class Given(NamedTuple):
@@ -79,7 +78,7 @@ def decode_images(decoder: DecoderSettings, given: Given, say: Callable[[str], N
         warnings.warn(note, stacklevel=3)
     fitted = _fitted(decoder, asked, rows, covariates)
     if asked.scoring in OF_PROBABILITIES:
-        needs_probabilities(asked.method, fitted.fits, f"scoring={asked.scoring!r}")
+        needs_probabilities(asked.method, fitted.pairs.fits, f"scoring={asked.scoring!r}")
     return Decoded(
         method=asked.method,
         scoring=asked.scoring,
@@ -89,7 +88,6 @@ def decode_images(decoder: DecoderSettings, given: Given, say: Callable[[str], N
         groups=asked.groups,
         rows=asked.places,
         splits=asked.splits,
-        center=rows.X.mean(axis=0, dtype=float).astype(rows.X.dtype),
         masker=rows.found.masker,
         mean_img=rows.found.mean_img,
         cleaned_by_group=rows.cleaned_by is not None,
@@ -99,7 +97,10 @@ def decode_images(decoder: DecoderSettings, given: Given, say: Callable[[str], N
         n_confounds=max((each.values.shape[1] for each in (rows.nuisance or {}).values()), default=0),
         scaling=rows.found.scaling,
         shortest_run=len(asked.kept) if rows.cleaned_by is None else min(_sizes(rows.cleaned_by)),
-        **fitted._asdict(),
+        fits=fitted.pairs.fits,
+        refits=fitted.pairs.refits,
+        preparation=fitted.preparation,
+        connectivity=fitted.connectivity,
     )
 
 
@@ -216,9 +217,8 @@ def _covariate_notes(
 class _Fitted(NamedTuple):
     """The fits of all pairs, what folds did to X for them, and the graph they used."""
 
-    fits: tuple[FoldFits, ...]
-    refits: PreparedRefits | None
-    preparation: Preparation | None
+    pairs: PairFits
+    preparation: Preparation
     connectivity: Any
 
 
@@ -229,13 +229,10 @@ def _fitted(
     uses_graph = asked.method.uses_connectivity
     connectivity = space_of(rows.found.masker.mask_img_).connectivity() if uses_graph else None
     preparation = in_sequence([covariates, NoiseWhitening(asked.blocks) if decoder.whiten else None])
-    known: dict[str, Any] = {"n_jobs": decoder.n_jobs, "connectivity": connectivity}
-    labels = asked.codes, asked.runs, asked.splits.folds
-    if preparation is None:
-        solve = check_memory(_location(decoder.memory)).cache(fit_pairs, ignore=["n_jobs"])
-        return _Fitted(solve(asked.method, rows.X, *labels, **known), None, None, connectivity)
-    fits, refits = fit_prepared_pairs(asked.method, rows.X, preparation, *labels, **known)
-    return _Fitted(fits, refits, preparation, connectivity)
+    scheme = Scheme(asked.splits.folds, preparation=preparation, connectivity=connectivity)
+    solve = check_memory(_location(decoder.memory)).cache(fit_pairs, ignore=["n_jobs"])
+    pairs = solve(asked.method, rows.X, asked.codes, asked.runs, scheme, n_jobs=decoder.n_jobs)
+    return _Fitted(pairs, preparation, connectivity)
 
 
 def _sizes(groups: NDArray) -> list[int]:

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mvpa_gamp.decoder.decoded import Decoded, permute
 from mvpa_gamp.decoder.maps import view_map
+from mvpa_gamp.decoder.model import FittedModel
 from mvpa_gamp.decoder.settings import DecoderSettings
 from mvpa_gamp.decoder.voxels import (
     FoundVoxels,
@@ -27,6 +28,7 @@ class FittedDecoder(DecoderSettings):
     """The questions that ``GAMPDecoder`` answers once it is fitted."""
 
     _data: Decoded
+    _model: FittedModel
     classes_: NDArray
     contrasts_: list[str]
     mask_img_: Any
@@ -44,7 +46,7 @@ class FittedDecoder(DecoderSettings):
         ``null`` (n,),
         ``pvalue`` and a ``caution``.
         """
-        check_is_fitted(self)
+        self._check_trained()
         return permute(self._data, n, unit or exchange, _seed(self.random_state), self.n_jobs)
 
     def regions(self, atlas: Any, labels: Any = "", *, by_region: bool = False, permutations: int = 0) -> Any:
@@ -55,7 +57,7 @@ class FittedDecoder(DecoderSettings):
         over regions and "outside the atlas" equal "all voxels". ``by_region`` also decodes from each region
         alone, in the same folds; ``permutations`` adds p-values, of each region and corrected for all.
         """
-        check_is_fitted(self)
+        self._check_trained()
         if self.whiten and (by_region or permutations):
             raise ValueError(
                 "regions: with whiten=True a voxel is a mixture of voxels, including those of other "
@@ -71,7 +73,7 @@ class FittedDecoder(DecoderSettings):
         (inclusion probability), "pattern" or "selfreq". Voxels below ``threshold`` are left out. The object
         has nilearn's ``open_in_browser()`` and ``save_as_html(path)``; a notebook shows it.
         """
-        check_is_fitted(self)
+        self._check_trained()
         return view_map(self, contrast, stat, threshold)
 
     def information(self, n: int = 999, *, exchange: str = "block") -> InformationImages:
@@ -81,7 +83,7 @@ class FittedDecoder(DecoderSettings):
         groups (``mvpa_gamp.decoding.carries_information``); nothing is fitted. Returns images by contrast:
         ``corr_img``, ``logpfwe_img`` and ``mask_img``. Hand it to ``to_bids`` or ``generate_report``.
         """
-        check_is_fitted(self)
+        self._check_trained()
         return find_information(
             self._data.without_confounds, self._tasks(), n, exchange, _seed(self.random_state)
         )
@@ -94,7 +96,7 @@ class FittedDecoder(DecoderSettings):
         was found or why nothing can be. ``check=True`` adds a check with planted effects, as ``--fdr`` of the
         commands makes, which takes longer. Hand it to ``to_bids`` or ``generate_report``.
         """
-        check_is_fitted(self)
+        self._check_trained()
         if self._data.confounds is not None:
             raise ValueError(
                 "select: voxels can only be selected from images as measured, but fold_confounds were "
@@ -125,7 +127,7 @@ class FittedDecoder(DecoderSettings):
         of them. ``permutation`` is a ``permutation_test`` to show, ``information`` and ``selection`` are what
         the methods of these names found.
         """
-        check_is_fitted(self)
+        self._check_trained()
         from mvpa_gamp.decoder.folder import chosen_contrasts, decoder_report
 
         drawn = chosen_contrasts(self, contrasts, max_contrasts)
@@ -140,7 +142,7 @@ class FittedDecoder(DecoderSettings):
         selection: SelectionImages | None = None,
     ) -> Path:
         """Write maps and tables under BIDS-derivative names, as the Haxby command does."""
-        check_is_fitted(self)
+        self._check_trained()
         from mvpa_gamp.decoder.folder import write_folder
 
         return write_folder(self, Path(folder), subject, voxels=FoundVoxels(information, selection))
@@ -152,8 +154,17 @@ class FittedDecoder(DecoderSettings):
         tasks = make_tasks(names[self._data.codes], pairs)
         return dict(zip(self.contrasts_, tasks, strict=True))
 
+    def _check_trained(self) -> None:
+        """Refuse what needs the images of fit of a decoder that has none."""
+        check_is_fitted(self)
+        if not hasattr(self, "_data"):
+            raise ValueError(
+                "This decoder was loaded from a folder, which holds its weights and no images, so it can "
+                "predict and show its weights only. Fit a decoder for tests, regions and reports."
+            )
+
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_data")
+        return hasattr(self, "_model")
 
 
 def _seed(random_state: Any) -> int:

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from mvpa_gamp.decoder.maps import contrast_key
-from mvpa_gamp.decoding.scoring import check_scoring_name
+from mvpa_gamp.decoding.scorers import check_scoring_name
 from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.matrix import rows_of_runs
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, confound_table
@@ -72,11 +72,16 @@ def scoring_of(scoring: Any, n_classes: int) -> Any:
 def needs_probabilities(method: Method, fits: Sequence[FoldFits], what: str) -> None:
     """Refuse what asks for probabilities of a method that has none."""
     if any(np.isnan(each.proba).any() for each in fits):
-        raise ValueError(
-            f"{what} needs probabilities, which {method.name!r} does not give. Use decisions, such as "
-            "scoring='accuracy' or 'roc_auc' and decision_function, or a method with probabilities, such as "
-            "'lda'."
-        )
+        raise no_probabilities(method.name, what)
+
+
+def no_probabilities(method: str, what: str) -> ValueError:
+    """The sentence on what needs probabilities of a method without them."""
+    return ValueError(
+        f"{what} needs probabilities, which {method!r} does not give. Use decisions, such as "
+        "scoring='accuracy' or 'roc_auc' and decision_function, or a method with probabilities such as "
+        "'lda'."
+    )
 
 
 def check_images_and_labels(n_images: int, y: Any) -> NDArray:

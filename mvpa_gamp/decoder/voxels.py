@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from mvpa_gamp.decoder.decoded import Decoded
 from mvpa_gamp.decoder.maps import ContrastMaps, contrast_key
 from mvpa_gamp.decoding.calibration import FdrSelection, calibrate
-from mvpa_gamp.decoding.discoveries import planted_check, planted_count
+from mvpa_gamp.decoding.discoveries import Planting, planted_check, planted_count
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
-from mvpa_gamp.decoding.folds import Folds
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.information import InformationMap, carries_information
 from mvpa_gamp.decoding.multiclass import class_pairs
 from mvpa_gamp.decoding.planted import PlantedCheck
+from mvpa_gamp.decoding.preparation import in_sequence
 from mvpa_gamp.decoding.regions import FEWEST_VOXELS, decode_regions
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.atlas import open_atlas
@@ -109,14 +110,14 @@ def find_selection(
     records, checks = {}, {}
     for key, task in tasks.items():
         given, blocks = _given(data, task), _blocks(data, task, exchange)
-        graph = {"connectivity": data.connectivity, "blocks": blocks, "seed": seed}
-        calibration = calibrate(data.method, *given, exchange=exchange, n_jobs=n_jobs, **graph)
+        scheme = Scheme(connectivity=data.connectivity, exchange=exchange, blocks=blocks, seed=seed)
+        calibration = calibrate(data.method, *given, scheme, n_jobs=n_jobs)
         records[key] = calibration.select(fdr, of="voxel")
         if check and calibration.smallest <= fdr:
+            planting = Planting(planted_count(data.X.shape[1]))
             checks[key] = planted_check(
-                data.method, *given, n_planted=planted_count(data.X.shape[1]), fdr=fdr,
-                calibration=calibration, of="voxel", **graph,
-            )  # fmt: skip
+                data.method, *given, scheme, planting, fdr=fdr, calibration=calibration, of="voxel"
+            )
     found = list(records.values())
     return SelectionImages(
         fdr,
@@ -185,13 +186,10 @@ def _decode(
             "atlas with larger regions."
         )
     y = np.where(data.codes[mine] == first, 1, -1)
-    voxels, folds = [regions.voxels(place) for place in tested], data.splits.folds
-    how: dict[str, Any] = {"seed": seed, "blocks": blocks, "connectivity": data.connectivity}
-    if data.confounds is None:
-        used = folds.tested[mine].any(axis=0)  # folds that hold out images of this pair
-        own = Folds(folds.train[mine][:, used], folds.tested[mine][:, used], folds.held_out[used])
-        found = decode_regions(data.method, data.X[mine], y, groups[mine], voxels, n, folds=own, **how)
-    else:
-        how |= {"preparation": data.confounds, "rows": np.flatnonzero(mine), "folds": folds}
-        found = decode_regions(data.method, data.X, y, groups, voxels, n, **how)
+    scheme = Scheme(
+        data.splits.folds, np.flatnonzero(mine), in_sequence([data.confounds]), data.connectivity,
+        blocks=blocks, seed=seed,
+    )  # fmt: skip
+    voxels = [regions.voxels(place) for place in tested]
+    found = decode_regions(data.method, data.X, y, groups, voxels, n, scheme)
     add_accuracies(rows, found, tested)

@@ -2,13 +2,12 @@
 
 from .calibration import Calibration, FdrSelection, calibrate, fdr_refusal
 from .covariate_check import CovariateCheck, check_covariates
-from .cross import CrossDecoding, cross_decode
-from .cross_permutation import cross_permutation_test
+from .cross import CrossDecoding, cross_decode, cross_permutation_test
 from .cross_tasks import Cross, make_crosses, session_crosses
-from .crossval import HeldOut, cross_validate, fold_balanced_accuracies, fold_errors, held_out_answers
 from .designs import Classes, make_classes, parse_classes
-from .discoveries import planted_check, select_at_fdr
+from .discoveries import Planting, planted_check, select_at_fdr
 from .exchange import blocks_of_volumes, permuted_labels
+from .fit import Scheme, cross_validate, fit_tasks, haufe_pattern
 from .fold_confounds import ConfoundRegression, FoldConfounds, fit_confounds
 from .folds import Folds, leave_one_run_out
 from .group_tests import FlipMap, MeanTest, flip_map, mean_test
@@ -16,15 +15,13 @@ from .groups import Side, read_side
 from .information import InformationMap, carries_information
 from .leakage import Checked, Evidence, Finding, find_leakage
 from .learning_curve import Extrapolation, LearningCurve, learning_curve
-from .null import LabelVectors, NullStatistics, null_statistics, prepared_null
-from .pattern import haufe_pattern
+from .null import LabelVectors, NullStatistics, joint_null, null_statistics
 from .permutation import PermutationPlan, PermutationTest, holm, permutation_test, plan_permutations
 from .planted import PlantedCheck, PlantedEffect
-from .preparation import InSequence, NoiseWhitening, Preparation, PreparedFold, prepared_by_all
-from .prepared import fit_prepared
+from .preparation import InSequence, NoiseWhitening, Preparation, Prepared, Unchanged, prepared_by_all
 from .regions import RegionTest, decode_regions, exact_sums
+from .scores import HeldOut, fold_balanced_accuracies, fold_errors, held_out_answers
 from .tasks import PAPER_PAIRS, Task, contrast_name, make_tasks, parse_pairs
-from .whitened import fit_whitened
 from .whitening import Whitening, fit_whitening, whitened_folds
 
 __all__ = [
@@ -55,11 +52,14 @@ __all__ = [
     "PermutationTest",
     "PlantedCheck",
     "PlantedEffect",
+    "Planting",
     "Preparation",
-    "PreparedFold",
+    "Prepared",
     "RegionTest",
+    "Scheme",
     "Side",
     "Task",
+    "Unchanged",
     "Whitening",
     "blocks_of_volumes",
     "calibrate",
@@ -74,8 +74,7 @@ __all__ = [
     "fdr_refusal",
     "find_leakage",
     "fit_confounds",
-    "fit_prepared",
-    "fit_whitened",
+    "fit_tasks",
     "fit_whitening",
     "flip_map",
     "fold_balanced_accuracies",
@@ -83,6 +82,7 @@ __all__ = [
     "haufe_pattern",
     "held_out_answers",
     "holm",
+    "joint_null",
     "learning_curve",
     "leave_one_run_out",
     "make_classes",
@@ -97,7 +97,6 @@ __all__ = [
     "plan_permutations",
     "planted_check",
     "prepared_by_all",
-    "prepared_null",
     "read_side",
     "select_at_fdr",
     "session_crosses",

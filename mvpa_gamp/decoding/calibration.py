@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ..methods import find_method
 from ..methods.fold_fits import Method
 from .exchange import Exchange, find_exchange
+from .fit import Scheme, solve_columns
 from .information import within_runs
-from .pairwise import solve_columns
 from .tasks import check_signs
 
 N_PERMUTATIONS = 199  # p-values down to 0.005, and a mean number of false voxels with a small error
@@ -160,19 +160,16 @@ def calibrate(
     X: Any,
     y: Any,
     runs: Any,
+    scheme: Scheme | None = None,
     *,
     n: int = N_PERMUTATIONS,
-    seed: int = 0,
-    blocks: Any = None,
-    exchange: str = "block",
-    connectivity: Any = None,
     n_jobs: int = 1,
 ) -> Calibration:
     """Fit the observed and n permuted label vectors to all rows, and keep the strengths of features.
 
     ``method`` is one of ``METHODS`` or its name. X is (M, N), y (M,) in -1/+1, runs (M,). Labels are
-    exchanged within runs in blocks, as in ``permutation_test``, or one by one with ``exchange="sample"``,
-    where samples are independent of each other; without runs all samples are of one run, np.zeros(M). Where
+    exchanged within runs as the ``scheme`` says, in blocks or one by one where samples are independent of
+    each other; without runs all samples are of one run, np.zeros(M). X is as all rows prepare it. Where
     at most n + 1 labellings exist, each is used once. Labels and their opposites count as one: they give the
     same strengths. The strength of a feature is its inclusion probability times r^2, the share of its
     variance within runs that the labels explain: high for a feature that the decoder uses and that carries
@@ -199,15 +196,17 @@ def calibrate(
     if refusal := fdr_refusal(method):
         raise ValueError(refusal)
     check_signs(np.asarray(y))
-    moved = find_exchange(y, runs, exchange, blocks)
+    scheme = scheme or Scheme()
+    X, runs = scheme.prepared(np.asarray(X), np.asarray(runs))
+    moved = find_exchange(y, runs, **scheme.exchanged)
     moved.check()
-    labels, place = _labellings(moved, n, seed)
-    strengths = voxel_strengths(method, X, labels, runs, connectivity, n_jobs)
+    labels, place = _labellings(moved, n, scheme.seed)
+    strengths = voxel_strengths(method, X, labels, runs, scheme.connectivity, n_jobs)
     smallest = max(moved.smallest_pvalue, 1 / place.size)
     null = largest(strengths)[:, place[1:]]
     advice = _advice(moved, place.size - 1)
     observed = strengths[:, place[0]].copy()
-    return Calibration(method.name, observed, null, smallest, seed, advice, exchange)
+    return Calibration(method.name, observed, null, smallest, scheme.seed, advice, scheme.exchange)
 
 
 def voxel_strengths(
@@ -215,8 +214,7 @@ def voxel_strengths(
 ) -> NDArray:
     """Strengths (N, n) of features for labels (M, n): inclusion in a fit to all rows times r^2 in runs."""
     X, runs = np.asarray(X), np.asarray(runs)
-    train = np.ones(labels.shape, dtype=bool)
-    fits = solve_columns(method, X, labels.astype(np.float64), train, runs, n_jobs, connectivity)
+    fits = solve_columns(method, X, labels, runs, n_jobs, connectivity)
     assert fits.inclusion is not None
     correlation = within_runs(X, runs).T @ within_runs(labels.astype(X.dtype), runs)
     return fits.inclusion * correlation**2

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .balanced import pairwise_aucs
-from .crossval import HeldOut
 from .multiclass import Answers, class_pairs, classify
-from .scoring import score_rows
+from .scorers import score_rows
+from .scores import HeldOut, pairwise_aucs
 
 
 class ClassScores(NamedTuple):

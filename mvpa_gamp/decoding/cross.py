@@ -1,26 +1,28 @@
-"""Cross-decoding: does what tells one comparison apart also tell another apart?
+"""Cross-decoding: does what tells one comparison apart also tell another apart? Is it better than chance?
 
 Every run of the tested comparison is predicted by a classifier that was trained on the other comparison in
 all other runs, so that nothing of the tested run, neither its rows nor its noise, is known to it. Crosses
 and folds are columns of one X.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..methods.fold_fits import FoldFits, Method
 from ..methods.fold_input import check_rows
-from .cross_folds import prepared_answers, training_sets
 from .cross_tasks import Cross, check_crosses
-from .crossval import share_by_fold
-from .pairwise import solve_columns
-from .pattern import haufe_pattern
-from .preparation import Preparation
-from .scoring import mean_score, score_rows
+from .exchange import find_exchange
+from .fit import Columns, Scheme, fit_columns, solve
+from .null import NullStatistics, failures
+from .permutation import PermutationPlan, PermutationTest, plan_permutations
+from .scorers import mean_score, score_rows
+from .scores import mean_aucs, share_by_fold
+
+_WORTHWHILE = 0.05  # a test that cannot reach this p-value is hardly worth its time
 
 
 @dataclass(frozen=True)
@@ -88,17 +90,16 @@ def cross_decode(
     X: Any,
     crosses: Sequence[Cross],
     runs: Any,
+    scheme: Scheme | None = None,
     *,
-    connectivity: Any = None,
-    preparation: Preparation | None = None,
     n_jobs: int = 1,
 ) -> list[CrossDecoding]:
     """Train on one comparison, test on another, for each of the ``crosses``; X is (M, N), runs (M,).
 
     Train rows are those of the training comparison in all runs but the tested one; test rows are those of the
-    other comparison in that run. All crosses and folds are columns of one solve on the union of their rows.
-    ``preparation`` (``NoiseWhitening``, ``FoldConfounds``) is fitted in every fold to the rows of all
-    conditions in its training runs; X and ``runs`` are then those of the whole study.
+    other comparison in that run. All crosses and folds are columns of one solve on the union of their rows,
+    or of one for every fold that prepares X: by the rows of all conditions in its training runs. Of the
+    ``scheme`` its preparation and connectivity are used.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import cross_decode, make_crosses
@@ -110,59 +111,157 @@ def cross_decode(
     >>> found.accuracy > 0.9, found.runs.tolist()
     (True, [0, 1, 2, 3])
     """
-    X, runs = check_rows(X, runs, dense=True)
+    (X, runs), scheme = check_rows(X, runs, dense=True), scheme or Scheme()
     check_crosses(crosses, runs)
-    if preparation is not None:
-        how: dict[str, Any] = {"connectivity": connectivity, "n_jobs": n_jobs}
-        return _prepared(method, X, crosses, runs, preparation, how)
     rows = np.unique(np.concatenate([cross.rows for cross in crosses]))
-    plans = [training_sets(cross.within(rows), cross.train.y[:, None], runs[rows]) for cross in crosses]
-    signs = np.concatenate([plan.signs for plan in plans], axis=1)
-    distinct, place = np.unique(signs, axis=1, return_inverse=True)
-    own = X[rows]
-    fits = solve_columns(method, own, distinct.astype(float), distinct != 0, runs[rows], n_jobs, connectivity)
-    fits = replace(fits, pattern=haufe_pattern(own, fits.coef, distinct != 0))
+    sets = [training_sets(cross, runs) for cross in crosses]
+    train, fold = np.unique(np.hstack([each.train for each in sets]), axis=1, return_inverse=True)
+    parts = [_signs(c, c.train.y[:, None], rows, s.train) for c, s in zip(crosses, sets, strict=True)]
+    group = np.zeros_like(fold) if scheme.preparation.shared else fold
+    keyed = np.vstack([np.hstack(parts), group.reshape(1, -1)])  # equal columns of one X are one
+    distinct, place = np.unique(keyed, axis=1, return_inverse=True)
+    asked = Columns(method, rows, distinct[:-1].astype(np.int8), distinct[-1])
+    (fits,) = fit_columns([asked], X, runs, train, scheme, n_jobs)
     out, at = [], 0
-    for cross, plan in zip(crosses, plans, strict=True):
-        mine = place.reshape(-1)[at : at + plan.signs.shape[1]]
+    for cross, own in zip(crosses, sets, strict=True):
+        mine = place.reshape(-1)[at : at + own.train.shape[1]]
         at += len(mine)
-        tested, column = np.searchsorted(rows, cross.test.rows), mine[plan.column]
-        decision, proba = (np.asarray(each[tested, column], float) for each in (fits.decision, fits.proba))
-        trained = replace(fits.take(mine), seconds=fits.seconds * len(mine) / distinct.shape[1])
-        run = runs[cross.test.rows]
-        out.append(
-            CrossDecoding(
-                cross, method.name, cross.test.rows, cross.test.y, run, decision, proba, _slim(trained)
-            )
-        )
+        tested, column = np.searchsorted(rows, cross.test.rows), mine[own.column]
+        said = [np.asarray(each[tested, column], float) for each in (fits.decision, fits.proba)]
+        used = mine[np.sort(np.unique(mine, return_index=True)[1])]
+        trained = replace(fits.take(used), seconds=fits.seconds * len(used) / distinct.shape[1])
+        slim = replace(trained, decision=trained.decision[:0], proba=trained.proba[:0])
+        given = cross, method.name, cross.test.rows, cross.test.y, runs[cross.test.rows]
+        out.append(CrossDecoding(*given, said[0], said[1], slim))
     return out
 
 
-def _slim(fits: FoldFits) -> FoldFits:
-    """The classifiers without their answers to rows of others."""
-    return replace(fits, decision=fits.decision[:0], proba=fits.proba[:0])
+class TrainingSets(NamedTuple):
+    """The D sets of rows that a cross trains on: one for each tested run, unless they were chosen."""
+
+    train: NDArray  # (M, D) bool, rows of all conditions
+    column: NDArray  # (T,) which of the D sets is without the run of a test row
 
 
-def _prepared(
+def training_sets(cross: Cross, runs: NDArray) -> TrainingSets:
+    """Rows of all conditions, none of the tested run; where training runs were chosen, those alone."""
+    tested = runs[cross.test.rows]
+    if cross.train_on:
+        inside = np.isin(runs, runs[cross.train.rows])
+        return TrainingSets(inside[:, None], np.zeros(len(tested), dtype=int))
+    held_out, column = np.unique(tested, return_inverse=True)
+    return TrainingSets(runs[:, None] != held_out, column.reshape(-1))
+
+
+def _signs(cross: Cross, labels: NDArray, rows: NDArray, train: NDArray) -> NDArray:
+    """Label vectors (m_train, k) on the ``rows`` of the study, (m, k D): sets within label vectors."""
+    signs = np.zeros((len(rows), labels.shape[1], train.shape[1]), dtype=np.int8)
+    own = train[cross.train.rows]
+    signs[np.searchsorted(rows, cross.train.rows)] = labels[:, :, None] * own[:, None, :]
+    return signs.reshape(len(rows), -1)
+
+
+def plan_cross_permutations(
+    cross: Cross,
+    runs: Any,
+    n_features: int,
+    n: int = 1000,
+    scheme: Scheme | None = None,
+    *,
+    columns_at_once: int | None = None,
+    ahead: bool = False,
+) -> PermutationPlan:
+    """Find the permutations of ``cross_permutation_test`` and lay them out in chunks.
+
+    Blocks of the ``scheme`` are those of all M rows.
+    """
+    runs, scheme = np.asarray(runs), scheme or Scheme()
+    if cross.shared:
+        raise ValueError(cross.caution)
+    mine = runs[cross.train.rows]
+    own = None if scheme.blocks is None else np.asarray(scheme.blocks)[cross.train.rows]
+    sets = np.unique(training_sets(cross, runs).train[cross.train.rows], axis=1)
+    plan = plan_permutations(
+        cross.train.y, mine, n_features, n, seed=scheme.seed, exchange=scheme.exchange, blocks=own,
+        n_folds=sets.shape[1] if scheme.preparation.shared else 1, columns_at_once=columns_at_once,
+        ahead=ahead,
+    )  # fmt: skip
+    said = _caution(plan, find_exchange(cross.train.y, mine, scheme.exchange, own).caution)
+    return replace(plan, caution=said, floor=1 / plan.n_distinct)
+
+
+def _caution(plan: PermutationPlan, said: str) -> str:
+    """Labels with renamed sides give the opposite accuracy here, not the same: smaller p-values exist."""
+    if not said.startswith("Only"):
+        return said
+    smallest = 1 / plan.n_distinct
+    if smallest <= _WORTHWHILE:
+        return ""
+    return (
+        f"Only {plan.n_distinct} label vectors can be reached by exchanging {plan.exchange}s of the training "
+        f"comparison within runs, so the p-value cannot fall below {smallest:.3g}. Give more runs."
+    )
+
+
+def cross_null(
     method: Method,
-    X: NDArray,
-    crosses: Sequence[Cross],
-    runs: NDArray,
-    preparation: Preparation,
-    how: dict[str, Any],
-) -> list[CrossDecoding]:
-    """The same with an X of its own in every fold; weights and patterns are those of voxels."""
-    decision, proba = ([np.empty(cross.test.rows.size) for cross in crosses] for _ in range(2))
-    parts: list[dict[int, FoldFits]] = [{} for _ in crosses]
-    asked = [(cross, cross.train.y[:, None]) for cross in crosses]
-    for each in prepared_answers(method, X, asked, runs, preparation, maps=True, **how):
-        decision[each.cross][each.tested] = each.decision[:, 0]
-        proba[each.cross][each.tested] = each.proba[:, 0]
-        parts[each.cross][each.fold] = each.fits
-    out = []
-    for number, cross in enumerate(crosses):
-        rows, fits = cross.test.rows, parts[number]
-        trained = _slim(FoldFits.join([fits[fold] for fold in sorted(fits)]))
-        said = decision[number], proba[number]
-        out.append(CrossDecoding(cross, method.name, rows, cross.test.y, runs[rows], *said, trained))
-    return out
+    X: Any,
+    cross: Cross,
+    labels: NDArray,
+    runs: Any,
+    scheme: Scheme | None = None,
+    *,
+    n_jobs: int = 1,
+) -> NullStatistics:
+    """Accuracies of cross-decoding with each of the label vectors (m_train, k) of the training rows.
+
+    Labels of the test rows stay as they are.
+    """
+    X, runs, scheme = np.asarray(X), np.asarray(runs), scheme or Scheme()
+    (train, column), k = training_sets(cross, runs), labels.shape[1]
+    signs = _signs(cross, labels, cross.rows, train)
+    asked = Columns(method, cross.rows, signs, np.tile(np.arange(train.shape[1]), k))
+    decision, n_failed = np.empty((cross.test.rows.size, k)), np.zeros(k, dtype=int)
+    tested = np.searchsorted(cross.rows, cross.test.rows)
+    for solved in solve([asked], X, runs, train, scheme, n_jobs=n_jobs):
+        now = np.unique(asked.fold[solved.columns])
+        said = np.asarray(solved.fits.decision).reshape(len(cross.rows), k, now.size)
+        mine = np.isin(column, now)
+        decision[mine] = said[tested[mine], :, np.searchsorted(now, column[mine])]
+        n_failed += failures(solved.fits, k)
+    positive = np.broadcast_to((cross.test.y > 0)[:, None], decision.shape)
+    _, fold = np.unique(runs[cross.test.rows], return_inverse=True)
+    right = (decision > 0) == positive
+    scores = [share_by_fold(each, fold, int(fold.max()) + 1).mean() for each in right.T]
+    answers, first = decision[:, :, None], positive[:, :, None]
+    return NullStatistics(np.array(scores), mean_aucs(answers, first, ~first, fold), None, n_failed)
+
+
+def cross_permutation_test(
+    method: Method,
+    X: Any,
+    cross: Cross,
+    runs: Any,
+    n: int = 1000,
+    scheme: Scheme | None = None,
+    *,
+    columns_at_once: int | None = None,
+    n_jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> PermutationTest:
+    """Compare the accuracy of cross-decoding with that of n permutations of the training labels within runs.
+
+    X is (M, N), runs (M,); arguments as for :func:`permutation_test`, blocks those of all M rows. Labels of
+    the tested comparison stay as they are: chance overlap of what is learnt from noise with what tells the
+    tested comparison apart is then part of the null. Exchanging the test labels instead would ignore it and
+    be wrong far too often where the tested comparison can be decoded. Where the two codes are there but
+    unrelated, the test is conservative.
+    """
+    size = np.shape(X)[-1]
+    plan = plan_cross_permutations(cross, runs, size, n, scheme, columns_at_once=columns_at_once)
+    parts = []
+    for chunk in plan.chunks:
+        parts.append(cross_null(method, X, cross, plan.labels[:, chunk], runs, scheme, n_jobs=n_jobs))
+        if progress is not None:
+            progress(plan.done(chunk), plan.n)
+    return plan.joined(method.name, parts)

@@ -6,6 +6,7 @@ tries it out in the user's own X, with effects of known place.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +14,12 @@ from numpy.typing import NDArray
 
 from ..methods import find_method
 from ..methods.fold_fits import Method
+from ..methods.fold_input import check_rows
 from .calibration import Calibration, calibrate, check_rate, voxel_strengths
 from .exchange import permuted_labels
+from .fit import Scheme
 from .planted import PlantedCheck, PlantedEffect
+from .preparation import Unchanged
 
 # Planted sizes relative to the effects measured in the data: none, weaker, alike, stronger.
 _RELATIVE_SIZES = (0.0, 0.5, 1.0, 2.0)
@@ -52,64 +56,76 @@ def select_at_fdr(inclusion: Any, fdr: float = 0.05) -> NDArray:
     return selected
 
 
+@dataclass(frozen=True)
+class Planting:
+    """How effects are planted.
+
+    Parameters
+    ----------
+    n_planted
+        Random voxels that get an effect; ``planted_count`` for those of commands.
+    effects
+        Sizes in standard deviations. None takes 0 (where whatever is selected is false) and half, once and
+        twice the median size that the ``n_planted`` strongest voxels show for the real labels.
+    n_repeats
+        Data sets for each size.
+    n_without
+        Label vectors without an effect, or as many as there are.
+    resemblance
+        A selected voxel is false when its correlation with every planted voxel, in X as it was, is below this
+        in magnitude: whether a close neighbour is false is a matter of definition, and the strict rate
+        counts it.
+    """
+
+    n_planted: int = 10
+    effects: Sequence[float] | None = None
+    n_repeats: int = 10
+    n_without: int = NO_EFFECT_REPEATS
+    resemblance: float = 0.5
+
+
 def planted_check(
     method: Method | str,
     X: Any,
     y: Any,
     runs: Any,
+    scheme: Scheme | None = None,
+    planting: Planting | None = None,
     *,
-    n_planted: int = 10,
-    effects: Sequence[float] | None = None,
-    n_repeats: int = 10,
-    n_without: int = NO_EFFECT_REPEATS,
     fdr: float = 0.05,
-    resemblance: float = 0.5,
-    blocks: Any = None,
-    seed: int = 0,
-    connectivity: Any = None,
     calibration: Calibration | None = None,
-    exchange: str | None = None,
     of: str = "feature",
 ) -> PlantedCheck:
     """Plant effects in X itself, select at ``fdr``, and count what is false.
 
-    Selections are those of ``calibrate(method, X, y, runs, ...)``, or of the ``calibration`` given: the very
-    null that a selection for the real labels is judged by. ``exchange`` is "block" or "sample", as there;
-    None takes that of the ``calibration``, or "block" without one or with ``blocks``. ``of`` is the word for
-    a feature in the verdict, such as "voxel" or "gene".
+    Selections are those of ``calibrate(method, X, y, runs, scheme)``, or of the ``calibration`` given: the
+    very null that a selection for the real labels is judged by. Its exchange of labels counts then. ``of`` is
+    the word for a feature in the verdict, such as "voxel" or "gene". X is dense (M, N), and as all rows
+    prepare it.
 
     Each repeat takes labels permuted within runs, nearly orthogonal to the real labels so that the real
-    effect is gone while X keeps its correlations; adds size * sd * label to ``n_planted`` random voxels; and
-    fits all rows. A selected voxel is false when its correlation with every planted voxel, in X as it was, is
-    below ``resemblance`` in magnitude: whether a close neighbour is false is a matter of definition, and the
-    strict rate counts it. ``effects`` are sizes in standard deviations; None takes 0 (where whatever is
-    selected is false) and half, once and twice the median size that the ``n_planted`` strongest voxels show
-    for the real labels. X is dense (M, N).
-
-    Planted effects change X, so time is that of ``n_repeats`` fits per size. Checks without an effect share
-    it: ``n_without`` different label vectors, or as many as there are, are solved together.
+    effect is gone while X keeps its correlations; adds size * sd * label to some random voxels; and fits all
+    rows. Planted effects change X, so time is that of ``n_repeats`` fits per size. Checks without an effect
+    share it: ``n_without`` different label vectors, or as many as there are, are solved together.
     """
-    method = find_method(method)
-    data = _checked(X, y, n_planted, effects, min(n_repeats, n_without), fdr)
-    exchange = exchange or _exchange_of(calibration, blocks)
-    moved: dict[str, Any] = {"exchange": exchange, "blocks": blocks, "seed": seed}
+    method, scheme, planting = find_method(method), scheme or Scheme(), planting or Planting()
+    X, runs = scheme.prepared(*check_rows(X, runs, dense=True))
+    data = _checked(X, y, planting, fdr)
     if calibration is None:
-        calibration = calibrate(method, data.X, y, runs, connectivity=connectivity, **moved)
-    sizes = _measured_sizes(data, np.asarray(y), n_planted) if effects is None else tuple(effects)
-    drawn = permuted_labels(y, runs, max(n_repeats, n_without) * _CANDIDATES, **moved)
+        calibration = calibrate(method, data.X, y, runs, replace(scheme, rows=None, preparation=Unchanged()))
+    n_repeats, n_planted = planting.n_repeats, planting.n_planted
+    blocks = scheme.blocks if calibration.exchange == "block" else None
+    n_drawn = max(n_repeats, planting.n_without) * _CANDIDATES
+    drawn = permuted_labels(y, runs, n_drawn, scheme.seed, calibration.exchange, blocks)
     labels = _unrelated_labels(drawn, y, n_repeats)
-    unlike = _distinct_labels(drawn, y, n_without, labels)
-    planted = _Planting(method, data, np.asarray(runs), connectivity, calibration, fdr, resemblance)
-    positions = _positions(data.X.shape[1], n_planted, n_repeats, seed)
+    unlike = _distinct_labels(drawn, y, planting.n_without, labels)
+    sizes = _measured_sizes(data, np.asarray(y), n_planted) if planting.effects is None else planting.effects
+    planted = _Planted(method, data, runs, scheme.connectivity, calibration, fdr, planting.resemblance)
+    positions = _positions(data.X.shape[1], n_planted, n_repeats, scheme.seed)
     found = tuple(
         planted.with_effects(labels, positions, size) if size else planted.without(unlike) for size in sizes
     )
-    return PlantedCheck(method.name, fdr, n_planted, n_repeats, resemblance, seed, found, of)
-
-
-def _exchange_of(calibration: Calibration | None, blocks: Any) -> str:
-    """What the labels of a check exchange unless told: the same as its null, or the blocks given."""
-    return "block" if calibration is None or blocks is not None else calibration.exchange
+    return PlantedCheck(method.name, fdr, n_planted, n_repeats, planting.resemblance, scheme.seed, found, of)
 
 
 def planted_count(n_voxels: int) -> int:
@@ -129,7 +145,7 @@ class _Data(NamedTuple):
     standard: NDArray  # (M, N) columns of mean 0 and norm 1, 0 where a voxel is constant
 
 
-class _Planting(NamedTuple):
+class _Planted(NamedTuple):
     """What all checks of one X have in common."""
 
     method: Method
@@ -212,10 +228,10 @@ def _measured_sizes(data: _Data, y: NDArray, n_planted: int) -> tuple[float, ...
     return tuple(float(share * np.median(r / np.sqrt(1 - r**2))) for share in _RELATIVE_SIZES)
 
 
-def _checked(
-    X: Any, y: Any, n_planted: int, effects: Sequence[float] | None, n_repeats: int, fdr: float
-) -> _Data:
+def _checked(X: Any, y: Any, planting: Planting, fdr: float) -> _Data:
     check_rate(fdr)
+    effects, n_planted = planting.effects, planting.n_planted
+    n_repeats = min(planting.n_repeats, planting.n_without)
     X = np.array(X)
     if X.ndim != 2 or X.dtype.kind != "f" or X.shape[0] != np.size(y):
         raise ValueError(

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from ..feature_scale import LARGEST
 from ..gamp.design import checked_matrix
-from .preparation import PreparedFold
+from .preparation import Prepared
 
 _VOXELS_AT_ONCE = 4096  # in float64
 _DEPENDENT = 1e-10  # singular values of standardised covariates below this share of the largest are rounding
@@ -89,14 +89,17 @@ class FoldConfounds:
     values: Any
     names: tuple[str, ...] = ()
 
-    def folds(self, X: Any, train: NDArray, rows: Any = None) -> Iterator[PreparedFold]:
+    shared: ClassVar[bool] = False
+    mixes: ClassVar[bool] = False
+
+    def groups(self, X: Any, train: NDArray, rows: Any = None) -> Iterator[Prepared]:
         """Rows without what covariates explain, with the coefficients of every fold's training rows."""
         X, values = _checked(X, self.values)
         wanted = slice(None) if rows is None else rows
-        for column in train.T:
+        for fold, column in enumerate(train.T):
             fitted = _fit(X, values, np.flatnonzero(column))
             clean = fitted.apply(X[wanted], values[wanted])
-            yield PreparedFold(clean, clean, fitted)
+            yield Prepared(clean, clean, fitted, np.array([fold]))
 
 
 def _checked(X: Any, covariates: Any) -> tuple[NDArray, NDArray]:

@@ -22,8 +22,7 @@ from ..gamp.starts import named_prior
 from ..methods import GampMethod
 from ..methods.fold_fits import Method
 from ..methods.fold_input import check_rows
-from .pairwise import graph_for
-from .preparation import Preparation
+from .fit import Scheme, graph_for
 
 # Accuracy by which a right prediction may be off: on simulated i.i.d. data of 200 to 480 rows its root mean
 # square error over data sets, learnt parameters and finite size together, was 0.03.
@@ -113,13 +112,10 @@ def learning_curve(
     X: Any,
     y: Any,
     runs: Any,
+    scheme: Scheme | None = None,
     *,
     n_train_runs: Sequence[int] | None = None,
     n_splits: int = 20,
-    seed: int = 0,
-    connectivity: Any = None,
-    preparation: Preparation | None = None,
-    rows: Any = None,
 ) -> LearningCurve:
     """Measure accuracy for several numbers of training runs, and predict it.
 
@@ -127,28 +123,23 @@ def learning_curve(
     subsets of k runs (all of them where there are fewer) and tests on the other runs. ``n_train_runs`` None
     takes about a quarter, half and three quarters of the runs, and all but one.
 
-    ``preparation`` (``NoiseWhitening``, ``FoldConfounds``) is fitted to each subset of the runs. X and
-    ``runs`` may be those of the whole study, whose other conditions it then learns from; y is of the ``rows``
-    (m,) of the comparison.
+    A preparation is fitted to each subset of the runs. Of the ``scheme`` its folds are not used.
     """
-    every, study = check_rows(X, runs)
-    y, X = np.asarray(y), every
-    rows = np.arange(study.size) if rows is None else np.asarray(rows)
+    scheme, (every, study) = scheme or Scheme(), check_rows(X, runs)
+    y, rows = np.asarray(y), scheme.rows_of(study)
     runs = study[rows]
-    X = X if rows.size == study.size else X[rows]
     sizes = _checked_sizes(y, runs, n_train_runs, n_splits)
-    rng = np.random.default_rng(seed)
-    names, graph = np.unique(runs), graph_for(method, connectivity)
+    rng = np.random.default_rng(scheme.seed)
+    names, graph = np.unique(runs), graph_for(method, scheme.connectivity)
     points = []
     for size in sizes:
         train = _subsets(y, runs, names, size, n_splits, rng)
-        if preparation is None:
-            decision = method.fit_folds(X, y, train, runs, **graph).decision
-        else:
-            whole = np.column_stack([np.isin(study, runs[column]) for column in train.T])
-            prepared = zip(train.T[:, :, None], preparation.folds(every, whole, rows), strict=True)
-            fits = [method.fit_folds(fold.X, y, column, runs, **graph) for column, fold in prepared]
-            decision = np.hstack([each.decision for each in fits])
+        whole = np.column_stack([np.isin(study, runs[column]) for column in train.T])
+        said = [
+            method.fit_folds(group.X, y, train[:, group.folds], runs, **graph).decision
+            for group in scheme.preparation.groups(every, whole, rows)
+        ]
+        decision = np.hstack(said)
         points.append((*_by_run((decision > 0) == (y > 0)[:, None], train, runs, names), train.shape[1]))
     accuracy, error, n_fitted = (np.array(part) for part in zip(*points, strict=True))
     measured = LearningCurve(
@@ -160,11 +151,11 @@ def learning_curve(
         predicted=np.full(len(sizes), np.nan),
         n_runs=names.size,
         rows_per_run=y.size / names.size,
-        seed=seed,
-        refusal=_PREPARED if preparation is not None else _no_theory(method, X),
+        seed=scheme.seed,
+        refusal=_no_theory(method, every) if scheme.preparation.shared else _PREPARED,
         model=None,
     )
-    return measured if measured.refusal else _predicted(measured, method, np.asarray(X), y, runs)
+    return measured if measured.refusal else _predicted(measured, method, every[rows], y, runs)
 
 
 def _predicted(curve: LearningCurve, method: Any, X: NDArray, y: NDArray, runs: NDArray) -> LearningCurve:

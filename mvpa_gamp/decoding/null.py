@@ -1,4 +1,4 @@
-"""The score of cross-validation for many label vectors, X the same for all folds or prepared by each."""
+"""The score of cross-validation for many label vectors: the null of permutation tests."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..methods.fold_fits import FoldFits, Method
-from .balanced import pairwise_aucs
-from .crossval import HeldOut, share_by_fold
-from .folds import Folds, leave_one_run_out
+from .fit import Columns, Scheme, Solved, pair_columns, solve
+from .folds import Folds
 from .multiclass import Pairs, class_pairs, classify
-from .pairwise import pair_columns, solve_columns
-from .preparation import Preparation, folds_of_rows
+from .preparation import folds_of_rows
+from .scores import HeldOut, pairwise_aucs, share_by_fold
 
 # (class numbers (M,), held-out answers) -> score
 Score = Callable[[NDArray, HeldOut], float]
@@ -46,26 +45,19 @@ class LabelVectors(NamedTuple):
         """All pairs of the classes."""
         return class_pairs(int(self.codes.max()) + 1)
 
-    def columns(self, train: NDArray) -> tuple[NDArray, NDArray]:
-        """Training rows and labels (m, k P F): folds within pairs within label vectors."""
-        parts = [pair_columns(each, self.pairs, train) for each in self.codes.T]
-        used, targets = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
-        return used, targets
-
 
 def null_statistics(
     method: Method,
     X: Any,
     labels: NDArray,
     runs: Any,
+    scheme: Scheme | None = None,
     *,
-    folds: Folds | None = None,
     score: Score | None = None,
     max_inclusion: bool = False,
     n_jobs: int = 1,
-    connectivity: Any = None,
 ) -> NullStatistics:
-    """Cross-validate each of the label vectors (M, k): k times P pairs times F folds in one ``fit_folds``.
+    """Cross-validate each of the label vectors (m, k) of one comparison by one method.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import null_statistics, permuted_labels
@@ -75,64 +67,53 @@ def null_statistics(
     >>> null_statistics(METHODS["onebit-cs"], X, permuted_labels(y, runs, n=3), runs).score.shape
     (3,)
     """
-    folds = leave_one_run_out(runs) if folds is None else folds
-    asked = LabelVectors(method, np.arange(len(labels)), labels, max_inclusion, score)
-    train, targets = asked.columns(folds.train)
-    fits = solve_columns(method, X, targets, train, np.asarray(runs), n_jobs, connectivity)
-    _check_inclusion(asked, fits)
-    n_pairs = len(asked.pairs)
-    fold, rows = np.nonzero(folds.tested.T)
-    shape = (len(fits.decision), -1, n_pairs, len(folds.held_out))
-    decision, proba = (each.reshape(shape)[rows, :, :, fold] for each in (fits.decision, fits.proba))
-    return NullStatistics(
-        score=_scores(asked, rows, fold, decision, proba),
-        auc=_areas(asked, rows, fold, decision),
-        max_inclusion=_largest_mean(fits.inclusion, n_pairs, folds) if max_inclusion else None,
-        n_failed=failures(fits, labels.shape[1]),
-    )
+    scheme, runs = scheme or Scheme(), np.asarray(runs)
+    asked = LabelVectors(method, scheme.rows_of(runs), labels, max_inclusion, score)
+    return joint_null([asked], X, runs, scheme, n_jobs=n_jobs)[0]
 
 
-def prepared_null(
+def joint_null(
     asked: Sequence[LabelVectors],
     X: Any,
     runs: Any,
-    preparation: Preparation,
+    scheme: Scheme | None = None,
     *,
-    folds: Folds | None = None,
-    n_jobs: int = 1,
-    connectivity: Any = None,
     rows: Any = None,
+    n_jobs: int = 1,
 ) -> list[NullStatistics]:
-    """Cross-validate label vectors of several comparisons and methods, on X as every fold prepares it.
+    """Cross-validate label vectors of several comparisons and methods.
 
-    X (M, N), ``runs`` (M,) and ``folds`` are those of the whole study. Folds are the outer loop: one fold's X
-    is held at a time and serves everything asked for. Labels change nothing in it, so this is exact. ``rows``
-    are those to prepare, at least those asked for: with the same ones every call has the same digits.
+    k label vectors times P pairs times F folds are columns of as few ``fit_folds`` as folds prepare an X. X
+    (M, N), ``runs`` (M,) and folds are those of the whole study. One X is held at a time and serves
+    everything asked for; labels change nothing in it, so this is exact. ``rows`` are those to prepare, at
+    least those asked for: with the same ones every call has the same digits.
 
     >>> import numpy as np
-    >>> from mvpa_gamp.decoding import LabelVectors, NoiseWhitening, permuted_labels, prepared_null
+    >>> from mvpa_gamp.decoding import LabelVectors, NoiseWhitening, Scheme, joint_null, permuted_labels
     >>> from mvpa_gamp.methods import METHODS
     >>> runs, y = np.repeat(np.arange(6), 8), np.tile(np.repeat([1, -1], 4), 6)
-    >>> X, whiten = np.random.default_rng(0).standard_normal((48, 20)), NoiseWhitening(np.arange(48) // 4)
+    >>> X = np.random.default_rng(0).standard_normal((48, 20))
+    >>> whitened = Scheme(preparation=NoiseWhitening(np.arange(48) // 4))
     >>> asked = [LabelVectors(METHODS["onebit-cs"], np.arange(48), permuted_labels(y, runs, n=3))]
-    >>> prepared_null(asked, X, runs, whiten)[0].score.shape
+    >>> joint_null(asked, X, runs, whitened)[0].score.shape
     (3,)
     """
-    runs = np.asarray(runs)
-    folds = leave_one_run_out(runs) if folds is None else folds
+    scheme, runs = scheme or Scheme(), np.asarray(runs)
+    folds = scheme.folds_of(runs)
     sums = [_Sums(each, *folds_of_rows(folds, each.rows)) for each in asked]
-    needed = np.unique(np.concatenate([each.rows for each in asked])) if rows is None else np.asarray(rows)
     used = np.any([each.mine for each in sums], axis=0)
-    prepared = preparation.folds(X, folds.train[:, used], needed)
-    for number, fold in zip(np.flatnonzero(used), prepared, strict=True):
-        for each in sums:
-            if each.mine[number]:
-                each.add(fold.X[np.searchsorted(needed, each.asked.rows)], runs, n_jobs, connectivity)
+    number = np.cumsum(used) - 1  # of a fold among those used
+    columns = [each.columns(number) for each in sums]
+    for solved in solve(columns, X, runs, folds.train[:, used], scheme, rows, n_jobs):
+        sums[solved.place].add(solved)
     return [each.statistics() for each in sums]
 
 
 class _Sums:
-    """What is kept of the folds of one comparison and method: held-out answers, and the mean inclusion."""
+    """What is kept of the folds of one comparison and method: held-out answers, and the mean inclusion.
+
+    ``mine`` (F,) are the folds of the study that are its own ``folds``.
+    """
 
     def __init__(self, asked: LabelVectors, folds: Folds, mine: NDArray) -> None:
         self.asked, self.folds, self.mine = asked, folds, mine
@@ -140,19 +121,31 @@ class _Sums:
         self.inclusion: Any = 0.0  # (N, k P) summed over folds
         self.n_failed = np.zeros(asked.labels.shape[1], dtype=int)
 
-    def add(self, X: NDArray, runs: NDArray, n_jobs: int, connectivity: Any) -> None:
-        """Fit the next fold to its own X (m, N)."""
-        column, asked = len(self.answers), self.asked
-        train, targets = asked.columns(self.folds.train[:, [column]])
-        fits = solve_columns(asked.method, X, targets, train, runs[asked.rows], n_jobs, connectivity)
-        _check_inclusion(asked, fits)
-        tested, shape = self.folds.tested[:, column], (-1, asked.labels.shape[1], len(asked.pairs))
-        self.answers.append(
-            (fits.decision[tested].reshape(shape), np.asarray(fits.proba)[tested].reshape(shape))
-        )
+    def columns(self, number: NDArray) -> Columns:
+        """What is to be fitted: folds within pairs within label vectors."""
+        asked = self.asked
+        signs = [pair_columns(each, asked.pairs, self.folds.train) for each in asked.codes.T]
+        fold = np.tile(number[self.mine], asked.labels.shape[1] * len(asked.pairs))
+        return Columns(asked.method, asked.rows, np.concatenate(signs, axis=1), fold)
+
+    def add(self, solved: Solved) -> None:
+        """Keep what the next folds say."""
+        asked, fits = self.asked, solved.fits
+        n_vectors, n_folds = asked.labels.shape[1], len(self.folds.held_out)
+        if asked.max_inclusion and fits.inclusion is None:
+            raise ValueError(
+                f"max_inclusion needs inclusion probabilities, which {asked.method.name!r} does not have. "
+                "Choose a Bernoulli method such as 'gamp-bg-lr', or max_inclusion=False."
+            )
+        now = np.unique(solved.columns % n_folds)
+        fold, rows = np.nonzero(self.folds.tested[:, now].T)
+        shape = (len(fits.decision), n_vectors, len(asked.pairs), now.size)
+        said = (np.asarray(each).reshape(shape) for each in (fits.decision, fits.proba))
+        decision, proba = (each[rows, :, :, fold] for each in said)
+        self.answers.append((decision, proba))
         if asked.max_inclusion:
-            self.inclusion = self.inclusion + np.asarray(fits.inclusion, dtype=float)
-        self.n_failed += failures(fits, asked.labels.shape[1])
+            self.inclusion = self.inclusion + _summed(fits.inclusion, now.size)
+        self.n_failed += failures(fits, n_vectors)
 
     def statistics(self) -> NullStatistics:
         """The statistics of all label vectors, when all folds are there."""
@@ -160,10 +153,16 @@ class _Sums:
         decision, proba = (np.concatenate(parts) for parts in zip(*self.answers, strict=True))
         largest = None
         if self.asked.max_inclusion:
-            mean = (self.inclusion / len(self.answers)).max(axis=0)
+            mean = (self.inclusion / len(self.folds.held_out)).max(axis=0)
             largest = mean.reshape(-1, len(self.asked.pairs)).max(axis=1)
         scores = _scores(self.asked, rows, fold, decision, proba)
         return NullStatistics(scores, _areas(self.asked, rows, fold, decision), largest, self.n_failed)
+
+
+def _summed(inclusion: Any, n_folds: int) -> NDArray:
+    """Sums (N, k P) over the folds of every label vector and pair."""
+    starts = range(0, inclusion.shape[1], n_folds)
+    return np.column_stack([inclusion[:, at : at + n_folds].sum(axis=1, dtype=float) for at in starts])
 
 
 def failures(fits: FoldFits, n_vectors: int) -> NDArray:
@@ -189,19 +188,3 @@ def _areas(asked: LabelVectors, rows: NDArray, fold: NDArray, decision: NDArray)
     """The mean area (k,) under the ROC curves of the pairs' decisions (T, k, P)."""
     codes = asked.codes
     return pairwise_aucs(codes[rows], decision, fold, int(codes.max()) + 1)
-
-
-def _check_inclusion(asked: LabelVectors, fits: FoldFits) -> None:
-    if asked.max_inclusion and fits.inclusion is None:
-        raise ValueError(
-            f"max_inclusion needs inclusion probabilities, which {asked.method.name!r} does not have. "
-            "Choose a Bernoulli method such as 'gamp-bg-lr', or max_inclusion=False."
-        )
-
-
-def _largest_mean(inclusion: Any, n_pairs: int, folds: Folds) -> NDArray:
-    """Largest over voxels and pairs of the mean over folds, (k,); summed one by one to save memory."""
-    n_folds = len(folds.held_out)
-    starts = range(0, inclusion.shape[1], n_folds)
-    means = [inclusion[:, at : at + n_folds].mean(axis=1, dtype=float).max() for at in starts]
-    return np.array(means).reshape(-1, n_pairs).max(axis=1)

@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from ..methods.fold_fits import Method
 from ..methods.fold_input import check_rows
 from .exchange import find_exchange
-from .folds import Folds, leave_one_run_out
-from .null import LabelVectors, NullStatistics, Score, null_statistics, prepared_null
+from .fit import Scheme
+from .null import LabelVectors, NullStatistics, Score, joint_null
 from .ordering import places, share_as_good
-from .preparation import Preparation, folds_of_rows
 
 # Numbers that one array of a chunk may hold: about 120 columns at 31,398 voxels.
 _NUMBERS_AT_ONCE = 4_000_000
@@ -157,16 +156,10 @@ def permutation_test(
     y: Any,
     runs: Any,
     n: int = 1000,
+    scheme: Scheme | None = None,
     *,
-    seed: int = 0,
-    exchange: str = "block",
-    blocks: Any = None,
-    folds: Folds | None = None,
     score: Score | None = None,
     max_inclusion: bool = False,
-    connectivity: Any = None,
-    preparation: Preparation | None = None,
-    rows: Any = None,
     columns_at_once: int | None = None,
     n_jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
@@ -174,39 +167,47 @@ def permutation_test(
     """Compare cross-validated accuracy with that of n permutations of the labels within runs.
 
     Where no more than n other arrangements of the labels exist, all are used, and the p-value is exact.
-    X is (M, N), y (M,) in -1/+1 or class numbers 0..K-1, runs (M,); folds leave one run out unless given.
-    Samples of one block are correlated, so blocks are exchanged as wholes by default: the rows of ``blocks``
-    (M,), or stretches of rows of one label and run. ``exchange="sample"`` exchanges single rows and is right
-    only for independent ones, such as block averages or trial-wise maps; p-values are too small otherwise.
-    ``score`` replaces the accuracy. ``max_inclusion`` keeps the null of the largest inclusion probability,
-    for ``PermutationTest.family_wise``. ``connectivity`` (N, N) says which features are neighbours, for
-    methods that ask for it. ``columns_at_once`` bounds memory (None: chosen by N). ``progress`` is called
-    with the number of permutations done and their total.
 
-    ``preparation`` (``NoiseWhitening``, ``FoldConfounds``) is fitted in every fold, once for all label
-    vectors: no label changes it. X, ``runs`` and ``folds`` may be those of the whole study, whose other
-    conditions it then learns from; y and ``blocks`` are of the ``rows`` (m,) of the comparison.
+    Parameters
+    ----------
+    method
+        One of ``METHODS``.
+    X, y, runs
+        Samples (M, N), labels (M,) in -1/+1 or class numbers 0..K-1, and the run (M,) of each. With ``rows``
+        in the ``scheme`` X and runs are those of the whole study, y of these rows.
+    n
+        Permutations.
+    scheme
+        Folds, what they do to X, and what is exchanged. Samples of one block are correlated, so blocks are
+        exchanged as wholes by default. ``exchange="sample"`` exchanges single rows and is right only for
+        independent ones, such as block averages or trial-wise maps; p-values are too small otherwise.
+    score
+        Replaces the accuracy.
+    max_inclusion
+        Keeps the null of the largest inclusion probability, for ``PermutationTest.family_wise``.
+    columns_at_once
+        Bounds memory; None: chosen by N.
+    n_jobs
+        Processes.
+    progress
+        Called with the number of permutations done and their total.
+
+    Returns
+    -------
+    PermutationTest
+        The observed score, those of the permutations, and the p-value.
     """
     X, runs = check_rows(X, runs)
-    folds = leave_one_run_out(runs) if folds is None else folds
-    rows = np.arange(runs.size) if rows is None else np.asarray(rows)
+    scheme = scheme or Scheme()
+    folds, rows = scheme.folds_of(runs), scheme.rows_of(runs)
     plan = plan_permutations(
-        y, runs[rows], np.shape(X)[-1], n, seed=seed, exchange=exchange, blocks=blocks,
-        n_folds=1 if preparation else len(folds.held_out), columns_at_once=columns_at_once,
+        y, runs[rows], np.shape(X)[-1], n, seed=scheme.seed, **scheme.exchanged,
+        n_folds=len(folds.held_out) if scheme.preparation.shared else 1, columns_at_once=columns_at_once,
     )  # fmt: skip
-    how: dict[str, Any] = {"n_jobs": n_jobs, "connectivity": connectivity}
-    if preparation is None and rows.size < runs.size:
-        X, runs, folds = X[rows], runs[rows], folds_of_rows(folds, rows)[0]
     parts: list[NullStatistics] = []
     for chunk in plan.chunks:
         asked = LabelVectors(method, rows, plan.labels[:, chunk], max_inclusion, score)
-        parts.append(
-            null_statistics(
-                method, X, asked.labels, runs, folds=folds, score=score, max_inclusion=max_inclusion, **how
-            )
-            if preparation is None
-            else prepared_null([asked], X, runs, preparation, folds=folds, **how)[0]
-        )
+        parts += joint_null([asked], X, runs, scheme, n_jobs=n_jobs)
         if progress is not None:
             progress(plan.done(chunk), plan.n)
     return plan.joined(method.name, parts)

@@ -1,6 +1,7 @@
-"""What is fitted on the training rows of a fold and changes X: whitening, confound regression, or both.
+"""What is fitted on the training rows of a fold and changes X: nothing, whitening, covariates, or both.
 
-Every fold has an X of its own then. It depends on the fold's training rows, on block boundaries and on
+A preparation yields groups of columns that share an X: all folds where nothing is done, each fold by itself
+where something is fitted. A fold's X depends on the fold's training rows, on block boundaries and on
 covariates, never on labels: so a fold's X serves all comparisons, methods and permutations of that fold, and
 a permutation test that prepares X once per fold is the same, to the bit, as one that prepares it for every
 permutation.
@@ -8,7 +9,8 @@ permutation.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from functools import reduce
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,22 +33,65 @@ class FittedPreparation(Protocol):
         """Weights (N,) or (N, B) of voxels, from weights of prepared columns."""
 
 
-class PreparedFold(NamedTuple):
-    """Some rows of X as one fold prepares them."""
+class Prepared(NamedTuple):
+    """Some rows of X as the training rows of some folds prepare them."""
 
-    X: NDArray  # (m, N) what methods are fitted to
-    voxels: NDArray  # (m, N) the same while each column is still one voxel: patterns are of these
+    X: Any  # (m, N) what methods are fitted to
+    voxels: Any  # (m, N) the same while each column is still one voxel: patterns are of these
     fitted: FittedPreparation
+    folds: NDArray  # (b,) columns of the training rows whose X this is
+
+    def at(self, rows: NDArray) -> "Prepared":
+        """Some of the rows, by place."""
+        if rows.size == self.X.shape[0] and (rows == np.arange(rows.size)).all():
+            return self
+        X = self.X[rows]
+        return self._replace(X=X, voxels=X if self.voxels is self.X else self.voxels[rows])
 
 
 class Preparation(Protocol):
     """A preparation of X, fitted in every fold; it is given all rows of the study, of all conditions."""
 
-    def folds(self, X: Any, train: NDArray, rows: Any = None) -> Iterator[PreparedFold]:
-        """One after the other, the fit of every column of ``train`` (M, F) and ``rows`` (m,) of X by it.
+    @property
+    def shared(self) -> bool:
+        """Whether all folds have the same X."""
 
-        Rows that do not train have no influence on the fit. ``rows`` None: all M.
+    @property
+    def mixes(self) -> bool:
+        """Whether a prepared column is a mixture of voxels rather than one voxel."""
+
+    def groups(self, X: Any, train: NDArray, rows: Any = None) -> Iterator[Prepared]:
+        """One X after the other that columns of ``train`` (M, F) share, in ascending order of these.
+
+        ``rows`` (m,) of X are prepared, None: all M. Rows that do not train have no influence on the fit.
         """
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """X as it is, for all folds together.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.decoding import Unchanged
+    >>> [group.folds.tolist() for group in Unchanged().groups(np.ones((6, 2)), np.ones((6, 3), bool))]
+    [[0, 1, 2]]
+    """
+
+    shared: ClassVar[bool] = True
+    mixes: ClassVar[bool] = False
+
+    def groups(self, X: Any, train: NDArray, rows: Any = None) -> Iterator[Prepared]:
+        """The rows themselves."""
+        whole = Prepared(X, X, self, np.arange(train.shape[1]))
+        yield whole if rows is None else whole.at(np.asarray(rows))
+
+    def apply(self, X: Any, covariates: Any = None) -> NDArray:
+        """The rows themselves."""
+        return X
+
+    def back(self, coef: Any) -> NDArray:
+        """The weights themselves."""
+        return np.asarray(coef)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +99,14 @@ class NoiseWhitening:
     """Noise whitening (``fit_whitening``) as a preparation; ``blocks`` (M,) names the block of every row."""
 
     blocks: Any
+    shared: ClassVar[bool] = False
+    mixes: ClassVar[bool] = True
 
-    def folds(self, X: Any, train: NDArray, rows: Any = None) -> Iterator[PreparedFold]:
+    def groups(self, X: Any, train: NDArray, rows: Any = None) -> Iterator[Prepared]:
         """Whitened rows, fold by fold; the Gram matrix of X is computed once."""
         measured = np.asarray(X) if rows is None else np.asarray(X)[rows]
-        for whitening, white in whitened_folds(X, self.blocks, train, rows):
-            yield PreparedFold(white, measured, whitening)
+        for fold, (whitening, white) in enumerate(whitened_folds(X, self.blocks, train, rows)):
+            yield Prepared(white, measured, whitening, np.array([fold]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,18 +117,28 @@ class InSequence:
     >>> from mvpa_gamp.decoding import FoldConfounds, InSequence, NoiseWhitening
     >>> rng, train = np.random.default_rng(0), np.arange(60)[:, None] < 50
     >>> both = InSequence(FoldConfounds(rng.standard_normal((60, 2))), NoiseWhitening(np.arange(60) // 5))
-    >>> next(both.folds(rng.standard_normal((60, 8)), train)).X.shape
+    >>> next(both.groups(rng.standard_normal((60, 8)), train)).X.shape
     (60, 8)
     """
 
     first: Preparation
     then: Preparation
 
-    def folds(self, X: Any, train: NDArray, rows: Any = None) -> Iterator[PreparedFold]:
+    @property
+    def shared(self) -> bool:
+        """Where both are."""
+        return self.first.shared and self.then.shared
+
+    @property
+    def mixes(self) -> bool:
+        """Where one of them does."""
+        return self.first.mixes or self.then.mixes
+
+    def groups(self, X: Any, train: NDArray, rows: Any = None) -> Iterator[Prepared]:
         """Rows prepared by both; two matrices of the size of X are held at a time."""
-        for column, one in enumerate(self.first.folds(X, train)):
-            two = next(self.then.folds(one.X, train[:, [column]], rows))
-            yield two._replace(fitted=_Both(one.fitted, two.fitted))
+        for one in self.first.groups(X, train):
+            for two in self.then.groups(one.X, train[:, one.folds], rows):
+                yield two._replace(fitted=_Both(one.fitted, two.fitted), folds=one.folds[two.folds])
 
 
 class _Both(NamedTuple):
@@ -99,16 +156,13 @@ class _Both(NamedTuple):
         return self.first.back(self.then.back(coef))
 
 
-def in_sequence(steps: Sequence[Preparation | None]) -> Preparation | None:
-    """All preparations that are not None, in their order; None where there is none."""
+def in_sequence(steps: Sequence[Preparation | None]) -> Preparation:
+    """All preparations that are not None, in their order."""
     asked = [step for step in steps if step is not None]
-    together = asked[0] if asked else None
-    for step in asked[1:]:
-        together = InSequence(together, step)  # type: ignore[arg-type]  # the first one is there
-    return together
+    return reduce(InSequence, asked) if asked else Unchanged()
 
 
-def prepared_by_all(preparation: Preparation, X: Any, rows: Any = None) -> PreparedFold:
+def prepared_by_all(preparation: Preparation, X: Any, rows: Any = None) -> Prepared:
     """Rows of X (M, N) prepared by all M rows, as for the refit: nothing is held out.
 
     >>> import numpy as np
@@ -118,7 +172,7 @@ def prepared_by_all(preparation: Preparation, X: Any, rows: Any = None) -> Prepa
     >>> prepared.X.shape, np.allclose(prepared.X, prepared.fitted.apply(X[:6]))
     ((6, 4), True)
     """
-    return next(preparation.folds(X, np.ones((len(X), 1), dtype=bool), rows))
+    return next(preparation.groups(X, np.ones((len(X), 1), dtype=bool), rows))
 
 
 def folds_of_rows(folds: Folds, rows: NDArray, every_fold: bool = False) -> tuple[Folds, NDArray]:

@@ -5,7 +5,7 @@ of a power of two, so that regions and what lies outside them add up to the whol
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,15 +13,11 @@ from numpy.typing import NDArray
 
 from ..methods.fold_fits import Method
 from ..methods.fold_input import check_rows
-from .crossval import cross_validate, fold_errors
-from .folds import Folds, leave_one_run_out
-from .null import LabelVectors, NullStatistics, null_statistics, prepared_null
+from .fit import Scheme, cross_validate, graph_for
+from .null import null_statistics
 from .ordering import places, share_as_good
-from .pairwise import graph_for
 from .permutation import PermutationPlan, plan_permutations
-from .preparation import Preparation
-from .prepared import fit_prepared
-from .tasks import Task
+from .scores import fold_errors
 
 # Fewer voxels than this say more about single voxels, and about where the border runs, than about a region.
 FEWEST_VOXELS = 5
@@ -46,13 +42,6 @@ def exact_sums(values: Any, regions: NDArray, n_regions: int) -> NDArray:
     place = np.where(regions < 0, n_regions, regions)
     sums = np.bincount(place, counts, minlength=n_regions + 1)
     return np.append(sums, counts.sum()) * unit
-
-
-class PreparedRows(NamedTuple):
-    """What folds do to the X of the study, and the rows (m,) of the comparison in it."""
-
-    preparation: Preparation
-    rows: NDArray
 
 
 class RegionScores(NamedTuple):
@@ -122,22 +111,13 @@ def decode_regions(
     runs: Any,
     regions: Sequence[Any],
     n: int = 0,
-    *,
-    seed: int = 0,
-    exchange: str = "block",
-    blocks: Any = None,
-    folds: Folds | None = None,
-    connectivity: Any = None,
-    preparation: Preparation | None = None,
-    rows: Any = None,
+    scheme: Scheme | None = None,
 ) -> RegionTest:
-    """Decode from each region alone, leaving one run out, and compare with n permutations of the labels.
+    """Decode from each region alone, and compare with n permutations of the labels.
 
     X is (M, N), y (M,) in -1/+1, runs (M,); ``regions`` are R lists of voxel numbers. Labels are exchanged
     within runs as in ``permutation_test``, the same for all regions. Without permutations there are no
-    p-values. Folds leave one run out unless given. ``preparation`` (``FoldConfounds``) is fitted in every
-    fold, to each region by itself; X, ``runs`` and ``folds`` are then those of the whole study, y and
-    ``blocks`` of the ``rows`` (m,) of the comparison.
+    p-values. A preparation (``FoldConfounds``) is fitted in every fold, to each region by itself.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import decode_regions
@@ -153,15 +133,13 @@ def decode_regions(
     regions = [_voxels(each, X.shape[1]) for each in regions]
     if not regions:
         raise ValueError("Expected at least one region, got none. Give a list of voxel numbers for each.")
-    rows = np.arange(runs.size) if rows is None else np.asarray(rows)
-    how: dict[str, Any] = {"connectivity": connectivity, "folds": folds}
-    how["prepared"] = None if preparation is None else PreparedRows(preparation, rows)
-    scores = region_scores(method, X, y, runs, regions, **how)
+    scheme = scheme or Scheme()
+    scores = region_scores(method, X, y, runs, regions, scheme)
     if not n:
         return join_scores([scores])
-    largest = max(len(voxels) for voxels in regions)
-    plan = plan_permutations(y, runs[rows], largest, n, seed=seed, exchange=exchange, blocks=blocks)
-    nulls = [region_null(method, X, plan.labels[:, chunk], runs, regions, **how) for chunk in plan.chunks]
+    largest, own = max(len(voxels) for voxels in regions), runs[scheme.rows_of(runs)]
+    plan = plan_permutations(y, own, largest, n, seed=scheme.seed, **scheme.exchanged)
+    nulls = [region_null(method, X, plan.labels[:, chunk], runs, regions, scheme) for chunk in plan.chunks]
     return join_scores([scores], plan, [nulls])
 
 
@@ -184,58 +162,36 @@ def _voxels(region: Any, n_voxels: int) -> NDArray:
 
 
 def region_scores(
-    method: Method, X: NDArray, y: Any, runs: Any, regions: Sequence[Any], connectivity: Any = None,
-    folds: Folds | None = None,
-    prepared: PreparedRows | None = None,
-) -> RegionScores:  # fmt: skip
-    """Accuracies of some regions in every fold.
-
-    Where X is ``prepared``, it is that of the study, and y and label vectors are of the comparison's rows.
-    """
-    folds = leave_one_run_out(runs) if folds is None else folds
+    method: Method, X: NDArray, y: Any, runs: Any, regions: Sequence[Any], scheme: Scheme
+) -> RegionScores:
+    """Accuracies of some regions in every fold."""
     found = []
-    for own, graph in _each_region(method, X, regions, connectivity):
-        if prepared is None:
-            fits = cross_validate(method, own, y, runs, folds, graph)
-        else:
-            task = Task("first", "second", prepared.rows, np.asarray(y, dtype=float))
-            given = [method], own, prepared.preparation, [task], runs, folds, graph
-            fits = fit_prepared(*given)[method.name, task.name]
+    for own, each in _each_region(method, X, regions, scheme):
+        fits = cross_validate(method, own, y, runs, each)
         found.append((1 - fold_errors(fits, y), int(np.count_nonzero(~fits.folds.converged))))
     accuracy, failed = zip(*found, strict=True)
     return RegionScores(np.stack(accuracy), np.array(failed))
 
 
 def region_null(
-    method: Method, X: NDArray, labels: NDArray, runs: Any, regions: Sequence[Any], connectivity: Any = None,
-    folds: Folds | None = None, prepared: PreparedRows | None = None,
-) -> RegionNull:  # fmt: skip
-    """Accuracies of some regions for label vectors (M, k), a chunk of a plan."""
+    method: Method, X: NDArray, labels: NDArray, runs: Any, regions: Sequence[Any], scheme: Scheme
+) -> RegionNull:
+    """Accuracies of some regions for label vectors (m, k), a chunk of a plan."""
     found = [
-        _null(method, own, labels, runs, graph, folds, prepared)
-        for own, graph in _each_region(method, X, regions, connectivity)
+        null_statistics(method, own, labels, runs, each)
+        for own, each in _each_region(method, X, regions, scheme)
     ]
     return RegionNull(*(np.stack([getattr(each, name) for each in found]) for name in RegionNull._fields))
 
 
-def _null(
-    method: Method, X: NDArray, labels: NDArray, runs: Any, graph: Any, folds: Folds | None,
-    prepared: PreparedRows | None,
-) -> NullStatistics:  # fmt: skip
-    """Of one region, on X (M, n) as it is or as every fold prepares it."""
-    if prepared is None:
-        return null_statistics(method, X, labels, runs, folds=folds, connectivity=graph)
-    asked = [LabelVectors(method, prepared.rows, labels)]
-    return prepared_null(asked, X, runs, prepared.preparation, folds=folds, connectivity=graph)[0]
-
-
 def _each_region(
-    method: Method, X: NDArray, regions: Sequence[Any], connectivity: Any
-) -> Iterator[tuple[NDArray, Any]]:
-    """X of every region, and which of its voxels are neighbours where the method asks for it."""
+    method: Method, X: NDArray, regions: Sequence[Any], scheme: Scheme
+) -> Iterator[tuple[NDArray, Scheme]]:
+    """X of every region, and the scheme with its own neighbours where the method asks for them."""
     for voxels in regions:
-        graph = connectivity[voxels][:, voxels] if graph_for(method, connectivity) else None
-        yield np.ascontiguousarray(X[:, voxels]), graph
+        graph = graph_for(method, scheme.connectivity).get("connectivity")
+        graph = None if graph is None else graph[voxels][:, voxels]
+        yield np.ascontiguousarray(X[:, voxels]), replace(scheme, connectivity=graph)
 
 
 def join_scores(

@@ -1,10 +1,13 @@
 """Files that are there whole or not at all."""
 
 import errno
+import hashlib
 import os
 import uuid
 from contextlib import suppress
 from pathlib import Path
+
+from mvpa_gamp.imaging.folder_record import TEMPORARY, note
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -18,9 +21,14 @@ def write_atomic(path: Path, *chunks: bytes | memoryview) -> Path:
 
     A reader, or a run that was killed, sees all of the file or nothing of it. Folders are made as needed; an
     empty folder in the place of the file makes way for it. What cannot be written raises a ``WriteError``.
+    In a folder with a record the file is noted there first.
     """
-    waiting = path.with_name(f".writing-{uuid.uuid4().hex}")
+    waiting = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+    digest = hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk)
     try:
+        note(path, digest.hexdigest(), waiting.name)
         path.parent.mkdir(parents=True, exist_ok=True)
         with waiting.open("xb") as stream:
             for chunk in chunks:

@@ -19,9 +19,8 @@ from mvpa_gamp.report.brain_panels import (
     draw_panel,
     heading,
 )
+from mvpa_gamp.report.facts import answering, informative_voxels
 from mvpa_gamp.report.outlines import Outline, cell_outlines
-from mvpa_gamp.report.page_answers import answering
-from mvpa_gamp.report.recommended import informative_voxels
 from mvpa_gamp.report.style import INK, Drawn, look, png_and_svg
 from mvpa_gamp.report.volumes import PLANES, Backdrop, Volume, peak_of, read_backdrop
 from mvpa_gamp.results.reader import Results

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mvpa_gamp.report.outlines import FAMILY_WISE, Outline, at_least, draw_outline
-from mvpa_gamp.report.page_answers import whole
 from mvpa_gamp.report.style import INK, QUIET, SHARES, WEIGHTS
 from mvpa_gamp.report.volumes import AXES, PLANES, SIDES, Backdrop
+from mvpa_gamp.report.words import whole
 
 TITLES = {
     "information": "information",

@@ -6,7 +6,7 @@ from typing import Any
 
 from scipy.special import stdtrit
 
-from mvpa_gamp.report.groups import member_cautions
+from mvpa_gamp.report.comparisons import member_cautions
 from mvpa_gamp.results.leading import BALANCED, leading_of_tasks
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE

@@ -1,16 +1,16 @@
 """Figures of all classes together: scores by fold, confusion, the permutation null."""
 
-import math
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from mvpa_gamp.report.facts import class_score, confusion_counts, fold_scores
 from mvpa_gamp.report.inference_plots import draw_null
 from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour_of, look, svg
-from mvpa_gamp.report.words import chance_text
+from mvpa_gamp.report.terminal import score_text
+from mvpa_gamp.report.words import known
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.names import ALL_CLASSES
 from mvpa_gamp.results.reader import Results
@@ -21,14 +21,14 @@ _FEW_CLASSES = 12  # counts are written into the cells up to this many classes
 
 def score_figure(results: Results) -> bytes:
     """Score of every fold, their mean, and chance."""
-    classes, scores = results.classes, _fold_scores(results)
+    classes, scores = results.classes, fold_scores(results)
     with look():
         figure = Figure(figsize=(min(5.6, max(4.6, 0.38 * len(scores) + 2.2)), 2.7), layout="constrained")
         ax = figure.subplots()
         places = np.arange(len(scores))
         times = _times(results)
         ax.bar(places, times * scores, color=colour_of(classes["method"]), width=0.66)
-        ax.axhline(times * mean_score(results), color=INK, lw=1.1, label="mean")
+        ax.axhline(class_score(results).mean, color=INK, lw=1.1, label="mean")
         if classes["chance"] is not None:
             ax.axhline(times * classes["chance"], color=QUIET, lw=0.9, ls=(0, (4, 3)), label="chance")
         ax.set_xticks(places, classes["held_out"], rotation=90 if len(scores) > 14 else 0)
@@ -41,11 +41,6 @@ def score_figure(results: Results) -> bytes:
         return svg(figure, results.banner)
 
 
-def mean_score(results: Results) -> float:
-    """The mean over folds in which the score is defined."""
-    return float(np.nanmean(_fold_scores(results)))
-
-
 def _times(results: Results) -> float:
     """100 for scores that are shares, which are shown in percent, else 1."""
     return 100.0 if results.classes["scoring"] in _SHARES else 1.0
@@ -56,42 +51,10 @@ def _axis(results: Results) -> str:
     return f"{name} (%)" if _times(results) > 1 else name
 
 
-def in_words(results: Results, value: float) -> str:
-    """A score as tables show it: shares in percent."""
-    return f"{100 * value:.1f} %" if _times(results) > 1 else f"{value:.3f}"
-
-
-def score_words(results: Results) -> str:
-    """The mean score, as the answer says it."""
-    name = results.classes["scoring"]
-    said = in_words(results, mean_score(results))
-    return f"{said} correct" if name == "accuracy" else f"{name.replace('_', ' ')} {said}"
-
-
-def spread_words(results: Results) -> str:
-    """The standard error of the score across folds."""
-    known = _fold_scores(results)
-    known = known[~np.isnan(known)]
-    se = float(known.std(ddof=1) / math.sqrt(known.size))
-    return f"{100 * se:.1f}" if _times(results) > 1 else f"{se:.3f}"
-
-
-def chance_words(results: Results) -> str:
-    """The level of chance, where the score has one."""
-    chance = results.classes["chance"]
-    if chance is None:
-        return "unknown"
-    return f"{chance_text(100 * chance)} %" if _times(results) > 1 else f"{chance:.2g}"
-
-
-def _fold_scores(results: Results) -> NDArray:
-    return np.array([math.nan if value is None else value for value in results.classes["fold_scores"]])
-
-
 def confusion_figure(results: Results) -> bytes:
     """Shares of held-out images of each true class (rows) by predicted class, counts in the cells."""
     names = list(results.classes["names"])
-    counts = np.array([row["count"] for row in results.classes["confusion"]]).reshape(len(names), -1)
+    counts = confusion_counts(results)
     with look():
         size = 1.9 + 0.52 * len(names)
         figure = Figure(figsize=(size + 0.9, size), layout="constrained")
@@ -131,6 +94,30 @@ def null_figure(results: Results) -> bytes:
         ax.set_xlabel(f"{_axis(results)} with permuted labels")
         ax.set_ylabel("permutations")
         ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-        observed = in_words(results, test["score"])
+        observed = score_text(results, test["score"])
         ax.set_title(f"observed {observed}, p = {test['pvalue']:.2g}", loc="left")
         return svg(figure, results.banner)
+
+
+def cross_null_figure(results: Results) -> bytes:
+    """Accuracies with permuted training labels, a panel per cross."""
+    rows = [row for row in results.cross_rows() if known(row["p_value"])]
+    names = list(dict.fromkeys(row["contrast"] for row in rows))
+    with look():
+        columns = min(3, len(names))
+        lines = -(-len(names) // columns)
+        drawn = Figure(figsize=(3.8 * columns, 2.3 * lines), layout="constrained")
+        axes = np.atleast_1d(drawn.subplots(lines, columns, squeeze=False)).ravel()
+        for ax in axes[len(names) :]:
+            ax.set_visible(False)
+        for ax, name in zip(axes, names, strict=False):
+            for row in (row for row in rows if row["contrast"] == name):
+                table_of = (results.subjects[0], name, row["method"], "crosspermutations")
+                lines_of = read_tsv(results.folder.cell_table(*table_of))
+                null = 100 * np.array([number(line["accuracy"]) for line in lines_of])
+                draw_null(ax, null, number(row["accuracy_percent"]), colour_of(row["method"]))
+                ax.set_title(row["cross"], loc="left", fontsize=8)
+                ax.axvline(number(row["chance_percent"]), color=QUIET, lw=0.8, ls=(0, (4, 3)))
+            ax.set_yticks([])
+            ax.set_xlabel("accuracy (%)")
+        return svg(drawn, results.banner)

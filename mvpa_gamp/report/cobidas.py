@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from mvpa_gamp.report.answers import sentence
 from mvpa_gamp.report.data_words import comparison_words, held_out_word
-from mvpa_gamp.report.inference_rows import all_compared
+from mvpa_gamp.report.facts import leading_columns, participant_facts
+from mvpa_gamp.report.inference import all_compared
 from mvpa_gamp.report.methods_text import SELECTED
-from mvpa_gamp.report.page_answers import answer, leading_columns, sentence
 from mvpa_gamp.report.terminal import class_lines, cross_lines
 from mvpa_gamp.report.words import compared_classes, compared_with
 from mvpa_gamp.results.files import read_json, write_tsv
@@ -145,12 +146,10 @@ def _performance(results: Results) -> str:
     if len(results.tasks) > _SENTENCES:
         return " ".join([*said, *_of_many(results)])
     for subject in results.subjects:
-        clusters = results.table(subject, "clusters")
+        found = participant_facts(results, subject)
         for task in results.tasks:
-            found = answer(results, subject, task["contrast"], clusters)
-            said.append(
-                f"{task['label']}: " + ("failed" if found is None else sentence(found, results.fold_word))
-            )
+            facts = found[task["contrast"]]
+            said.append(f"{task['label']}: {'failed' if facts is None else sentence(facts)}")
     return " ".join(said)
 
 

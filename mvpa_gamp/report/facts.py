@@ -6,6 +6,7 @@ Terminal, page and texts render these records; nothing of them is said twice.
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -108,19 +109,26 @@ class Place:
 class Files:
     """The maps to use, by what they show: the one to start with, then others.
 
-    ``linked``: the page is in their folder; otherwise ``to_bids`` would write them. ``stat`` is the kind of
-    the first one where it is the recommended map.
+    ``stat`` is the kind of the first one where it is the recommended map.
     """
 
     paths: Mapping[str, Path]
-    root: Path
-    linked: bool = True
     stat: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """What the map to use first shows."""
+        return next(iter(self.paths), "")
 
     @property
     def first(self) -> Path | None:
         """The map to use first."""
         return next(iter(self.paths.values()), None)
+
+    @property
+    def others(self) -> list[tuple[str, Path]]:
+        """What the others show, in a few words."""
+        return [(words.split(":")[0], path) for words, path in list(self.paths.items())[1:]]
 
 
 @dataclass(frozen=True)
@@ -351,7 +359,7 @@ def maps_to_use(results: Results, subject: str, contrast: str, method: str) -> F
         "their weights": folder.statmap(subject, contrast, f"{desc}Selected", "weight"),
     })  # fmt: skip
     paths = lead | {said: each for said, each in others.items() if each != path}
-    return Files(paths, folder.root, results.linked, stat)
+    return Files(paths, stat)
 
 
 def information_files(results: Results, subject: str, contrast: str) -> dict[str, Path]:
@@ -422,7 +430,7 @@ def class_facts(results: Results) -> Facts:
         results.labels[method],
         class_score(results),
         _class_test(results),
-        Files(files, results.folder.root, results.linked),
+        Files(files),
         words_of(results),
         _class_selection(results, method),
         _stability(average),
@@ -495,7 +503,7 @@ def _cross_facts(results: Results, cross: Mapping[str, Any], row: Mapping[str, s
         results.labels[method],
         Score(mean, se, chance, f"{row['runs']} tested runs"),
         _cross_test(row),
-        Files({}, results.folder.root),
+        Files({}),
         w,
         space=space_of(results),
         tests=len(results.cross["crosses"]),
@@ -506,7 +514,7 @@ def _cross_facts(results: Results, cross: Mapping[str, Any], row: Mapping[str, s
     if cross["own_maps"]:
         files = _own_files(results, cross["name"], method)
         places = (peak_place(files["pattern"]),) if "pattern" in files else ()
-        return replace(facts, places=places, files=Files(files, results.folder.root, results.linked))
+        return replace(facts, places=places, files=Files(files))
     (task,) = (task for task in results.tasks if task["contrast"] == cross["contrast"])
     trained = comparison_facts(results, subject, task)
     facts = replace(facts, files=maps_to_use(results, subject, cross["contrast"], method))
@@ -540,3 +548,36 @@ def _own_files(results: Results, name: str, method: str) -> dict[str, Path]:
         said: results.folder.statmap(results.subjects[0], name, entity(method), stat)
         for stat, said in words.items()
     })  # fmt: skip
+
+
+# ---- a page -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the sections of a participant's page are made from; facts are read once."""
+
+    results: Results
+
+    @cached_property
+    def w(self) -> Words:
+        """What the data are called."""
+        return words_of(self.results)
+
+    @cached_property
+    def facts(self) -> dict[str, dict[str, Facts | None]]:
+        """The facts of every comparison, by subject and contrast."""
+        return {subject: participant_facts(self.results, subject) for subject in self.results.subjects}
+
+    def labels(self) -> dict[str, str]:
+        """The label of every comparison, by contrast."""
+        return {task["contrast"]: task["label"] for task in self.results.tasks}
+
+    def who(self, subject: str) -> str:
+        """The subject behind a name, where there are several."""
+        return f", sub-{subject}" if len(self.results.subjects) > 1 else ""
+
+    def anchor(self, subject: str, contrast: str) -> str:
+        """Where a comparison is on the page."""
+        one = len(self.results.subjects) == 1
+        return f"comparison-{contrast}" if one else f"comparison-{subject}-{contrast}"

@@ -43,7 +43,7 @@ def _block(group: Group, row: Row, backdrop: Backdrop | MeshBackdrop | None, unf
     contrast, label, maps = row["contrast"], row["comparison"], group.maps_of(row["contrast"], row["method"])
     places = places_of(maps)
     files = files_of(group, maps, places)
-    head = thumbnail(group, backdrop, maps) + head_of(group, row, sentence(group, row, places), files)
+    head = str(thumbnail(group, backdrop, maps)) + head_of(group, row, sentence(group, row, places), files)
     parts = [
         answer_box(comparison_facts(group, row, places), files),
         comparison_viewer(group, backdrop, contrast, maps, places),

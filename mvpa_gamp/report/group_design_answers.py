@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from mvpa_gamp.report.answer_box import Fact, Files, answer_box
-from mvpa_gamp.report.confusion_words import confusion_fact
+from mvpa_gamp.report.answers import confusion_entries
+from mvpa_gamp.report.facts import confused
 from mvpa_gamp.report.group_answers import comparison_facts, files_of, head_of, score_sentence
 from mvpa_gamp.report.group_facts import (
     Row,
@@ -122,7 +123,10 @@ def _confused(group: Group, row: Row) -> list[Fact]:
     """Counts of all participants."""
     told = group.study.get("classes", {})
     counts = told.get("confusion", {}).get(row["method"])
-    return [confusion_fact(told["names"], np.array(counts))] if counts else []
+    if not counts:
+        return []
+    found = confusion_entries(confused(told["names"], np.array(counts)))
+    return [Fact(each.question, each.said, "; ".join(each.notes)) for each in found]
 
 
 def _class_places(group: Group, places: Mapping[str, Places]) -> Fact:

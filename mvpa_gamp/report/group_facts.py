@@ -3,10 +3,12 @@
 import math
 
 from mvpa_gamp.report.answer_box import Fact
-from mvpa_gamp.report.answer_facts import stability_fact
+from mvpa_gamp.report.answers import stability_entry
+from mvpa_gamp.report.facts import Stability
 from mvpa_gamp.report.group_places import Places
 from mvpa_gamp.report.group_results import Group
 from mvpa_gamp.report.group_words import words
+from mvpa_gamp.report.words import Words
 from mvpa_gamp.results.files import MISSING, number
 
 Row = dict[str, str]
@@ -53,12 +55,12 @@ def common_fact(group: Group, row: Row) -> Fact:
 
 def stable_fact(group: Group, contrast: str, method: str, places: Places, over: str = "") -> Fact:
     """Consistency of folds inside participants, and how many participants select the same voxel."""
-    fact = stability_fact(*group.consistency(contrast, method))
+    fact = stability_entry(Stability(*group.consistency(contrast, method)), Words())
     n = len(group.study["subjects"])
     same = "" if math.isnan(places.most) else (
         f"; no voxel is selected by more than {round(places.most * n)} of {n} participants"
     )  # fmt: skip
-    return Fact(fact.question, fact.said, f"{fact.note}; mean over participants{over}{same}")
+    return Fact(fact.question, fact.said, f"{'; '.join(fact.notes)}; mean over participants{over}{same}")
 
 
 def place_fact(group: Group, places: Places, contrast: str) -> Fact:

@@ -62,7 +62,7 @@ def _drawn(maps: Mapping[tuple[str, str, str], Path], method: str) -> dict[str, 
 
 def _outlines(maps: Mapping[tuple[str, str, str], Path], method: str) -> list[Outline]:
     path = maps.get((method, "SignFlip", "logpfwe"))
-    return [] if path is None else [Outline(path, float(FAMILY_WISE), "-", "pattern")]
+    return [] if path is None else [Outline(path, FAMILY_WISE, "-", "pattern")]
 
 
 def _glass_maps(group: Group, contrast: str) -> list[Path]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from numpy.typing import NDArray
 
 from mvpa_gamp.report.outlines import FAMILY_WISE, at_least
-from mvpa_gamp.report.page_answers import place_words
 from mvpa_gamp.report.volumes import peak_of, read_map
+from mvpa_gamp.report.words import place_words
 
 # What maps show, by what was done over participants and their kind, in the order in which they are offered.
 WORDS = {
@@ -58,7 +58,7 @@ def places_of(paths: Maps) -> Places:
 
 def passed(tested: NDArray) -> int:
     """How many voxels of a map of -log10 p have a family-wise p of at most 0.05."""
-    return int(at_least(tested, float(FAMILY_WISE)).sum())
+    return int(at_least(tested, FAMILY_WISE).sum())
 
 
 def ordered(paths: Maps, places: Places) -> dict[tuple[str, str], Path]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
-from mvpa_gamp.report.page_answers import PREFERRED
+from mvpa_gamp.report.facts import PREFERRED
 from mvpa_gamp.results.files import number, read_json, read_tsv
 from mvpa_gamp.results.names import ResultsFolder
 

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mvpa_gamp.report.group_places import Maps, Places, ordered
 from mvpa_gamp.report.group_results import Group
+from mvpa_gamp.report.html import Renderer
 from mvpa_gamp.report.outlines import FAMILY_WISE, at_least
 from mvpa_gamp.report.surface_viewer import MeshBackdrop
 from mvpa_gamp.report.viewer import BUDGET
@@ -15,10 +17,11 @@ from mvpa_gamp.report.viewer_figure import (
     MapWords,
     ViewerMap,
     backdrop_of,
-    ground_of,
-    scales,
     seen_from_above,
-    viewer_figure,
+    shared_grounds,
+)
+from mvpa_gamp.report.viewer_figure import (
+    viewer_figure as viewer_data,
 )
 from mvpa_gamp.report.volumes import Backdrop
 
@@ -95,7 +98,7 @@ def class_viewer(group: Group, backdrop: Backdrop | MeshBackdrop | None, maps: M
 def _shown(backdrop: Backdrop | MeshBackdrop, path: Path, words: MapWords, key: tuple[str, str]) -> ViewerMap:
     values = backdrop.read(path).data
     if key == ("SignFlip", "logpfwe"):
-        values = np.where(at_least(values, float(FAMILY_WISE)), values, 0.0)
+        values = np.where(at_least(values, FAMILY_WISE), values, 0.0)
     return ViewerMap(words, values, 1.0 if key in _SHARES else None)
 
 
@@ -111,4 +114,18 @@ def thumbnail(group: Group, backdrop: Backdrop | MeshBackdrop | None, maps: Maps
 def group_grounds(group: Group) -> str:
     """What the viewers of the page share."""
     backdrop = backdrop_of_group(group)
-    return "" if backdrop is None else f"{ground_of(_GROUND, backdrop)}\n{scales()}"
+    if backdrop is None:
+        return ""
+    return Renderer(group.folder.root, True).section("grounds", shared_grounds({_GROUND: backdrop}))
+
+
+def viewer_figure(*given: Any) -> str:
+    """The viewer as HTML."""
+    from html import escape as text
+
+    view = viewer_data(*given)
+    stamp = f'<p class="stamp">{text(view["banner"])}</p>' if view["banner"] else ""
+    return (
+        f'<figure class="viewer" data-label="{text(view["label"])}" data-view="{text(view["data"])}">'
+        f'<p class="quiet">The viewer needs JavaScript; the figure below does not.</p>{stamp}</figure>'
+    )

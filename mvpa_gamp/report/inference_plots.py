@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from mvpa_gamp.report.inference import has_values
 from mvpa_gamp.report.small_multiples import COLUMNS, forest, grid, label_left, lines_of, short
 from mvpa_gamp.report.style import INK, QUIET, RULE, colour_of, look, marker_of, svg
 from mvpa_gamp.results.files import number, read_tsv
@@ -130,7 +131,7 @@ def learning_curves(results: Results, subject: str) -> bytes:
             Line2D([], [], color=colour_of(method), marker=marker_of(method), ms=4, lw=1.2, label=name)
             for method, name in drawn
         ]
-        if draws(results, subject, "predicted"):
+        if has_values(results, subject, "predicted"):
             label = "predicted for independent voxels"
             handles.append(Line2D([], [], color=QUIET, ls=_DOTS, lw=1.4, label=label))
         _legend(figure, handles)
@@ -157,14 +158,6 @@ def _draw_curve(ax: Axes, results: Results, subject: str, contrast: str, method:
     ax.plot(runs, 100 * predicted, ls=_DOTS, lw=1.4, color=colour_of(method), alpha=0.8)
     if np.isfinite(low).any():
         ax.fill_between(runs, 100 * low, 100 * high, color=colour_of(method), alpha=0.15, lw=0)
-
-
-def draws(results: Results, subject: str, what: str) -> bool:
-    """Whether a column of any learning curve is drawn: a line needs two neighbouring values."""
-    cells = [cell for cell in results.cells() if cell[0] == subject]
-    known = [cell for cell in cells if "learningcurve" in results.inferred(*cell)]
-    columns = (np.isfinite(_column(results, *cell, "learningcurve", what)) for cell in known)
-    return any((there[1:] & there[:-1]).any() for there in columns)
 
 
 def _methods_with(results: Results, subject: str, what: str) -> list[tuple[str, str]]:

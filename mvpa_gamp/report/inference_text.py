@@ -3,8 +3,7 @@
 from typing import Any
 
 from mvpa_gamp.report.data_words import held_out_word
-from mvpa_gamp.report.inference_rows import all_compared, floor_words
-from mvpa_gamp.report.regions import WESTFALL_YOUNG
+from mvpa_gamp.report.inference import all_compared, floor_words
 from mvpa_gamp.report.words import compared_with
 from mvpa_gamp.results.reader import Results
 
@@ -15,6 +14,11 @@ _PHIPSON = (
 _TUSHER = (
     "Tusher VG, Tibshirani R, Chu G (2001). Significance analysis of microarrays applied to the ionizing "
     "radiation response. PNAS 98, 5116–5121. doi:10.1073/pnas.091062498"
+)
+
+WESTFALL_YOUNG = (
+    "Westfall PH, Young SS (1993). Resampling-based multiple testing: examples and methods for p-value "
+    "adjustment. Wiley, New York."
 )
 
 
@@ -85,3 +89,29 @@ def inference_references(results: Results) -> list[str]:
     rates = [_TUSHER] if asked.get("fdr") else []
     maxima = [WESTFALL_YOUNG] if regions or _information_rows(results) else []
     return [*tests, *rates, *maxima]
+
+
+def regions_text(results: Results) -> list[str]:
+    """Sentences for the methods text; none without an atlas."""
+    found = results.summary.regions
+    if not found:
+        return []
+    said = (
+        f"Voxels were assigned to {found['n_regions']} regions of the atlas {found['atlas']} (the nearest "
+        "voxel of the atlas), and inclusion probabilities, absolute weights and selected voxels were summed "
+        "over regions."
+    )
+    if found["by_region"]:
+        said += (
+            f" Each region of {found['fewest_voxels']} voxels or more was also decoded by itself, in the "
+            "same folds."
+        )
+    if found["permutations"]:
+        counts = found["compared_with"]
+        used = compared_with((n, every) for n, every in counts)
+        said += (
+            f" Its accuracy was compared with {used}, the "
+            "same for all regions, and p-values were corrected for all regions by step-down maxima "
+            "(Westfall & Young, 1993)."
+        )
+    return [said]

@@ -10,9 +10,8 @@ from mvpa_gamp.report.data_words import (
     rest_words,
 )
 from mvpa_gamp.report.design_words import HASTIE, design_paragraphs
-from mvpa_gamp.report.inference_text import inference_references, inference_text
+from mvpa_gamp.report.inference_text import inference_references, inference_text, regions_text
 from mvpa_gamp.report.processing_words import processing_words, sentence
-from mvpa_gamp.report.regions import regions_text
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.summary import Summary

@@ -1,6 +1,5 @@
 """Outlines of voxels on brain maps: family-wise significant, selected at an FDR, informative."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,11 +9,10 @@ from matplotlib.collections import LineCollection
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.style import INK
 from mvpa_gamp.results.reader import Results
 
-FAMILY_WISE = -np.log10(0.05)  # in maps of -log10 p
+FAMILY_WISE = float(-np.log10(0.05))  # in maps of -log10 p
 _ROUNDING = 1e-6  # maps are single precision
 
 
@@ -38,25 +36,16 @@ def at_least(values: NDArray, level: float) -> NDArray:
     return values >= level - _ROUNDING
 
 
-def has_selection(found: Collection[str]) -> bool:
-    """Whether a cell has voxels selected at an FDR; in earlier versions they came with a check."""
-    return "selection" in found or "planted" in found
-
-
 def cell_outlines(results: Results, subject: str, contrast: str, method: str) -> list[Outline]:
     """What inference found about a cell, and about its comparison."""
     folder, found = results.folder, results.inferred(subject, contrast, method)
     out = []
     if "logpfwe" in found:
         path = folder.statmap(subject, contrast, entity(method), "logpfwe")
-        out.append(Outline(path, float(FAMILY_WISE), "-", "weight"))
-    if has_selection(found):
+        out.append(Outline(path, FAMILY_WISE, "-", "weight"))
+    if "selection" in found:
         on = "pip" if "pip" in results.stats(subject, contrast, method) else "weight"
         out.append(Outline(folder.fdr_mask(subject, contrast, method), 1.0, ":", on))
-    known = contrast in results.summary.information.get("contrasts", ())
-    if known and not is_there(folder.tested_information(subject, contrast)):  # which has its own panel
-        path = folder.information(subject, contrast, "mask.nii.gz")
-        out.append(Outline(path, 1.0, "-", "pattern", "#4d4d4d"))
     return out
 
 

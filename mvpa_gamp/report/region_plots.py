@@ -7,11 +7,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mvpa_gamp.report.inference import REGIONS_SHOWN
 from mvpa_gamp.report.style import INK, QUIET, RULE, colour_of, look, svg
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 
-SHOWN = 15  # regions of a panel
 LEVEL = 0.05  # family-wise
 _LETTERS = 34  # of a name
 _PANEL, _LINE = 3.1, 0.24  # inches: width of the bars, height of one
@@ -27,7 +27,7 @@ def region_bars(results: Results, tables: Mapping[str, Rows], chance: float) -> 
     """
     columns = min(_COLUMNS, len(tables))
     lines = -(-len(tables) // columns)
-    most = max(min(SHOWN, len(rows)) for rows in tables.values())
+    most = max(min(REGIONS_SHOWN, len(rows)) for rows in tables.values())
     height = lines * (0.85 + _LINE * most) + 0.3
     with look():
         figure = Figure(figsize=(columns * (_PANEL + 2.4), height), layout="constrained")
@@ -43,7 +43,7 @@ def region_bars(results: Results, tables: Mapping[str, Rows], chance: float) -> 
 def _draw(ax: Axes, rows: Rows, chance: float, of: str) -> None:
     """One panel; the first region on top. Where some were decoded alone, only those are drawn."""
     tested = [row for row in rows if not math.isnan(number(row.get("accuracy_percent", MISSING)))]
-    rows = (tested or rows)[:SHOWN]
+    rows = (tested or rows)[:REGIONS_SHOWN]
     places = np.arange(len(rows))
     if tested:
         _draw_accuracies(ax, rows, chance, places, of)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.brainmaps import read_image
 from mvpa_gamp.imaging.surface_files import stored_map
-from mvpa_gamp.report.markup import text
 
 # Vertices of both hemispheres: fsaverage6 and fsLR have about 80,000 and 65,000, two megabytes of a page.
 MOST = 100_000
@@ -80,8 +79,8 @@ class MeshBackdrop:
         share = np.clip((values - low) / ((high - low) or 1.0), 0, 1)
         return self._pixels(np.rint(_DARK + _SPAN * share)).data
 
-    def mesh(self) -> str:
-        """The meshes as attributes of an element of the page."""
+    def mesh(self) -> dict[str, str]:
+        """The meshes for the attributes of an element of the page."""
         points: list[NDArray] = []
         corners, parts, first = [], [], 0
         for part, size in zip(self.cortex.parts, self.cortex.sizes, strict=True):
@@ -92,10 +91,12 @@ class MeshBackdrop:
             first += size
         wide = sum(self.cortex.sizes) > np.iinfo(np.uint16).max
         faces = np.concatenate(corners).astype("<u4" if wide else "<u2")
-        return (
-            f'data-points="{_text(_fitted(_moved_apart(points)))}" data-faces="{_text(faces)}" '
-            f'data-wide="{"yes" if wide else ""}" data-parts="{text(json.dumps(parts))}"'
-        )
+        return {
+            "points": _text(_fitted(_moved_apart(points))),
+            "faces": _text(faces),
+            "wide": "yes" if wide else "",
+            "parts": json.dumps(parts),
+        }
 
 
 def _moved_apart(points: list[NDArray]) -> list[NDArray]:

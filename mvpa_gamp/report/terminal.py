@@ -15,8 +15,7 @@ from mvpa_gamp.report.facts import (
     leading_columns,
     participant_facts,
 )
-from mvpa_gamp.report.inference_rows import few_permutations, floor_words
-from mvpa_gamp.report.regions import first_regions
+from mvpa_gamp.report.inference import few_permutations, first_regions, floor_words
 from mvpa_gamp.report.words import (
     NONE,
     compared,

@@ -1,23 +1,23 @@
 """The interactive viewer of a participant's comparison: which maps it offers, and which one first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_there
-from mvpa_gamp.report.recommended import recommended_map
+from mvpa_gamp.report.facts import Facts, Page
 from mvpa_gamp.report.surface_viewer import MeshBackdrop
 from mvpa_gamp.report.viewer_figure import (
     MapWords,
     ViewerMap,
     backdrop_of,
-    ground_of,
-    scales,
     seen_from_above,
+    shared_grounds,
     viewer_figure,
 )
 from mvpa_gamp.report.volumes import Backdrop, read_backdrop
@@ -60,13 +60,12 @@ _CLASS_MAPS = ("pattern", "pip")
 BUDGET = 6_000_000
 
 
-def viewer(
-    results: Results, subject: str, task: Mapping[str, Any], method: str, place: Sequence[float] | None = None
-) -> str:
-    """The viewer of a comparison; it opens at ``place`` (mm), which the answer names."""
+def viewer(results: Results, subject: str, task: Mapping[str, Any], facts: Facts) -> dict[str, Any] | None:
+    """The viewer of a comparison; it opens at the place which the answer names."""
+    method = facts.method
     backdrop = _backdrop(results, subject)
     if backdrop.is_too_fine:
-        return ""  # the figure below shows the maps
+        return None  # the figure below shows the maps
     stats = results.stats(subject, task["contrast"], method)
     mask = results.folder.selected_mask(subject, task["contrast"], method)
     selected = backdrop.read(mask).data > 0 if is_there(mask) else None
@@ -76,23 +75,23 @@ def viewer(
         for stat in _MAPS
         if stat in stats and room.get(stat, True)
     } | _information(results, subject, task["contrast"], backdrop)
-    first = recommended_map(results, subject, task["contrast"], method)
     known = [stat for stat in _MAPS if stat in volumes]
-    known.sort(key=lambda stat: first is None or stat != first.stat)
+    known.sort(key=lambda stat: stat != facts.files.stat)
     if selected is not None and not selected.any():  # nothing is faded
         selected = None
     maps = [ViewerMap(_MAPS[stat], volumes[stat], None if _MAPS[stat].signed else 1.0) for stat in known]
     label = f"Viewer of {task['label']}, {results.labels[method]}"
     sides = task["positive"], task["negative"]
+    place = facts.places[0].at if facts.places and facts.places[0].listed else None
     return viewer_figure(f"ground-{subject}", backdrop, maps, sides, label, results.banner, place, selected)
 
 
-def class_viewer(results: Results, method: str) -> str:
+def class_viewer(results: Results, method: str) -> dict[str, Any] | None:
     """The maps of each class against the others, patterns before what the classifiers need."""
     subject, maps = results.subjects[0], results.classes.get("maps") or {}
     backdrop = _backdrop(results, subject)
     if backdrop.is_too_fine or not maps:
-        return ""
+        return None
     shown, room = [], BUDGET
     for stat in (stat for stat in _CLASS_MAPS if stat in maps["stats"]):
         for name, contrast in zip(results.classes["names"], maps["contrasts"], strict=True):
@@ -102,16 +101,16 @@ def class_viewer(results: Results, method: str) -> str:
                 words = replace(_MAPS[stat], name=f"{name}: {_MAPS[stat].name}", fades=False)
                 shown.append(ViewerMap(words, backdrop.read(path).data, None if words.signed else 1.0))
     if not shown:
-        return ""
+        return None
     label, sides = f"Viewer of all classes, {results.labels[method]}", ("that class", "the others")
     return viewer_figure(f"ground-{subject}", backdrop, shown, sides, label, results.banner)
 
 
-def thumbnail(results: Results, subject: str, contrast: str, method: str) -> str:
+def thumbnail(results: Results, subject: str, facts: Facts) -> Markup | None:
     """The selected voxels from above on the outline of the analysed ones: where, at a glance."""
-    path = results.folder.statmap(subject, contrast, f"{entity(method)}Selected", "weight")
+    path = results.folder.statmap(subject, facts.name, f"{entity(facts.method)}Selected", "weight")
     if not path.is_file():
-        return ""
+        return None
     backdrop = read_backdrop(results.folder.background(subject), results.folder.mask(subject))
     return seen_from_above(backdrop, backdrop.read(path).data, "Selected voxels from above")
 
@@ -122,10 +121,10 @@ def _room(results: Results, backdrop: Backdrop | MeshBackdrop) -> dict[str, bool
     return {"pip": voxels <= BUDGET, "pattern": 2 * voxels <= BUDGET}
 
 
-def grounds(results: Results) -> str:
+def grounds(page: Page) -> dict[str, Any]:
     """What all viewers of a page share: the mean volume of every subject, and the scales of colour."""
-    parts = [ground_of(f"ground-{subject}", _backdrop(results, subject)) for subject in results.subjects]
-    return "\n".join([*(part for part in parts if part), scales()])
+    known = {f"ground-{subject}": _backdrop(page.results, subject) for subject in page.results.subjects}
+    return shared_grounds(known)
 
 
 def _backdrop(results: Results, subject: str) -> Backdrop | MeshBackdrop:

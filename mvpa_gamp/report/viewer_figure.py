@@ -7,18 +7,19 @@ either side up to the largest value, others run from 0 to 255. Colours and thres
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from matplotlib.colors import Colormap
 from numpy.typing import NDArray
 from PIL import Image
 
 from mvpa_gamp.imaging.surface_names import in_vertices, is_surface_map
-from mvpa_gamp.report.markup import data_url, text
+from mvpa_gamp.report.html import data_url
 from mvpa_gamp.report.style import SHARES, WEIGHTS
 from mvpa_gamp.report.surface_viewer import MeshBackdrop
 from mvpa_gamp.report.volumes import Backdrop, peak_of, read_backdrop
@@ -66,7 +67,7 @@ class ViewerMap:
 def viewer_figure(
     ground: str, backdrop: Backdrop | MeshBackdrop, maps: Sequence[ViewerMap], sides: tuple[str, str],
     label: str, banner: str | None, place: Sequence[float] | None = None, selected: NDArray | None = None,
-) -> str:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     """The place of a viewer, with its volumes; empty (the static figure stays) until the script opens it.
 
     It opens at ``place`` (mm) on ``ground`` (an :func:`ground_of`), or at the largest value of its first map.
@@ -83,11 +84,7 @@ def viewer_figure(
         "maps": [each.view(isinstance(backdrop, MeshBackdrop)) for each in maps],
         "selected": None if selected is None else mosaic(np.where(selected, 255, 0)),
     }
-    stamp = f'<p class="stamp">{text(banner)}</p>' if banner else ""
-    return (
-        f'<figure class="viewer" data-label="{text(label)}" data-view="{text(json.dumps(view))}">'
-        f'<p class="quiet">The viewer needs JavaScript; the figure below does not.</p>{stamp}</figure>'
-    )
+    return {"label": label, "data": json.dumps(view), "banner": banner}
 
 
 def backdrop_of(background: Path, mask: Path) -> Backdrop | MeshBackdrop:
@@ -95,21 +92,18 @@ def backdrop_of(background: Path, mask: Path) -> Backdrop | MeshBackdrop:
     return MeshBackdrop(background, mask) if is_surface_map(mask) else read_backdrop(background, mask)
 
 
-def ground_of(name: str, backdrop: Backdrop | MeshBackdrop) -> str:
-    """The mean volume or the mesh, once for all viewers of a page that stand on it."""
-    if backdrop.is_too_fine:
-        return ""
-    mesh = backdrop.mesh() if isinstance(backdrop, MeshBackdrop) else ""
-    return f'<div hidden id="{text(name)}" data-image="{mosaic(backdrop.shade())}" {mesh}></div>'
-
-
-def scales() -> str:
-    """The two scales of colour, once for a page."""
+def shared_grounds(backdrops: Mapping[str, Backdrop | MeshBackdrop]) -> dict[str, Any]:
+    """Mean volumes or meshes by name, and the two scales of colour, once for all viewers of a page."""
     both = {"weights": colours(WEIGHTS), "shares": colours(SHARES)}
-    return f'<div hidden id="scales" data-scales="{text(json.dumps(both))}"></div>'
+    known = [
+        {"name": name, "image": mosaic(each.shade()),
+         "mesh": each.mesh() if isinstance(each, MeshBackdrop) else None}
+        for name, each in backdrops.items() if not each.is_too_fine
+    ]  # fmt: skip
+    return {"grounds": known, "scales": json.dumps(both)}
 
 
-def seen_from_above(backdrop: Backdrop, weights: NDArray, words: str, signed: bool = True) -> str:
+def seen_from_above(backdrop: Backdrop, weights: NDArray, words: str, signed: bool = True) -> Markup:
     """A small picture of the values that are not zero; signed ones around zero, others from 0 to 1."""
     axis = int(np.argmin(weights.shape)) if min(weights.shape) == 1 else 2
     deepest = np.expand_dims(np.abs(weights).argmax(axis=axis), axis)
@@ -125,8 +119,8 @@ def seen_from_above(backdrop: Backdrop, weights: NDArray, words: str, signed: bo
     buffer = io.BytesIO()
     pixels.resize(size, Image.Resampling.NEAREST).save(buffer, format="PNG", optimize=True)
     source = data_url(buffer.getvalue(), "image/png")
-    size_of = f'width="{size[0]}" height="{_THUMB}"'
-    return f'<img class="thumb" src="{source}" alt="{text(words)}" {size_of}>'
+    image = Markup('<img class="thumb" src="{}" alt="{}" width="{}" height="{}">')
+    return image.format(source, words, size[0], _THUMB)
 
 
 def mosaic(volume: NDArray) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mvpa_gamp.decoding.balanced import UNEQUAL
+from mvpa_gamp.decoding.scores import UNEQUAL
 
 
 @dataclass(frozen=True)

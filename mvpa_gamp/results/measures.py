@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.balanced import balanced_scores, fold_aucs
-from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
+from mvpa_gamp.decoding.scores import HeldOut, balanced_scores, fold_aucs, held_out_answers
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.stability import jaccard, jaccard_chance, jaccard_matrix, kuncheva, nogueira
 

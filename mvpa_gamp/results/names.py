@@ -10,13 +10,19 @@ from mvpa_gamp.imaging.map_names import entities_text, entity
 
 CELL_TABLES = ("folds", "predictions", "jaccard")
 SUBJECT_TABLES = ("consistency", "confusion", "clusters")
+FITS = "_fits.npz"  # how names of stored fits end
 _OWN = ("dataset_description.json", "index.html", "summary.tsv", "summary.json", "timings.tsv", "config.toml",
         "cobidas_multivariate.tsv", "README.md", ".bidsignore")  # fmt: skip
-_OWN_FOLDERS = ("figures", "logs", "work")
-
+_OWN_FOLDERS = ("figures", "logs", "work", "group")
+_OWN_PATTERNS = ("sub-", "group_", ".running.json", ".writing-")  # how other names begin
 
 STATS = ("weight", "weightsd", "pip", "selfreq", "pattern", "truth", "logpfwe", "corr", "t")
 ALL_CLASSES = "all"  # the contrast name of tables about all classes together
+
+
+def is_own_name(name: str) -> bool:
+    """Whether an entry of a results folder has the name of a file or folder of results."""
+    return name in (*_OWN, *_OWN_FOLDERS) or name.startswith(_OWN_PATTERNS)
 
 
 def statmap_ending(contrast: str, desc: str, stat: str) -> str:
@@ -24,6 +30,13 @@ def statmap_ending(contrast: str, desc: str, stat: str) -> str:
     if stat not in STATS:
         raise DataError(f"stat: expected one of {', '.join(STATS)}, got {stat!r}. Change it.")
     return f"contrast-{entity(contrast)}_desc-{entity(desc)}_stat-{stat}_statmap.nii.gz"
+
+
+def _name(name: str) -> str:
+    """The name of a file, which leads to no other folder."""
+    if "/" in name or "\\" in name or "\0" in name:
+        raise ValueError(f"{name!r} is no name of a file")
+    return name
 
 
 def _file(name: str, about: str) -> Any:
@@ -79,16 +92,17 @@ class ResultsFolder:
 
     def figure(self, name: str) -> Path:
         """A figure; ``name`` includes its ending."""
-        return self.root / "figures" / name
+        return self.root / "figures" / _name(name)
 
     def fits(self, subject: str, contrast: str, method: str) -> Path:
         """The stored fits of one (method, task), from which ``--resume`` goes on."""
         place = self.work or self.root / "work"
-        return place / f"sub-{subject}_contrast-{contrast}_desc-{entity(method)}_fits.npz"
+        return place / f"sub-{subject}_contrast-{contrast}_desc-{entity(method)}{FITS}"
 
     def subject_file(self, subject: str, ending: str) -> Path:
         """``sub-<id>/sub-<id>_[<entities>_]<ending>``."""
-        return self._home(subject) / f"sub-{subject}_{entities_text(self.entities)}{ending}"
+        name = _name(f"sub-{subject}_{entities_text(self.entities)}{ending}")
+        return self._home(subject) / name
 
     def subject_table(self, subject: str, name: str) -> Path:
         """One of ``SUBJECT_TABLES``."""
@@ -155,8 +169,3 @@ class ResultsFolder:
     def group_map(self, contrast: str, desc: str, stat: str) -> Path:
         """The mean of a map over participants."""
         return self.root / "group" / (entities_text(self.entities) + statmap_ending(contrast, desc, stat))
-
-    def own_entries(self) -> list[Path]:
-        """The entries of the folder that this package wrote (by name)."""
-        names = [self.root / name for name in (*_OWN, *_OWN_FOLDERS)]
-        return [path for path in (*names, *sorted(self.root.glob("sub-*"))) if path.exists()]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mvpa_gamp.decoding.crossval import fold_errors
 from mvpa_gamp.decoding.regions import FEWEST_VOXELS, RegionTest
+from mvpa_gamp.decoding.scores import fold_errors
 from mvpa_gamp.imaging.brainmaps import sidecar_path, write_image
 from mvpa_gamp.imaging.regions import OUTSIDE, Regions
 from mvpa_gamp.methods.fold_fits import FoldFits

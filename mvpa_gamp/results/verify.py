@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mvpa_gamp.imaging.folder_record import stays_inside
 from mvpa_gamp.results.damaged import DamagedFile, reading
 from mvpa_gamp.results.files import read_json, read_tsv
 from mvpa_gamp.results.manifest import MANIFEST_COLUMNS, result_files
@@ -52,6 +53,8 @@ def manifest_digests(folder: ResultsFolder) -> dict[str, str]:
         known = {row[MANIFEST_COLUMNS[0]]: row[MANIFEST_COLUMNS[1]] for row in rows}
     if len(known) < len(rows) or not all(_DIGEST.fullmatch(digest) for digest in known.values()):
         raise DamagedFile(folder.manifest, "it cannot be read as a table of digests")
+    if outside := [name for name in known if not stays_inside(name)]:
+        raise DamagedFile(folder.manifest, f"it lists {outside[0]!r}, which is no place in the folder")
     return known
 
 

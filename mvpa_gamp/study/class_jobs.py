@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.classes import score_classes
-from mvpa_gamp.decoding.crossval import HeldOut, held_out_answers
 from mvpa_gamp.decoding.designs import Classes
-from mvpa_gamp.decoding.folds import Folds, leave_one_run_out
+from mvpa_gamp.decoding.fit import Scheme, fit_pairs
+from mvpa_gamp.decoding.folds import Folds
 from mvpa_gamp.decoding.groups import Side, file_side
 from mvpa_gamp.decoding.null import LabelVectors
-from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.permutation import PermutationPlan, plan_permutations
 from mvpa_gamp.decoding.preparation import Preparation
-from mvpa_gamp.decoding.prepared import fit_prepared_pairs
+from mvpa_gamp.decoding.scores import HeldOut, held_out_answers
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.results.cell import Subject
@@ -27,7 +26,7 @@ from mvpa_gamp.results.files import write_npz
 from mvpa_gamp.results.names import ALL_CLASSES, ResultsFolder
 from mvpa_gamp.results.stored_fits import load_arrays, load_fits
 from mvpa_gamp.study.cells import PlannedCell, stored
-from mvpa_gamp.study.inference_jobs import NullChunk, PreparedNull, read_null
+from mvpa_gamp.study.inference_jobs import NullWork, read_null
 from mvpa_gamp.study.jobs import Job, digest, make_job, unanswered
 from mvpa_gamp.study.preparing import StudyPreparation, blocks_of
 from mvpa_gamp.study.settings import StudySettings
@@ -40,29 +39,23 @@ class ClassWork(NamedTuple):
 
     method: Method
     classes: Classes
-    preparation: Preparation | None  # of all samples of the study
-
-    @property
-    def rows(self) -> NDArray | slice:
-        """Rows of the classes; where folds prepare X all, because every condition helps to prepare it."""
-        return self.classes.rows if self.preparation is None else slice(None)
+    preparation: Preparation
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> tuple[FoldFits, ...]:
         """The fits of the pairs, with answers to the rows of all classes."""
-        mine, codes = self.classes.rows, self.classes.codes
-        if self.preparation is None:
-            folds, n_classes = leave_one_run_out(runs), len(self.classes.names)
-            return fit_pairs(
-                self.method, X, codes, runs, folds, n_classes=n_classes, connectivity=connectivity
-            )
-        every = np.full(len(runs), -1)  # rows of no class train no pair
-        every[mine] = codes
-        tested = runs[:, None] == np.unique(runs[mine])
-        folds = Folds(~tested, tested, np.unique(runs[mine]))
-        fits, _ = fit_prepared_pairs(
-            self.method, X, self.preparation, every, runs, folds, connectivity=connectivity
+        (_, _, mine, codes, _), n_classes = self.classes, len(self.classes.names)
+        if self.preparation.shared:
+            X, runs = X[mine], runs[mine]
+        else:  # every condition helps to prepare X, and rows of no class train no pair
+            codes = np.full(len(runs), -1)
+            codes[mine] = self.classes.codes
+        held_out = np.unique(runs[codes >= 0])
+        tested = runs[:, None] == held_out
+        scheme = Scheme(
+            Folds(~tested, tested, held_out), preparation=self.preparation, connectivity=connectivity
         )
-        return tuple(each.at(mine) for each in fits)
+        found = fit_pairs(self.method, X, codes, runs, scheme, n_classes=n_classes)
+        return tuple(each.at(np.flatnonzero(codes >= 0)) for each in found.fits)
 
 
 @dataclass(frozen=True)
@@ -113,13 +106,12 @@ def _plan(
         n, seed = settings.permutations, settings.seed
         plan = plan_permutations(
             classes.codes, samples.runs[rows], samples.X.shape[1], n, seed=seed, blocks=blocks[rows],
-            n_folds=None if prepared.steps is None else 1, ahead=True,
+            n_folds=None if prepared.steps.shared else 1, ahead=True,
         )  # fmt: skip
         for number, chunk in enumerate(plan.chunks, start=1):
             own = path.with_name(path.name.replace("_fits.npz", f"_permutations-{number:04d}.npz"))
             labels = np.ascontiguousarray(plan.labels[:, chunk])
-            asked = NullChunk(LabelVectors(method, rows, labels))
-            null = asked if prepared.steps is None else PreparedNull((asked,), prepared.steps, rows)
+            null = NullWork((LabelVectors(method, rows, labels),), prepared.steps, rows)
             name = f"{label}: {plan.done(chunk):,} of {plan.n:,} permutations"
             nulls.append(make_job(name, null, own, *facts, digest(labels)))
     mine = tuple(by_name[task.name] for task in classes.tasks)

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from mvpa_gamp.imaging.atomic_files import make_way, write_error
+from mvpa_gamp.imaging.folder_record import note
 
 _A_WHILE = 10.0  # seconds
 
@@ -34,6 +35,7 @@ class Console:
     def log_to(self, path: Path) -> None:
         """Append everything said from now on to ``path``, with the time."""
         try:
+            note(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             make_way(path)
         except OSError as error:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
-from mvpa_gamp.decoding.cross import CrossDecoding, cross_decode
-from mvpa_gamp.decoding.cross_permutation import cross_null, plan_cross_permutations
+from mvpa_gamp.decoding.cross import CrossDecoding, cross_decode, cross_null, plan_cross_permutations
 from mvpa_gamp.decoding.cross_tasks import Cross
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.decoding.tasks import Task
@@ -35,25 +35,15 @@ class CrossWork(NamedTuple):
 
     method: Method
     crosses: tuple[Cross, ...]
-    preparation: Preparation | None  # of all samples of the study
-    n_rows: int
-
-    @property
-    def rows(self) -> NDArray:
-        """Rows of the crosses; where folds prepare X all, because every condition helps to prepare it."""
-        if self.preparation is not None:
-            return np.arange(self.n_rows)
-        return np.unique(np.concatenate([cross.rows for cross in self.crosses]))
+    preparation: Preparation
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """Decisions about tested rows; of classifiers with chosen training runs also the classifier."""
-        inner = [cross.within(self.rows) for cross in self.crosses]
-        how: dict[str, Any] = {"connectivity": connectivity, "preparation": self.preparation}
-        found = cross_decode(self.method, X, inner, runs, **how)
+        scheme = Scheme(preparation=self.preparation, connectivity=connectivity)
+        found = cross_decode(self.method, X, self.crosses, runs, scheme)
         out: Arrays = {}
         for number, each in enumerate(found):
             out |= {f"{name}_{number}": np.asarray(getattr(each, name)) for name in _STORED}
-            out[f"rows_{number}"] = self.rows[each.rows]
             out |= _kept(each, number)
         return out
 
@@ -85,18 +75,12 @@ class CrossNull(NamedTuple):
     method: Method
     cross: Cross
     labels: NDArray  # (m_train, k)
-    preparation: Preparation | None  # of all samples of the study
-
-    @property
-    def rows(self) -> NDArray | slice:
-        """Rows of the cross; where folds prepare X all."""
-        return self.cross.rows if self.preparation is None else slice(None)
+    preparation: Preparation
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """Accuracies of the k label vectors."""
-        inner = self.cross.within(self.cross.rows) if self.preparation is None else self.cross
-        how: dict[str, Any] = {"connectivity": connectivity, "preparation": self.preparation}
-        return stored_null(cross_null(self.method, X, inner, self.labels, runs, **how))
+        scheme = Scheme(preparation=self.preparation, connectivity=connectivity)
+        return stored_null(cross_null(self.method, X, self.cross, self.labels, runs, scheme))
 
 
 @dataclass(frozen=True)
@@ -125,7 +109,7 @@ def plan_crosses(
     for method in methods:
         path = folder.fits(samples.subject, "cross", method.name)
         facts = (data, prepared.key, repr([_digest(cross) for cross in crosses]), method.name)
-        work = CrossWork(method, tuple(crosses), prepared.steps, len(samples.runs))
+        work = CrossWork(method, tuple(crosses), prepared.steps)
         job = make_job(f"cross-decoding, {method.label}", work, path, *facts, repr(method), __version__)
         tested = [c for c in crosses if settings.permutations and method.is_batched and not c.shared]
         nulls = {c.name: _null_jobs(settings, samples, c, job) for c in tested}
@@ -142,10 +126,8 @@ def _null_jobs(
 ) -> tuple[PermutationPlan, tuple[Job, ...]]:
     n, seed, n_voxels = settings.permutations, settings.seed, samples.X.shape[1]
     method, preparation = job.work.method, job.work.preparation
-    plan = plan_cross_permutations(
-        cross, samples.runs, n_voxels, n, seed=seed, blocks=blocks_of(samples),
-        prepared=preparation is not None, ahead=True,
-    )  # fmt: skip
+    scheme = Scheme(preparation=preparation, blocks=blocks_of(samples), seed=seed)
+    plan = plan_cross_permutations(cross, samples.runs, n_voxels, n, scheme, ahead=True)
     jobs = []
     for number, chunk in enumerate(plan.chunks, start=1):
         ending = f"_{cross.name}-{number:04d}.npz"

@@ -7,12 +7,15 @@ from mvpa_gamp.report.cautions import cautions, leaks
 from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.terminal import averages, beyond_the_table, closing_lines, whole_table
 from mvpa_gamp.results.manifest import missing_files, write_manifest
+from mvpa_gamp.results.names import FITS
 from mvpa_gamp.results.reader import Results, ResultsError, read_results
 from mvpa_gamp.results.verify import verify
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.lock import FolderLock, check_lock
-from mvpa_gamp.study.output import Output
+from mvpa_gamp.study.output import Output, check_plain
+
+_MOST_STORED = 50_000_000  # bytes of fits that a finished run keeps: a few seconds of work for a large brain
 
 
 def finish(output: Output, console: Console) -> int:
@@ -26,9 +29,24 @@ def finish(output: Output, console: Console) -> int:
     for caution in cautions(results)[len(leaks(results)) :]:  # leaks were told before the first fit
         console.note(f"Caution: {caution}")
     code = _verdict(output.root, console)
+    if code == 0 and not output.keep_fits:
+        _drop_large_fits(output.stored, console)
     for line in closing_lines(results, page):
         console.note(line)
     return code
+
+
+def _drop_large_fits(stored: Path, console: Console) -> None:
+    """Remove the fits of a finished run where they are large: --resume makes them again."""
+    fits = list(stored.glob(f"*{FITS}"))
+    size = sum(path.stat().st_size for path in fits)
+    if size > _MOST_STORED:
+        for path in fits:
+            path.unlink()
+        console.note(
+            f"Stored fits ({size / 1e6:,.0f} MB) were removed, because the run is finished. --resume makes "
+            "them again if tests are added; --keep-fits keeps them."
+        )
 
 
 def _print_what_is_new(results: Results, console: Console) -> None:
@@ -42,6 +60,7 @@ def _print_what_is_new(results: Results, console: Console) -> None:
 def rebuild_report(root: Path, console: Console) -> int:
     """--reports-only: figures and page from the folder alone."""
     output = Output(root, resume=True)
+    check_plain(root, "--reports-only")
     try:
         check_lock(output.folder, output.owner)
         verify(root, console.note)

@@ -20,7 +20,7 @@ from mvpa_gamp.study.inference import collect, open_jobs
 from mvpa_gamp.study.preparing import StudyPreparation
 from mvpa_gamp.study.regions import collect_regions, open_region_jobs
 from mvpa_gamp.study.study_plan import StudyPlan
-from mvpa_gamp.study.work import FitWork, PreparedWork, Work, answered
+from mvpa_gamp.study.work import FitWork, Work, answered
 
 
 class Found(NamedTuple):
@@ -46,7 +46,7 @@ def fit_study(plan: StudyPlan, workers: Workers, console: Console) -> Found:
     work += [job.work for job in designs.jobs]
     with closing(run_tasks(answered, work, _shared(plan), workers)) as answers:
         known = designs.store_joint(answers)
-        outcomes = _outcomes(pending, answers, known, together=steps is not None)
+        outcomes = _outcomes(pending, answers, known, together=not steps.shared)
         return Found(
             records=_write_cells(plan, finished, outcomes, console),
             inference=collect(plan.inference, jobs, answers, console),
@@ -63,11 +63,11 @@ def _shared(plan: StudyPlan) -> tuple[Any, Any, Any]:
 
 def _fit_work(prepared: StudyPreparation, pending: Sequence[PlannedCell]) -> list[Work]:
     """The fits to be made: cell by cell, or all together where every fold has an X of its own."""
-    if prepared.steps is None or not pending:
-        return [FitWork(cell.method, cell.task.rows, cell.task.y) for cell in pending]
+    if prepared.steps.shared or not pending:
+        return [FitWork((cell.method,), (cell.task,), prepared.steps) for cell in pending]
     methods = {cell.method.name: cell.method for cell in pending}
     tasks = {cell.task.name: cell.task for cell in pending}
-    return [PreparedWork(tuple(methods.values()), tuple(tasks.values()), prepared.steps)]
+    return [FitWork(tuple(methods.values()), tuple(tasks.values()), prepared.steps)]
 
 
 def _key(cell: PlannedCell) -> tuple[str, str]:
@@ -83,10 +83,9 @@ def _outcomes(
     for cell in pending:
         if _key(cell) in known:
             yield known[_key(cell)]
-        elif isinstance(everything, dict):
-            yield stored(cell, everything[cell.method.name, cell.task.name])
         else:
-            yield stored(cell, next(answers) if everything is None else everything)
+            answer = next(answers) if everything is None else everything
+            yield stored(cell, answer[_key(cell)] if isinstance(answer, dict) else answer)
 
 
 def _write_cells(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from mvpa_gamp.decoding.group import (
     name_of_test,
 )
 from mvpa_gamp.decoding.group_differences import DIFFERENCE_COLUMNS, difference_rows
+from mvpa_gamp.imaging.folder_record import read_record, remove_recorded
 from mvpa_gamp.imaging.map_names import shared_entities
 from mvpa_gamp.report.closing import group_closing
 from mvpa_gamp.report.group_page import build_group_page
@@ -28,7 +30,7 @@ from mvpa_gamp.report.group_words import (
     group_lines,
     significance_caption,
 )
-from mvpa_gamp.report.inference_rows import tests_of
+from mvpa_gamp.report.inference import tests_of
 from mvpa_gamp.results.files import MISSING, number, read_json, read_tsv, write_json, write_tsv
 from mvpa_gamp.results.manifest import missing_files
 from mvpa_gamp.results.names import ResultsFolder
@@ -40,6 +42,8 @@ from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.group_designs import balanced_by_run, design_facts, own_test, write_group_designs
 from mvpa_gamp.study.group_maps import write_group_maps
 from mvpa_gamp.study.group_processing import in_common, mixed
+from mvpa_gamp.study.lock import FolderLock
+from mvpa_gamp.study.output import PARTICIPANTS, check_kind, check_plain
 from mvpa_gamp.study.participants import stripped
 
 
@@ -53,11 +57,21 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
             f"group: {root} holds no results of the participant level (its config.toml is missing). "
             "Run the participant level first."
         )
+    check_plain(root, "OUT")
+    check_kind(root, "OUT", PARTICIPANTS)
+    with FolderLock(folder, uuid4().hex) as lock:
+        lock.take()
+        return _write_group(root, labels, alpha, console)
+
+
+def _write_group(root: Path, labels: Sequence[str] | None, alpha: float, console: Console) -> int:
+    """The same, once nobody else writes there."""
     people, unfinished = read_participants(root, labels)
     folder = ResultsFolder(root, shared_entities(person.folder.entities for person in people))
     console.log_to(folder.log)
     for sentence in unfinished:
         console.note(sentence, level=0)
+    remove_group(folder)
     scores = [score for person in people for score in scores_of(person)]
     rows = group_rows(scores, alpha)
     write_tsv(
@@ -113,6 +127,14 @@ def read_participants(root: Path, labels: Sequence[str] | None) -> tuple[list[Re
             "level first."
         )
     return people, sentences
+
+
+def remove_group(folder: ResultsFolder) -> None:
+    """Remove the files of an earlier group, perhaps of other participants; what others put there stays."""
+    record = read_record(folder.root)
+    if record is not None:
+        for names in ("group/", "group_", "figures/group_"):
+            remove_recorded(folder.root, record, names)
 
 
 def _finished(home: Path) -> Results:

@@ -39,8 +39,6 @@ def write_group_designs(folder: ResultsFolder, people: Sequence[Results], alpha:
     for name, (columns, lines) in tables.items():
         if lines:
             write_tsv(folder.group_table(name), (*_KIND, *columns), lines)
-        else:
-            folder.group_table(name).unlink(missing_ok=True)  # of an earlier group of other participants
     return bool(rows)
 
 

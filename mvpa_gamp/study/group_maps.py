@@ -1,6 +1,5 @@
 """Maps over participants, where all of them are on one grid in one standard space: means, shares, tests."""
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +80,6 @@ def write_group_maps(
 
     Sign flips of n participants reach 2^(1-n) at best: where that is above ``alpha`` there is no test.
     """
-    shutil.rmtree(folder.group_mask.parent, ignore_errors=True)  # maps of other participants
     trouble = grid_trouble(people)
     if trouble is not None:
         return [], [trouble]

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.balanced import is_unequal, mean_balanced_accuracy
 from mvpa_gamp.decoding.calibration import N_PERMUTATIONS
 from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS
 from mvpa_gamp.decoding.null import LabelVectors, NullStatistics
 from mvpa_gamp.decoding.permutation import PermutationPlan, plan_permutations
 from mvpa_gamp.decoding.preparation import Preparation
+from mvpa_gamp.decoding.scores import is_unequal, mean_balanced_accuracy
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import Method
@@ -28,7 +28,7 @@ from mvpa_gamp.results.stored_fits import load_arrays
 from mvpa_gamp.study.cells import PlannedCell
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.inference_jobs import Curve, NullChunk, Planting, PreparedNull, read_null
+from mvpa_gamp.study.inference_jobs import Curve, NullWork, Selection, read_null
 from mvpa_gamp.study.jobs import Job, digest, is_stored, make_job, store_answer
 from mvpa_gamp.study.preparing import blocks_of
 from mvpa_gamp.study.settings import StudySettings
@@ -125,11 +125,11 @@ class InferencePlan:
     @property
     def chunks(self) -> list[Job]:
         """The pieces that are permutations."""
-        return [piece for piece in self.pieces if isinstance(piece.work, NullChunk)]
+        return [piece for piece in self.pieces if isinstance(piece.work, LabelVectors)]
 
 
 def plan_inference(
-    settings: StudySettings, samples: Samples, cells: Sequence[PlannedCell], steps: Preparation | None
+    settings: StudySettings, samples: Samples, cells: Sequence[PlannedCell], steps: Preparation
 ) -> list[InferencePlan]:
     """The pieces of every cell that inference is asked for; ``steps`` are what folds do to X."""
     n_runs = len(np.unique(samples.runs))
@@ -141,7 +141,7 @@ def plan_inference(
 
 
 def _cell_plan(
-    settings: StudySettings, samples: Samples, cell: PlannedCell, blocks: NDArray, steps: Preparation | None
+    settings: StudySettings, samples: Samples, cell: PlannedCell, blocks: NDArray, steps: Preparation
 ) -> InferencePlan:
     method, task, seed = cell.method, cell.task, settings.seed
     pieces: list[Job] = []
@@ -149,12 +149,12 @@ def _cell_plan(
     if settings.permutations:
         plan = plan_permutations(
             task.y, samples.runs[task.rows], samples.X.shape[1], settings.permutations, seed=seed,
-            blocks=blocks[task.rows], n_folds=None if steps is None else 1, ahead=True,
+            blocks=blocks[task.rows], n_folds=None if steps.shared else 1, ahead=True,
         )  # fmt: skip
         pieces += _chunks(cell, plan, settings.max_inclusion and method.has_posterior)
     if settings.fdr is not None and method.has_posterior:
         key = f"{settings.fdr} {seed} {N_PERMUTATIONS} {NO_EFFECT_REPEATS}"
-        planting = Planting(method, task, blocks[task.rows], settings.fdr, seed, steps)
+        planting = Selection(method, task, blocks[task.rows], settings.fdr, seed, steps)
         pieces.append(_piece(cell, "planted effects", planting, "planted", key))
     if settings.learning_curve:
         curve = Curve(method, task, seed, steps)
@@ -168,30 +168,33 @@ def _chunks(cell: PlannedCell, plan: PermutationPlan, keep: bool) -> Iterator[Jo
     for number, chunk in enumerate(plan.chunks, start=1):
         labels = np.ascontiguousarray(plan.labels[:, chunk])
         key = f"{digest(labels)} {keep}" + " balanced" * (score is not None)
-        work = NullChunk(LabelVectors(cell.method, cell.task.rows, labels, keep, score))
+        work = LabelVectors(cell.method, cell.task.rows, labels, keep, score)
         piece = _piece(cell, "permutations", work, f"permutations-{number:04d}", key)
         yield replace(piece, permutations=plan.done(chunk) - before)
         before = plan.done(chunk)
 
 
-def _piece(cell: PlannedCell, name: str, work: NullChunk | Planting | Curve, ending: str, key: str) -> Job:
+def _piece(
+    cell: PlannedCell, name: str, work: LabelVectors | Selection | Curve, ending: str, key: str
+) -> Job:
     path = cell.path.with_name(cell.path.name.replace("_fits.npz", f"_{ending}.npz"))
     label = f"{cell.task.label}, {cell.method.label}: {name}"
     return make_job(label, work, path, cell.fingerprint, ending, key)
 
 
-def open_jobs(plans: Sequence[InferencePlan], resume: bool, steps: Preparation | None) -> list[Round]:
+def open_jobs(plans: Sequence[InferencePlan], resume: bool, steps: Preparation) -> list[Round]:
     """What has no answer yet, permutations first; where folds prepare X, cells do theirs together."""
     missing = [[piece for piece in plan.pieces if not (resume and is_stored(piece))] for plan in plans]
     chunks = [[piece for piece in pieces if piece.permutations] for pieces in missing]
     others = [piece for pieces in missing for piece in pieces if not piece.permutations]
-    if steps is None:
-        jobs = [Round(piece.work, (piece,)) for pieces in chunks for piece in pieces]
+    if steps.shared:
+        rounds: list[tuple[tuple[Job, ...], Any]] = [
+            ((piece,), piece.work.rows) for pieces in chunks for piece in pieces
+        ]
     else:
         rows = np.unique([row for plan in plans for row in plan.cell.task.rows])
-        jobs = [
-            Round(PreparedNull(tuple(p.work for p in each), steps, rows), each) for each in _rounds(chunks)
-        ]
+        rounds = [(each, rows) for each in _rounds(chunks)]
+    jobs = [Round(NullWork(tuple(p.work for p in each), steps, rows), each) for each, rows in rounds]
     return jobs + [Round(piece.work, (piece,)) for piece in others]
 
 
@@ -238,9 +241,9 @@ def _together(plan: InferencePlan, troubles: dict[Path, str]) -> CellInference:
     found: dict[str, Any] = {}
     for piece in plan.pieces:
         arrays = load_arrays(piece.path)
-        if isinstance(piece.work, NullChunk):
+        if isinstance(piece.work, LabelVectors):
             chunks.append(read_null(arrays))
-        elif isinstance(piece.work, Planting):
+        elif isinstance(piece.work, Selection):
             found["selection"], found["planted"] = piece.work.read(arrays)
         else:
             found["curve"], found["farther"] = piece.work.read(arrays)

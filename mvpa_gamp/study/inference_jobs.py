@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.calibration import FdrSelection, calibrate
-from mvpa_gamp.decoding.discoveries import planted_check, planted_count
+from mvpa_gamp.decoding.discoveries import Planting, planted_check, planted_count
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve, learning_curve
-from mvpa_gamp.decoding.null import LabelVectors, NullStatistics, null_statistics, prepared_null
+from mvpa_gamp.decoding.null import LabelVectors, NullStatistics, joint_null
 from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
-from mvpa_gamp.decoding.preparation import Preparation, prepared_by_all
+from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.methods.fold_fits import Method
 
@@ -20,40 +21,17 @@ _FARTHER = (1.5, 2.0, 3.0)  # times the runs at hand, for which a learning curve
 Arrays = dict[str, NDArray]
 
 
-class NullChunk(NamedTuple):
-    """Some permutations of one cell."""
+class NullWork(NamedTuple):
+    """Some permutations of one cell or several, which then share every X that folds prepare."""
 
-    asked: LabelVectors
-
-    @property
-    def rows(self) -> NDArray:
-        """Those of the comparison."""
-        return self.asked.rows
-
-    def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
-        """Scores of the k label vectors."""
-        method, _, labels, keep, score = self.asked
-        how: dict[str, Any] = {"max_inclusion": keep, "score": score, "connectivity": connectivity}
-        return stored_null(null_statistics(method, X, labels, runs, **how))
-
-
-class PreparedNull(NamedTuple):
-    """Some permutations of several cells, on X as each fold prepares it: they share every fold's X."""
-
-    chunks: tuple[NullChunk, ...]
+    asked: tuple[LabelVectors, ...]
     preparation: Preparation
     prepared: NDArray  # rows of all cells, asked for or not: digits then do not depend on what is
 
-    @property
-    def rows(self) -> slice:
-        """All samples: those of every condition help to prepare X."""
-        return slice(None)
-
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> list[Arrays]:
         """Scores of each cell's label vectors."""
-        asked = [chunk.asked for chunk in self.chunks]
-        found = prepared_null(asked, X, runs, self.preparation, connectivity=connectivity, rows=self.prepared)
-        return [stored_null(each) for each in found]
+        scheme = Scheme(preparation=self.preparation, connectivity=connectivity)
+        return [stored_null(each) for each in joint_null(self.asked, X, runs, scheme, rows=self.prepared)]
 
 
 def read_null(arrays: Arrays) -> NullStatistics:
@@ -67,7 +45,7 @@ def stored_null(found: NullStatistics) -> Arrays:
     return {name: values for name, values in found._asdict().items() if values is not None}
 
 
-class Planting(NamedTuple):
+class Selection(NamedTuple):
     """The selection of one cell at a false-discovery rate, and the planted check of that rate.
 
     Where folds prepare X, both are of X as the refit prepares it.
@@ -78,19 +56,16 @@ class Planting(NamedTuple):
     blocks: NDArray
     fdr: float
     seed: int
-    preparation: Preparation | None = None
-
-    @property
-    def rows(self) -> NDArray | slice:
-        """Those of the comparison, or all where X is prepared."""
-        return self.task.rows if self.preparation is None else slice(None)
+    preparation: Preparation
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """Strengths and selected voxels (N,); effects (K, 9) and what they were planted with."""
-        if self.preparation is not None:
-            X, runs = prepared_by_all(self.preparation, X, self.task.rows).X, runs[self.task.rows]
-        given = self.method, X, self.task.y, runs
-        calibration = calibrate(*given, seed=self.seed, blocks=self.blocks, connectivity=connectivity)
+        scheme = Scheme(
+            rows=self.task.rows, preparation=self.preparation, connectivity=connectivity, blocks=self.blocks,
+            seed=self.seed,
+        )  # fmt: skip
+        given = self.method, X, self.task.y, runs, scheme
+        calibration = calibrate(*given)
         chosen = calibration.select(self.fdr, of="voxel")
         arrays = {
             "strength": chosen.strength,
@@ -99,10 +74,8 @@ class Planting(NamedTuple):
         }
         if chosen.smallest > self.fdr:  # nothing can be selected, whatever is planted
             return arrays
-        found = planted_check(
-            *given, n_planted=planted_count(X.shape[1]), fdr=self.fdr, blocks=self.blocks, seed=self.seed,
-            connectivity=connectivity, calibration=calibration, of="voxel",
-        )  # fmt: skip
+        planting = Planting(planted_count(X.shape[1]))
+        found = planted_check(*given, planting, fdr=self.fdr, calibration=calibration, of="voxel")
         return arrays | {
             "effects": np.array(found.effects),
             "planted": np.array([found.n_planted, found.n_repeats, found.resemblance]),
@@ -130,19 +103,12 @@ class Curve(NamedTuple):
     method: Method
     task: Task
     seed: int
-    preparation: Preparation | None = None
-
-    @property
-    def rows(self) -> NDArray | slice:
-        """Those of the comparison, or all where X is prepared."""
-        return self.task.rows if self.preparation is None else slice(None)
+    preparation: Preparation
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """The measured and the predicted curve, and how it goes on if that may be said."""
-        found = learning_curve(
-            self.method, X, self.task.y, runs, seed=self.seed, connectivity=connectivity,
-            preparation=self.preparation, rows=None if self.preparation is None else self.task.rows,
-        )  # fmt: skip
+        scheme = Scheme(None, self.task.rows, self.preparation, connectivity, seed=self.seed)
+        found = learning_curve(self.method, X, self.task.y, runs, scheme)
         sizes = [] if found.refusal else [round(share * found.n_runs) for share in _FARTHER]
         farther = [found.extrapolate(size) for size in sizes]
         stored = {f.name: np.asarray(getattr(found, f.name)) for f in fields(found) if f.name != "model"}

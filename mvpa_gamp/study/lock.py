@@ -1,20 +1,25 @@
-"""One run at a time in a results folder: a small file says which process is writing there."""
+"""One run at a time in a results folder: a small file, locked while a process writes there, says which."""
 
+import errno
 import json
 import os
 import socket
+import stat
 import time
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mvpa_gamp.imaging.atomic_files import write_error
+from mvpa_gamp.imaging.folder_record import read_plain
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.errors import StudyError
 
-_PATIENCE = 1.0  # seconds in which a lock that was just made gets its content
+_LARGEST = 10_000  # bytes of a lock
+_WAITS = (0.01, 0.02, 0.05, 0.0)  # seconds between trials
+_HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
 
 class Holder(NamedTuple):
@@ -22,14 +27,37 @@ class Holder(NamedTuple):
 
     pid: int
     host: str
+    boot: str  # of the system that runs since then, containers of one machine share it; "" if unknown
+    space: str  # in which the process has its number: containers number theirs on their own
     born: str  # when the process began, in the clock ticks of its system; a number that is used again differs
     since: str
     owner: str  # one for all processes of a command: a worker that died leaves its folder to the next one
 
+    @classmethod
+    def me(cls, owner: str) -> "Holder":
+        """This process."""
+        pid, now = os.getpid(), datetime.now(timezone.utc).isoformat(timespec="seconds")
+        return cls(pid, socket.gethostname(), _boot(), _space(), _born(pid) or "", now, owner)
+
     @property
-    def is_gone(self) -> bool:
-        """Whether its process has ended; of another machine's processes nothing is known."""
-        return self.host == socket.gethostname() and _born(self.pid) != self.born
+    def is_here(self) -> bool:
+        """Whether it is a process of this machine, perhaps of another container."""
+        if self.boot and _boot():
+            return self.boot == _boot()
+        return self.host == socket.gethostname()
+
+    def holds(self, owner: str, locked: bool | None) -> bool:
+        """Whether it keeps this process, one of the command ``owner``, out of the folder.
+
+        ``locked`` says whether a process of this machine has locked the file; None where the file system
+        has no locks, and only a process that has its number here can be asked for. Of another machine's
+        processes nothing is known.
+        """
+        if self.owner == owner and (not locked or (self.pid, self.space) == (os.getpid(), _space())):
+            return False
+        if self.is_here and locked is None and self.space == _space():
+            return _born(self.pid) == self.born
+        return not self.is_here or locked is not False
 
 
 class FolderLock:
@@ -37,35 +65,44 @@ class FolderLock:
 
     def __init__(self, folder: ResultsFolder, owner: str) -> None:
         self.folder, self.owner = folder, owner
-        self._taken = False
+        self._file: int | None = None
 
     def take(self) -> None:
         """Make the folder and its lock, or say who holds it."""
         path = self.folder.lock
-        mine = Holder(os.getpid(), socket.gethostname(), _born(os.getpid()) or "", _now(), self.owner)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            while self._file is None:
+                self._file = self._try(path)
+            content = json.dumps(Holder.me(self.owner)._asdict()).encode()
+            os.ftruncate(self._file, 0)
+            os.lseek(self._file, 0, os.SEEK_SET)
+            os.write(self._file, content)
         except OSError as error:
+            self.release()
             raise write_error(path, error) from error
-        while True:
-            try:
-                with path.open("x", encoding="utf-8") as stream:
-                    self._taken = True
-                    stream.write(json.dumps(mine._asdict()))
-                return
-            except FileExistsError:
-                check_lock(self.folder, self.owner)
-                _set_aside(path, self.owner)
-            except OSError as error:
-                self.release()
-                raise write_error(path, error) from error
+
+    def _try(self, path: Path) -> int | None:
+        """The open and locked file, None where it was removed meanwhile."""
+        number = _open(path, os.O_RDWR | os.O_CREAT)
+        try:
+            _refuse_if_held(self.folder, self.owner, _is_locked(number, alone=True))
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(number), path.stat()):
+                    return number
+        except BaseException:
+            os.close(number)
+            raise
+        os.close(number)
+        return None
 
     def release(self) -> None:
         """Let others in."""
-        if self._taken:
+        if self._file is not None:
             with suppress(OSError):
                 self.folder.lock.unlink()
-            self._taken = False
+            os.close(self._file)
+            self._file = None
 
     def __enter__(self) -> "FolderLock":
         return self
@@ -78,41 +115,101 @@ class FolderLock:
 
 def check_lock(folder: ResultsFolder, owner: str) -> None:
     """Refuse a folder that another run is writing; one whose process has ended holds nothing."""
-    holder = _read(folder.lock)
-    if holder is None or holder.is_gone or holder.owner == owner:
+    try:
+        number = _open(folder.lock, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
         return
+    except OSError as error:
+        raise _damaged(folder, error.strerror or str(error)) from error
+    try:
+        _refuse_if_held(folder, owner, _is_locked(number, alone=False))
+    finally:
+        os.close(number)
+
+
+def _refuse_if_held(folder: ResultsFolder, owner: str, locked: bool | None) -> None:
+    holder = _read(folder)
+    if not locked if holder is None else not holder.holds(owner, locked):
+        return
+    who = "" if holder is None else f" (process {holder.pid} on {holder.host}, since {holder.since})"
     raise StudyError(
-        f"{folder.root}: another run is writing there (process {holder.pid} on {holder.host}, since "
-        f"{holder.since}). Wait until it has ended, or give another folder; if it is no longer running, "
-        f"delete {folder.lock}."
+        f"{folder.root}: another run is writing there{who}. Wait until it has ended, or give another folder; "
+        f"if it is no longer running, delete {folder.lock}."
     )
 
 
-def _set_aside(path: Path, owner: str) -> None:
-    """Remove a lock that holds nothing; one that somebody made meanwhile is put back."""
-    aside = path.with_name(f".writing-lock-{os.getpid()}")
-    with suppress(OSError):
-        os.rename(path, aside)
-        holder = _read(aside)
-        if holder is not None and not holder.is_gone and holder.owner != owner:
-            os.rename(aside, path)
-            return
-        aside.unlink()
+def _read(folder: ResultsFolder) -> Holder | None:
+    """Who a lock says holds a folder; None of an empty one, which a run that was killed may leave."""
+    try:
+        content = read_plain(folder.lock, _LARGEST + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _damaged(folder, error.strerror or str(error)) from error
+    if len(content) > _LARGEST:
+        raise _damaged(folder, "it is too large")
+    if not content.strip():
+        return None
+    try:
+        known: Any = json.loads(content)
+        holder = Holder(**known)
+    except (ValueError, TypeError, RecursionError):
+        raise _damaged(folder, "it cannot be read") from None
+    texts = all(isinstance(value, str) for value in holder[1:])
+    if type(holder.pid) is not int or not 0 < holder.pid < 2**31 or not texts:
+        raise _damaged(folder, "it names no process")
+    return holder
 
 
-def _read(path: Path) -> Holder | None:
-    """Who holds a folder; None when nobody does, or a lock has no content although it is not new."""
-    while True:
+def _damaged(folder: ResultsFolder, reason: str) -> StudyError:
+    return StudyError(
+        f"{folder.lock}: expected a lock, which says who is writing in {folder.root}, but {reason}. If no "
+        "run is writing there, delete it."
+    )
+
+
+def _open(path: Path, flags: int) -> int:
+    """Open a file, and neither what a link leads to nor a pipe."""
+    number = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(f"{path} is not a file")
+    return number
+
+
+def _is_locked(number: int, alone: bool) -> bool | None:
+    """Whether another process has locked an open file; None where the file system has no locks.
+
+    If not, it is locked here until it is closed, with or without others who only look.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    how = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+    for wait in _WAITS:  # for somebody who only looks
         try:
-            return Holder(**json.loads(path.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, TypeError):
-            with suppress(OSError):
-                if time.time() - path.stat().st_mtime < _PATIENCE:
-                    time.sleep(_PATIENCE / 10)
-                    continue
-            return None
+            fcntl.flock(number, how | fcntl.LOCK_NB)
+            return False
+        except OSError as error:
+            if error.errno not in _HELD:
+                return None
+        time.sleep(wait)
+    return True
+
+
+def _boot() -> str:
+    """What tells one start of the system from another."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
+def _space() -> str:
+    """The space of process numbers."""
+    with suppress(OSError):
+        return os.readlink("/proc/self/ns/pid")
+    return ""
 
 
 def _born(pid: int) -> str | None:
@@ -128,7 +225,3 @@ def _born(pid: int) -> str | None:
     except (OSError, ValueError):
         return ""
     return None if state == "Z" else fields[18]  # the 22nd field of proc(5), starttime; Z has ended
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")

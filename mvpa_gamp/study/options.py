@@ -16,7 +16,8 @@ from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.method_names import DEFAULT_METHODS, KNOWN_METHODS
 
 RUN_OPTIONS = (
-    "config", "out", "work_dir", "n_jobs", "dask", "resume", "overwrite", "reports_only", "quiet", "verbose",
+    "config", "out", "work_dir", "keep_fits", "n_jobs", "dask", "resume", "overwrite", "reports_only",
+    "quiet", "verbose",
 )  # fmt: skip
 
 
@@ -250,6 +251,11 @@ def add_run(group: Any, out: str) -> None:
         "--work-dir",
         metavar="DIR",
         help=f"where fits are stored for --resume, such as a fast scratch disk (default: in {out})",
+    )
+    group.add_argument(
+        "--keep-fits",
+        action="store_true",
+        help="keep the stored fits of a finished run even where they are large (default: up to 50 MB)",
     )
     group.add_argument("--resume", action="store_true", help=f"continue an interrupted run in {out}")
     group.add_argument("--overwrite", action="store_true", help=f"replace the results in {out}")

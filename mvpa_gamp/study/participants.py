@@ -16,7 +16,15 @@ from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.finish import rebuild_report
 from mvpa_gamp.study.leakage import check_strictly
-from mvpa_gamp.study.output import Output, check_output, check_resume
+from mvpa_gamp.study.output import (
+    PARTICIPANTS,
+    Output,
+    check_inputs,
+    check_output,
+    check_plain,
+    check_resume,
+    keep_record,
+)
 from mvpa_gamp.study.preparing import check_preparation
 from mvpa_gamp.study.regions import atlas_of
 from mvpa_gamp.study.settings import StudySettings, settings_text
@@ -31,13 +39,16 @@ def run_participants(
     With several workers each does a participant at a time; with one they come one after the other.
     What is wrong for every participant raises :class:`StudyError` before anything is written.
     """
-    dataset = replace(output, resume=not output.overwrite)  # participants may come in several commands
+    dataset = replace(
+        output, resume=not output.overwrite, kind=PARTICIPANTS, work_dir=None
+    )  # participants may come in several commands
     with usage_errors():
         check_output(dataset)
         methods = check_settings(settings, workers)
         assert isinstance(settings.source, BidsSource)
         source = settings.source.dataset()
         settings = settings.with_source(source)
+        check_inputs(dataset, settings)
         if any(output.root.glob("sub-*")):  # settings that nobody could be analysed with bind nobody
             check_resume(dataset, settings)
         chosen = choose_participants(source.layout, labels)
@@ -49,6 +60,7 @@ def run_participants(
             check_output(own_output(output, label))
         for label in chosen if settings.strict else ():
             check_strictly(settings.with_source(replace(source, participant_label=label)))
+    keep_record(dataset)
     write_text(output.folder.config, settings_text(settings))
     links = {name: root.as_uri() for name, root in source.layout.datasets.items()}
     write_description(output.folder, None, links)
@@ -82,6 +94,7 @@ def _own_study(settings: StudySettings, label: str) -> StudySettings:
 
 def rebuild_participants(root: Path, labels: Sequence[str] | None, console: Console) -> int:
     """--reports-only: the pages of participants from their folders alone."""
+    check_plain(root, "OUT")
     known = sorted(path.name.removeprefix("sub-") for path in root.glob("sub-*") if path.is_dir())
     if not known:
         raise StudyError(

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from mvpa_gamp.decoding.covariate_check import CovariateCheck, check_covariates
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fold_confounds import FoldConfounds
-from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence, prepared_by_all
+from mvpa_gamp.decoding.preparation import (
+    NoiseWhitening,
+    Preparation,
+    Unchanged,
+    in_sequence,
+    prepared_by_all,
+)
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.covariates import read_covariates
 from mvpa_gamp.imaging.samples import KINDS, Samples
@@ -27,9 +33,9 @@ _KINDS = {"block": "block", "trial": "trial", "betas": "beta"}  # of --samples, 
 
 @dataclass(frozen=True)
 class StudyPreparation:
-    """What is asked for; ``steps`` None: nothing."""
+    """What is asked for."""
 
-    steps: Preparation | None = None
+    steps: Preparation = field(default_factory=Unchanged)
     confounds: FoldConfounds | None = None
     whiten: bool = False
 

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.preparation import Preparation
-from mvpa_gamp.decoding.regions import PreparedRows, RegionNull, RegionScores, region_null, region_scores
+from mvpa_gamp.decoding.regions import RegionNull, RegionScores, region_null, region_scores
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.study.inference_jobs import Arrays
 
@@ -21,18 +22,12 @@ class RegionWork(NamedTuple):
     own: NDArray  # (m,) rows of the comparison
     y: NDArray
     regions: tuple[NDArray, ...]  # numbers of the voxels of each
-    preparation: Preparation | None = None  # of all samples of the study
-
-    @property
-    def rows(self) -> NDArray | slice:
-        """Those of the comparison, or all where X is prepared."""
-        return _rows(self.own, self.preparation)
+    preparation: Preparation
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """Accuracies of the regions."""
-        prepared = _prepared(self.own, self.preparation)
-        given = self.method, X, self.y, runs, self.regions, connectivity
-        return region_scores(*given, prepared=prepared)._asdict()
+        scheme = Scheme(None, self.own, self.preparation, connectivity)
+        return region_scores(self.method, X, self.y, runs, self.regions, scheme)._asdict()
 
     def read(self, arrays: Arrays) -> RegionScores:
         """The way back."""
@@ -46,30 +41,16 @@ class RegionPermutations(NamedTuple):
     own: NDArray  # (m,) rows of the comparison
     labels: NDArray  # (m, k)
     regions: tuple[NDArray, ...]
-    preparation: Preparation | None = None
-
-    @property
-    def rows(self) -> NDArray | slice:
-        """Those of the comparison, or all where X is prepared."""
-        return _rows(self.own, self.preparation)
+    preparation: Preparation
 
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> Arrays:
         """Accuracies of the regions, a row each."""
-        prepared = _prepared(self.own, self.preparation)
-        given = self.method, X, self.labels, runs, self.regions, connectivity
-        return region_null(*given, prepared=prepared)._asdict()
+        scheme = Scheme(None, self.own, self.preparation, connectivity)
+        return region_null(self.method, X, self.labels, runs, self.regions, scheme)._asdict()
 
     def read(self, arrays: Arrays) -> RegionNull:
         """The way back."""
         return RegionNull(*(arrays[name] for name in RegionNull._fields))
-
-
-def _rows(own: NDArray, preparation: Preparation | None) -> NDArray | slice:
-    return own if preparation is None else slice(None)
-
-
-def _prepared(own: NDArray, preparation: Preparation | None) -> PreparedRows | None:
-    return None if preparation is None else PreparedRows(preparation, own)
 
 
 def portions(sizes: Sequence[int], n_rows: int, n_fits: int) -> list[list[int]]:

@@ -37,11 +37,13 @@ def run_study(settings: StudySettings, output: Output, workers: Workers, console
             plan = plan_study(settings, output, workers, console)
             lock.take()
             check_output(plan.output)  # once more: another run may have ended there meanwhile
-            prepare(plan.output)
+            left = prepare(plan.output)
             write_text(plan.folder.config, settings_text(plan.settings))
             write_start(plan.folder, plan.subject, plan.samples.background_img)
         console.log_to(plan.folder.log)
         _announce(plan, console)
+        if left:
+            console.note(left)
         found = fit_study(plan, workers, console)
         about = about_study(plan.settings, plan.samples, plan.prepared, plan.tasks)
         extra = _beyond_the_table(plan, found)

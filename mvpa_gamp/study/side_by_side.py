@@ -18,7 +18,7 @@ from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.parallel import Workers, run_tasks
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.output import Output
+from mvpa_gamp.study.output import PARTICIPANT, Output
 from mvpa_gamp.study.run import run_study
 from mvpa_gamp.study.settings import StudySettings
 
@@ -36,7 +36,7 @@ class _Told(NamedTuple):
 
 def own_output(output: Output, label: str) -> Output:
     """The folder of one participant."""
-    return replace(output, root=output.root / f"sub-{label}")
+    return replace(output, root=output.root / f"sub-{label}", kind=PARTICIPANT)
 
 
 def analyse(

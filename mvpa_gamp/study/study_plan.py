@@ -20,7 +20,7 @@ from mvpa_gamp.study.describe import sidecar_facts
 from mvpa_gamp.study.designs import Designs, plan_designs
 from mvpa_gamp.study.inference import InferencePlan, plan_inference
 from mvpa_gamp.study.leakage import check_before_fits
-from mvpa_gamp.study.output import Output, check_output, check_resume
+from mvpa_gamp.study.output import Output, check_inputs, check_output, check_resume
 from mvpa_gamp.study.plan import check_tuning, choose_tasks, planted_voxels
 from mvpa_gamp.study.preparing import StudyPreparation, prepare_folds
 from mvpa_gamp.study.regions import RegionPlan, find_regions, plan_region_jobs
@@ -67,6 +67,7 @@ def plan_study(settings: StudySettings, output: Output, workers: Workers, consol
     check_output(output)
     methods = check_settings(settings, workers)
     settings = settings.resolve(console.note)
+    check_inputs(output, settings)
     check_resume(output, settings)
     earlier = (read_earlier(output.folder) if output.resume else None) or {}
     console.note("Preparing the data ...")

@@ -18,7 +18,7 @@ from .timing import one_core
 def baseline_rows(problem: Problem, rounds: int, say: Callable[[str], None]) -> list[dict[str, Any]]:
     """Both nested, plus skglm as if it, too, solved each different fit only once."""
     if contenders.missing((contenders.SKGLM,)):
-        say("baseline: skipped, skglm is not installed (pip install 'mvpa-gamp[bench]')")
+        say("baseline: skipped, skglm is not installed (pip install '.[bench]' in the clone)")
         return []
     with one_core():
         rows = compare(_both, problem, rounds)

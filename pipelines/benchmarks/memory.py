@@ -22,7 +22,7 @@ def memory_rows(problem: Problem, say: Callable[[str], None]) -> list[dict[str, 
     C, _ = find_C(problem.X, problem.y)
     absent = contenders.missing(PEERS)
     for name in absent:
-        say(f"{name}: skipped, its library is not installed (pip install 'mvpa-gamp[bench]')")
+        say(f"{name}: skipped, its library is not installed (pip install '.[bench]' in the clone)")
     everyone = [contenders.OURS, contenders.ONE_FIT, contenders.BASELINE, *PEERS]
     with tempfile.TemporaryDirectory() as folder:
         save_problem(problem, Path(folder))

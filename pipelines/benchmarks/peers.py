@@ -23,7 +23,7 @@ def peer_rows(problem: Problem, rounds: int, say: Callable[[str], None]) -> Rows
     say(f"liblinear's C = {C:.4g} gives {found} non-zeros on all rows")
     absent = contenders.missing(PEERS)
     for name in absent:
-        say(f"{name}: skipped, its library is not installed (pip install 'mvpa-gamp[bench]')")
+        say(f"{name}: skipped, its library is not installed (pip install '.[bench]' in the clone)")
     names = tuple(name for name in PEERS if name not in absent)
     return compare(lambda data: everyone(data, C, names), problem, rounds)
 

@@ -11,9 +11,8 @@ from typing import Any
 import nibabel
 import numpy as np
 
-from mvpa_gamp.decoding.crossval import cross_validate
+from mvpa_gamp.decoding.fit import Scheme, cross_validate, fit_pairs
 from mvpa_gamp.decoding.folds import leave_one_run_out
-from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.permutation import permutation_test
 from mvpa_gamp.decoding.tasks import PAPER_PAIRS, make_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
@@ -40,12 +39,14 @@ def permutations(shape: str, n: str, n_voxels: str) -> Rows:
     X, graph = _some_voxels(samples, task.rows, wanted)
     runs = samples.runs[task.rows]
     few, few_graph = _some_voxels(samples, task.rows, _WARM_VOXELS)
-    cross_validate(_METHOD, few, task.y, runs, connectivity=few_graph)
+    cross_validate(_METHOD, few, task.y, runs, scheme=Scheme(connectivity=few_graph))
     name = FEW_VOXELS if int(n_voxels) else PERMUTATIONS
     fits = int(n) * np.unique(runs).size
 
     def test() -> Any:
-        return permutation_test(_METHOD, X, task.y, runs, int(n), connectivity=graph, max_inclusion=True)
+        return permutation_test(
+            _METHOD, X, task.y, runs, int(n), max_inclusion=True, scheme=Scheme(connectivity=graph)
+        )
 
     return [_timed(name, X.shape, fits, test)[0]]
 
@@ -56,7 +57,7 @@ def pairs(shape: str) -> Rows:
     codes = np.unique(samples.conditions, return_inverse=True)[1]
     folds = leave_one_run_out(samples.runs)
     few, few_graph = _some_voxels(samples, np.arange(len(codes)), _WARM_VOXELS)
-    fit_pairs(_METHOD, few, np.minimum(codes, 1), samples.runs, folds, connectivity=few_graph)
+    fit_pairs(_METHOD, few, np.minimum(codes, 1), samples.runs, scheme=Scheme(folds, connectivity=few_graph))
     X, graph = samples.X, samples.connectivity
     n_classes = int(codes.max()) + 1
     fits = n_classes * (n_classes - 1) // 2 * (len(folds.held_out) + 1)
@@ -65,7 +66,7 @@ def pairs(shape: str) -> Rows:
             PAIRS,
             X.shape,
             fits,
-            lambda: fit_pairs(_METHOD, X, codes, samples.runs, folds, connectivity=graph),
+            lambda: fit_pairs(_METHOD, X, codes, samples.runs, scheme=Scheme(folds, connectivity=graph)),
         )[0]
     ]
 
@@ -80,12 +81,12 @@ def standard_space(shape: str, n_voxels: str) -> Rows:
     task = make_tasks(samples.conditions, [CONDITIONS])[0]
     X, runs, graph = samples.X[task.rows], samples.runs[task.rows], samples.connectivity
     few, few_graph = _some_voxels(samples, task.rows, _WARM_VOXELS)
-    cross_validate(_METHOD, few, task.y, runs, connectivity=few_graph)
+    cross_validate(_METHOD, few, task.y, runs, scheme=Scheme(connectivity=few_graph))
     compared = _timed(
         COMPARISON,
         X.shape,
         np.unique(runs).size + 1,
-        lambda: cross_validate(_METHOD, X, task.y, runs, connectivity=graph),
+        lambda: cross_validate(_METHOD, X, task.y, runs, scheme=Scheme(connectivity=graph)),
     )[0]
     size = {"voxels": X.shape[1], "rows": len(samples.X)}
     return [reading | size, loading | size, compared]

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 
 from mvpa_gamp import threads
-from mvpa_gamp.decoding.crossval import cross_validate
+from mvpa_gamp.decoding.fit import Scheme, cross_validate
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.study.work import FitWork, answered
 
@@ -54,7 +54,7 @@ def thread_rows(problem: Problem, rounds: int) -> list[dict[str, Any]]:
 def _job(problem: Problem, graph: Any, name: str, where: str) -> Callable[[int], Any]:
     method, (X, y, runs) = METHODS[name], problem[:3]
     if where == DIRECT:
-        return lambda _: cross_validate(method, X, y, runs, connectivity=graph)
+        return lambda _: cross_validate(method, X, y, runs, scheme=Scheme(connectivity=graph))
     work = FitWork(method, np.arange(len(y)), y)
     return lambda _: _checked(answered(work, X, runs, graph))
 

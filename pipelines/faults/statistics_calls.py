@@ -15,6 +15,7 @@ from mvpa_gamp.decoding import (
     make_crosses,
     permutation_test,
 )
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.methods import METHODS
 
 from . import arrays
@@ -77,7 +78,7 @@ def _cross(given: dict[str, Any]) -> Any:
     conditions = np.where(np.arange(len(y)) % 2, *names)
     crosses = make_crosses(conditions, ["face:house>cat:chair"])
     noise = NoiseWhitening(conditions) if len(y) % 4 else None
-    return cross_decode(given["method"], given["X"], crosses, given["runs"], preparation=noise)
+    return cross_decode(given["method"], given["X"], crosses, given["runs"], scheme=Scheme(preparation=noise))
 
 
 def _wrong_cross(found: Any) -> str:

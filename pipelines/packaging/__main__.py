@@ -2,9 +2,11 @@
 
 import argparse
 import sys
+from importlib.util import find_spec
 
 from pipelines.packaging.conda_recipe import ROOT, lowest
 from pipelines.packaging.metadata import files
+from pipelines.packaging.notebooks import notebooks
 
 
 def main() -> int:
@@ -21,11 +23,15 @@ def main() -> int:
         print(*lowest(), sep="\n")
         return 0
     check = given.check
-    old = [path for path, text in files().items() if not path.exists() or path.read_text("utf-8") != text]
+    made = files()
+    if find_spec("sphinx_gallery"):
+        made |= notebooks()
+    old = [path for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in old:
         print(f"{'out of date' if check else 'wrote'}: {path.relative_to(ROOT)}")
         if not check:
-            path.write_text(files()[path], encoding="utf-8")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(made[path], encoding="utf-8")
     return int(check and bool(old))
 
 

@@ -10,9 +10,9 @@ project=$(cd "$here/../.." && pwd)
 recipe=$here/Dockerfile
 [ ! -e "$root" ] || { echo "$root exists: name a new folder"; exit 2; }
 
-mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | sed -n 's/^\(deb\|URIs:\) *\(http[^ ]*\).*/\2/p' | sed -n 1p)
+mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } | sed -n 's/^\(deb\|URIs:\) *\(http[^ ]*\).*/\2/p' | sed -n 1p)
 debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"}
-for file in /etc/apt/apt.conf.d/* /etc/pip.conf /etc/resolv.conf /etc/ssl/certs/ca-certificates.crt; do  # how this machine reaches its registries
+for file in /etc/apt/apt.conf.d/* /etc/pip.conf /etc/resolv.conf; do  # how this machine reaches its registries
     [ -f "$file" ] && install -D "$file" "$root$file"
 done
 mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"
@@ -24,6 +24,8 @@ trap finish EXIT
 joined=$(sed -e ':a' -e '/\\$/N; s/\\\n//; ta' "$recipe")
 variables=($(sed -n 's/^ENV //p' <<<"$joined"))
 machine=($(env | grep -E '^(PIP_|https?_proxy=|HTTPS?_PROXY=)' || true))
+trusted=/etc/ssl/certs/ca-certificates.crt  # of this machine, beside those that the recipe installs
+[ -f "$trusted" ] && install -D "$trusted" "$root/etc/ssl/rehearsal.crt" && machine+=(PIP_CERT=/etc/ssl/rehearsal.crt)
 inside() { env -i HOME=/root "${variables[@]}" "${machine[@]}" "$(command -v chroot)" "$root" sh -c "$1"; }
 while read -r step rest; do
     case $step in
@@ -41,8 +43,8 @@ git -C "$project" archive HEAD | tar -x -C "$root/home/$user/project"
 inside "python3 -m venv /opt/tests && /opt/tests/bin/pip install --quiet '/home/$user/project[test]'"
 inside "chown -R $user /home/$user"
 as_user() { env -i HOME="/home/$user" "${variables[@]}" unshare --net "$(command -v chroot)" --userspec="$user" "$root" sh -c "cd /tmp && $1"; }
-as_user 'mvpa-gamp decode --phantom --phantom-shape 20 24 16 --pairs face:house --methods gamp-sbg-lr svm --out /tmp/phantom && test -s /tmp/phantom/index.html'
-as_user "cd /home/$user/project/tests && /opt/tests/bin/python -c 'import sys; from pathlib import Path; from bids_tree import write_tree; write_tree(Path(\"/tmp/bids\"))'"
-as_user 'mvpa-gamp /tmp/bids /tmp/out participant --contrasts face:house --methods gamp-bg-lr && mvpa-gamp /tmp/bids /tmp/out group && test -s /tmp/out/index.html'
+as_user 'mvpa-gamp decode --phantom --phantom-shape 20 24 16 --pairs face:house --methods gamp-sbg-lr svm --out $work/phantom && test -s $work/phantom/index.html'
+as_user "cd /home/$user/project/tests && /opt/tests/bin/python -c 'import sys; from pathlib import Path; from bids_tree import write_tree; write_tree(Path(\"$work/bids\"))'"
+as_user 'mvpa-gamp $work/bids $work/out participant --contrasts face:house --methods gamp-bg-lr && mvpa-gamp $work/bids $work/out group && test -s $work/out/index.html'
 as_user "cd /home/$user/project && /opt/tests/bin/python -m pytest -m core"
 echo "rehearsed: $recipe"

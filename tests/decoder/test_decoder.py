@@ -14,6 +14,7 @@ from sklearn.model_selection import GroupKFold
 
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.decoding import PAPER_PAIRS, cross_validate, fold_errors, held_out_answers
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.imaging.labels import Labels
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
@@ -194,7 +195,7 @@ def test_a_pair_is_exactly_the_engines_cross_validation(pair, scan):
     np.testing.assert_allclose(X, nilearns.fit_transform(images), atol=1e-4)  # nilearn cleans in float32
     labels = np.where(y == "face", 1.0, -1.0)
     graph = voxel_connectivity(pair.mask_img_)
-    expected = cross_validate(METHODS["gamp-sbg-lr"], X, labels, runs, connectivity=graph)
+    expected = cross_validate(METHODS["gamp-sbg-lr"], X, labels, runs, scheme=Scheme(connectivity=graph))
     np.testing.assert_allclose(pair.fold_scores_, 1 - fold_errors(expected, labels), rtol=1e-14)
     np.testing.assert_array_equal(pair.contrast_scores_["face-house"], pair.fold_scores_)
     np.testing.assert_array_equal(pair.coef_img_.vector("face-house"), np.float32(expected.refit.coef[:, 0]))
@@ -265,7 +266,9 @@ def test_pairs_of_many_classes_are_those_of_two(three, scan):
     labels = np.where(scan.y[rows] == "face", 1.0, -1.0)
     X = table.X[np.isin(table.codes, (1, 2))]
     graph = voxel_connectivity(three.mask_img_)
-    alone = cross_validate(METHODS["gamp-sbg-lr"], X, labels, scan.runs[rows], connectivity=graph)
+    alone = cross_validate(
+        METHODS["gamp-sbg-lr"], X, labels, scan.runs[rows], scheme=Scheme(connectivity=graph)
+    )
     np.testing.assert_allclose(three.contrast_scores_["face-house"], 1 - fold_errors(alone, labels))
 
 

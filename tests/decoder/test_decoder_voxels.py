@@ -9,7 +9,7 @@ import pytest
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.labels import read_labels
-from mvpa_gamp.report.inference import inference_section
+from mvpa_gamp.report.page import section
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.manifest import missing_files
 from mvpa_gamp.results.reader import read_results
@@ -122,7 +122,7 @@ def test_folder_is_complete_and_the_page_tells_both(decoder, found, folder):
     information, selection = found
     missing = {path.name for path in missing_files(read_results(folder))}
     assert missing <= {"index.html"}  # a decoder's page is a report of its own
-    page = inference_section(read_results(folder))
+    page = section(read_results(folder), "inference")
     for words in ("Which voxels carry information", selection.records["face-house"].verdict[:40]):
         assert words in page
     only = decoder.generate_report(information=information)

@@ -12,11 +12,12 @@ from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.decoding import (
     FoldConfounds,
     blocks_of_volumes,
-    fit_prepared,
-    fit_whitened,
+    fit_tasks,
     fold_errors,
     make_tasks,
 )
+from mvpa_gamp.decoding.fit import Scheme
+from mvpa_gamp.decoding.preparation import NoiseWhitening
 from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
 from mvpa_gamp.methods import METHODS
@@ -60,7 +61,9 @@ def direct(decoder, names, runs, pairs):
     method, graph = METHODS["gamp-sbg-lr"], voxel_connectivity(decoder.mask_img_)
     tasks = make_tasks(names, pairs)
     blocks = blocks_of_volumes(names, runs, decoder._data.rows)
-    fits = fit_whitened([method], decoder._data.X, blocks, tasks, runs, connectivity=graph)
+    fits = fit_tasks(
+        [method], decoder._data.X, tasks, runs, Scheme(preparation=NoiseWhitening(blocks), connectivity=graph)
+    )
     return tasks, [fits["gamp-sbg-lr", task.name] for task in tasks]
 
 
@@ -149,7 +152,7 @@ def test_covariates_are_regressed_out_inside_folds(scan):
         decoder = GAMPDecoder(mask=scan.mask, method="gamp-bg-lr").fit(images, y, runs, fold_confounds=noise)
     data = decoder._data
     (task,) = make_tasks(y, [("face", "house")])
-    fits = fit_prepared([METHODS["gamp-bg-lr"]], data.X, FoldConfounds(noise), [task], runs)
+    fits = fit_tasks([METHODS["gamp-bg-lr"]], data.X, [task], runs, Scheme(preparation=FoldConfounds(noise)))
     np.testing.assert_allclose(decoder.coef_[0], -fits["gamp-bg-lr", task.name].coef[:, -1], rtol=1e-6)
     assert decoder.coef_std_img_ is not None
     with pytest.raises(ValueError, match="new rows need them too"):

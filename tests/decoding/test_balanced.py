@@ -7,7 +7,8 @@ from sklearn.utils.multiclass import _ovr_decision_function
 
 from mvpa_gamp.coupling import classify, vote
 from mvpa_gamp.decoding import cross_validate, held_out_answers, permutation_test
-from mvpa_gamp.decoding.balanced import balanced_scores, fold_aucs, is_unequal, mean_balanced_accuracy
+from mvpa_gamp.decoding.fit import Scheme
+from mvpa_gamp.decoding.scores import balanced_scores, fold_aucs, is_unequal, mean_balanced_accuracy
 from mvpa_gamp.methods import METHODS
 
 
@@ -63,7 +64,7 @@ def test_permutations_under_imbalance_are_not_fooled_by_the_majority():
     X = rng.standard_normal((60, 30))
     blocks = np.repeat(np.arange(30), 2)
     plain, balanced = (
-        permutation_test(METHODS["gamp-bg-lr"], X, y, runs, 9, blocks=blocks, score=score)
+        permutation_test(METHODS["gamp-bg-lr"], X, y, runs, 9, score=score, scheme=Scheme(blocks=blocks))
         for score in (None, mean_balanced_accuracy)
     )
     said = held_out_answers([cross_validate(METHODS["gamp-bg-lr"], X, y, runs)])

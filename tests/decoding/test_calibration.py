@@ -11,6 +11,7 @@ from mvpa_gamp.decoding import Calibration, calibrate, fdr_refusal, select_at_fd
 from mvpa_gamp.decoding import calibration as module
 from mvpa_gamp.decoding.calibration import largest, voxel_strengths
 from mvpa_gamp.decoding.exchange import permuted_labels
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.methods import METHODS
 
@@ -119,7 +120,7 @@ def test_strong_effects_are_found_however_strong(slab, method, size):
     planted = [9, 10, 17, 18, 45]
     data = X[0].copy()
     data[:, planted] += size * y[:, None]
-    found = calibrate(method, data, y, runs, n=99, connectivity=graph).select(0.05, of="voxel")
+    found = calibrate(method, data, y, runs, n=99, scheme=Scheme(connectivity=graph)).select(0.05, of="voxel")
     assert found.selected[planted].mean() >= 0.8 and found.selected.sum() <= 7
     assert found.estimate <= 0.05 and found.pvalue <= 0.05 and found.n == 99
     rate = f"{100 * found.estimate:.1f} %"
@@ -142,7 +143,7 @@ def test_strength_is_inclusion_times_the_share_of_variance_within_runs(slab):
 def test_few_labellings_are_all_used_and_what_they_cannot_reach_is_said(slab):
     X, y, runs, graph = slab
     rows = runs < 4
-    found = calibrate(SPATIAL, X[0][rows], y[rows], runs[rows], connectivity=graph)
+    found = calibrate(SPATIAL, X[0][rows], y[rows], runs[rows], scheme=Scheme(connectivity=graph))
     assert found.null.shape[1] == 2**4 // 2 - 1 and found.smallest == 1 / 8
     chosen = found.select(0.05, of="voxel")
     assert not chosen.selected.any()
@@ -155,7 +156,9 @@ def test_few_labellings_are_all_used_and_what_they_cannot_reach_is_said(slab):
 
 def test_permutations_depend_on_the_seed_alone(slab):
     X, y, runs, _ = slab
-    first, again, other = (calibrate(PLAIN, X[0], y, runs, n=9, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (
+        calibrate(PLAIN, X[0], y, runs, n=9, scheme=Scheme(seed=seed)) for seed in (1, 1, 2)
+    )
     np.testing.assert_array_equal(first.null, again.null)
     assert (first.null != other.null).any()
     np.testing.assert_allclose(first.strength, other.strength, atol=1e-5)
@@ -199,11 +202,13 @@ def test_one_run_of_independent_samples_is_told_to_exchange_samples():
         "One run has few blocks to exchange: give exchange='sample' if samples are independent of each "
         "other, else more runs, or a larger rate."
     )
-    found = calibrate("gamp-bg-lr", X, y, alone, n=49, exchange="sample").select(0.05)
+    found = calibrate("gamp-bg-lr", X, y, alone, n=49, scheme=Scheme(exchange="sample")).select(0.05)
     assert np.flatnonzero(found.selected).tolist() == [4] and found.verdict.startswith("1 feature at an")
-    few = calibrate("gamp-bg-lr", X[18:22], y[18:22], alone[:4], exchange="sample").select(0.05)
+    few = calibrate("gamp-bg-lr", X[18:22], y[18:22], alone[:4], scheme=Scheme(exchange="sample")).select(
+        0.05
+    )
     assert few.verdict.endswith("Give more samples or a larger rate.")
-    brief = calibrate("gamp-bg-lr", X, y, alone, n=9, exchange="sample").select(0.05)
+    brief = calibrate("gamp-bg-lr", X, y, alone, n=9, scheme=Scheme(exchange="sample")).select(0.05)
     assert brief.verdict.endswith("below 0.1. Give a larger n (here 9) or a larger rate.")
 
 

@@ -8,6 +8,7 @@ from scipy.stats import kstest
 
 from mvpa_gamp.decoding import cross_validate, held_out_answers, leave_one_run_out, permutation_test
 from mvpa_gamp.decoding.exchange import find_exchange, permuted_labels
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.multiclass import couple
 from mvpa_gamp.decoding.null import mean_accuracy, null_statistics
 from mvpa_gamp.decoding.permutation import plan_permutations
@@ -109,9 +110,13 @@ def test_several_labellings_are_one_batch(toy_study):
     codes = np.unique(toy_study.conditions, return_inverse=True)[1]
     other = np.roll(codes, 4)
     folds, method = leave_one_run_out(toy_study.runs), METHODS["gamp-bg-lr"]
-    both = null_statistics(method, toy_study.X, np.column_stack([codes, other]), toy_study.runs, folds=folds)
+    both = null_statistics(
+        method, toy_study.X, np.column_stack([codes, other]), toy_study.runs, scheme=Scheme(folds=folds)
+    )
     for k, labels in enumerate((codes, other)):
-        alone = null_statistics(method, toy_study.X, labels[:, None], toy_study.runs, folds=folds)
+        alone = null_statistics(
+            method, toy_study.X, labels[:, None], toy_study.runs, scheme=Scheme(folds=folds)
+        )
         assert both.score[k] == pytest.approx(alone.score[0])
 
 
@@ -136,7 +141,9 @@ def noise_pvalue(number, n=9):
     runs, blocks = np.repeat(np.arange(4), 9), np.repeat(np.arange(12), 3)
     X = rng.standard_normal((36, 8)) + 1.5 * rng.standard_normal((12, 8))[blocks]  # a block's rows are alike
 
-    test = permutation_test(METHODS["gamp-bg-lr"], X, codes, runs, n, seed=number, blocks=blocks)
+    test = permutation_test(
+        METHODS["gamp-bg-lr"], X, codes, runs, n, scheme=Scheme(seed=number, blocks=blocks)
+    )
     return test.pvalue - rng.random() / (1 + n)
 
 

@@ -6,12 +6,11 @@ from sklearn.utils.multiclass import _ovr_decision_function
 
 from mvpa_gamp.decoding import leave_one_run_out
 from mvpa_gamp.decoding.classes import class_maps, score_classes
-from mvpa_gamp.decoding.crossval import held_out_answers
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.fit import Scheme, fit_pairs
 from mvpa_gamp.decoding.multiclass import class_pairs, classify, vote
-from mvpa_gamp.decoding.pairwise import fit_pairs
 from mvpa_gamp.decoding.preparation import NoiseWhitening
-from mvpa_gamp.decoding.prepared import fit_prepared_pairs
+from mvpa_gamp.decoding.scores import held_out_answers
 from mvpa_gamp.methods import METHODS
 
 
@@ -35,7 +34,7 @@ def test_votes_are_those_of_scikit_learn():
 @pytest.mark.parametrize("name", ["gamp-bg-lr", "onebit-cs", "cdn"])
 def test_every_method_tells_several_classes_apart(name):
     X, codes, runs = three_classes()
-    fits = fit_pairs(METHODS[name], X, codes, runs, leave_one_run_out(runs))
+    fits = fit_pairs(METHODS[name], X, codes, runs, scheme=Scheme(leave_one_run_out(runs))).fits
     names = np.array(["a", "b", "c"])
     found = score_classes("accuracy", held_out_answers(fits), codes, names)
     assert found.confusion.sum() == codes.size and found.fold_scores.shape == (4,)
@@ -48,7 +47,8 @@ def test_whitened_pairs_answer_the_rows_of_all_classes():
     names = np.array(["a", "b", "c"])[codes]
     blocks, folds = blocks_of_volumes(codes, runs, np.arange(codes.size)), leave_one_run_out(runs)
     for name in ("gamp-bg-lr", "onebit-cs", "cdn"):
-        fits, _ = fit_prepared_pairs(METHODS[name], X, NoiseWhitening(blocks), codes, runs, folds)
+        scheme = Scheme(folds, preparation=NoiseWhitening(blocks))
+        fits = fit_pairs(METHODS[name], X, codes, runs, scheme).fits
         assert all(each.decision.shape == (codes.size, 5) for each in fits)
         assert np.isnan(fits[0].proba).all() == (name == "onebit-cs")
         score = score_classes("accuracy", held_out_answers(fits), codes, np.unique(names)).fold_scores

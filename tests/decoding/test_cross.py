@@ -15,14 +15,15 @@ from mvpa_gamp.decoding import (
     cross_permutation_test,
     cross_validate,
     fit_confounds,
-    fit_whitened,
+    fit_tasks,
     leave_one_run_out,
     make_crosses,
     make_tasks,
     permuted_labels,
     session_crosses,
 )
-from mvpa_gamp.decoding.cross_permutation import cross_null, plan_cross_permutations
+from mvpa_gamp.decoding.cross import cross_null, plan_cross_permutations
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.preparation import in_sequence
 from mvpa_gamp.methods import METHODS
 
@@ -133,8 +134,12 @@ def test_whitened_crosses_use_the_noise_of_training_runs_alone():
     X, shown, runs, blocks = study(4, "shared")
     (task,) = make_tasks(shown, [("a", "b")])
     folds, whiten = leave_one_run_out(runs), NoiseWhitening(blocks)
-    fits = fit_whitened([GAMP], X, blocks, [task], runs, folds)[GAMP.name, task.name]
-    (found,) = cross_decode(GAMP, X, make_crosses(shown, ["a:b>>c:d"]), runs, preparation=whiten)
+    fits = fit_tasks([GAMP], X, [task], runs, Scheme(folds, preparation=NoiseWhitening(blocks)))[
+        GAMP.name, task.name
+    ]
+    (found,) = cross_decode(
+        GAMP, X, make_crosses(shown, ["a:b>>c:d"]), runs, scheme=Scheme(preparation=whiten)
+    )
     by_hand = np.einsum("tn,nt->t", X[found.rows], fits.coef[:, found.run]) + fits.intercept[found.run]
     np.testing.assert_allclose(found.decision, by_hand, atol=1e-6)
     np.testing.assert_allclose(found.trained.coef, fits.folds.coef, atol=1e-6)
@@ -143,7 +148,8 @@ def test_whitened_crosses_use_the_noise_of_training_runs_alone():
     changed[runs == 5] = np.random.default_rng(0).standard_normal(changed[runs == 5].shape)
     (cross,) = session_crosses([task], ["0-4>>5"], runs)
     same = [
-        cross_decode(GAMP, each, [cross], runs, preparation=whiten)[0].trained.coef for each in (X, changed)
+        cross_decode(GAMP, each, [cross], runs, scheme=Scheme(preparation=whiten))[0].trained.coef
+        for each in (X, changed)
     ]
     np.testing.assert_array_equal(*same)
 
@@ -157,7 +163,7 @@ def test_covariates_of_training_runs_alone_are_regressed_out_of_both_comparisons
     (cross,) = make_crosses(shown, ["a:b>>c:d"])
     confounds = FoldConfounds(slow[:, None])
     assert cross_decode(GAMP, X, [cross], runs)[0].accuracy > 0.95
-    (found,) = cross_decode(GAMP, X, [cross], runs, preparation=confounds)
+    (found,) = cross_decode(GAMP, X, [cross], runs, scheme=Scheme(preparation=confounds))
     assert found.accuracy < 0.75
     for run in (0, 5):  # by hand: least squares on all rows of other runs, applied to the tested run
         train = runs != run
@@ -176,13 +182,15 @@ def test_prepared_permutations_are_crosses_with_exchanged_labels(kind):
     steps = [confounds if kind != "whitened" else None, NoiseWhitening(blocks)]
     preparation = in_sequence(steps if kind != "without covariates" else steps[:1])
     (cross,) = make_crosses(shown, ["a:b>>c:d"])
-    test = cross_permutation_test(GAMP, X, cross, runs, 6, blocks=blocks, preparation=preparation)
+    test = cross_permutation_test(
+        GAMP, X, cross, runs, 6, scheme=Scheme(blocks=blocks, preparation=preparation)
+    )
     labels = permuted_labels(cross.train.y, runs[cross.train.rows], 6, blocks=blocks[cross.train.rows])
     for drawn, score in zip(labels.T, test.null, strict=True):
         other = replace(cross, train=replace(cross.train, y=drawn.astype(float)))
-        (found,) = cross_decode(GAMP, X, [other], runs, preparation=preparation)
+        (found,) = cross_decode(GAMP, X, [other], runs, scheme=Scheme(preparation=preparation))
         assert found.accuracy == pytest.approx(score, abs=1e-12)
-    (observed,) = cross_decode(GAMP, X, [cross], runs, preparation=preparation)
+    (observed,) = cross_decode(GAMP, X, [cross], runs, scheme=Scheme(preparation=preparation))
     assert test.score == pytest.approx(observed.accuracy) and test.pvalue == 1 / 7
 
 
@@ -234,13 +242,13 @@ def test_a_fold_without_a_category_to_train_on_is_refused():
 def test_the_null_exchanges_training_labels_and_keeps_the_test():
     X, shown, runs, blocks = study(6, "shared")
     (cross,) = make_crosses(shown, ["a:b>>c:d"])
-    test = cross_permutation_test(GAMP, X, cross, runs, 9, blocks=blocks)
+    test = cross_permutation_test(GAMP, X, cross, runs, 9, scheme=Scheme(blocks=blocks))
     (found,) = cross_decode(GAMP, X, [cross], runs)
     assert test.score == pytest.approx(found.accuracy) and test.pvalue == 1 / 10 and test.exchange == "block"
     mine = cross.train.rows
     drawn = permuted_labels(cross.train.y, runs[mine], 9, blocks=blocks[mine])
     np.testing.assert_allclose(test.null, cross_null(GAMP, X, cross, drawn, runs).score, atol=1e-12)
-    small = cross_permutation_test(GAMP, X, cross, runs, 9, blocks=blocks, columns_at_once=13)
+    small = cross_permutation_test(GAMP, X, cross, runs, 9, columns_at_once=13, scheme=Scheme(blocks=blocks))
     np.testing.assert_allclose(small.null, test.null, atol=1e-12)
     swapped = cross_null(GAMP, X, cross, -cross.train.y[:, None], runs).score
     assert swapped[0] == pytest.approx(1 - found.accuracy, abs=0.03)  # renamed sides: the opposite
@@ -271,7 +279,9 @@ def many_tests(signal, n_sets, n=19):
     for k in range(n_sets):
         X, shown, runs, blocks = study(100 + k, signal)
         (cross,) = make_crosses(shown, ["a:b>>c:d"])
-        test = cross_permutation_test(MeanDifference(), X, cross, runs, n, seed=k, blocks=blocks)
+        test = cross_permutation_test(
+            MeanDifference(), X, cross, runs, n, scheme=Scheme(seed=k, blocks=blocks)
+        )
         rng = np.random.default_rng([6, k])
         right.append(test.pvalue - rng.random() / (1 + n))
         signs = cross_null_signs(X, cross, runs)

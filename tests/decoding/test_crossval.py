@@ -11,6 +11,7 @@ from mvpa_gamp.decoding import (
     leave_one_run_out,
     make_tasks,
 )
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.methods import METHODS, FoldFits
 
 BASELINES = ["l1-lr-cv", "onebit-cs", "cdn", "tron"]
@@ -66,7 +67,7 @@ def test_given_folds_may_hold_a_row_out_twice(task):
     twice = both._replace(
         train=both.train[:, [0, 0, 1]], tested=both.tested[:, [0, 0, 1]], held_out=np.array([1, 2, 3])
     )
-    result = cross_validate(METHODS["onebit-cs"], X, y, runs, twice)
+    result = cross_validate(METHODS["onebit-cs"], X, y, runs, scheme=Scheme(twice))
     said = held_out_answers([result])
     assert result.n_folds == 3 and len(said.rows) == twice.tested.sum()
     np.testing.assert_array_equal(fold_errors(result, y)[0], fold_errors(result, y)[1])

@@ -13,9 +13,11 @@ from mvpa_gamp.decoding import (
     planted_check,
     select_at_fdr,
 )
-from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS
+from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS, Planting
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.methods import METHODS
 
+PLANTING = ("n_planted", "effects", "n_repeats", "n_without", "resemblance")
 GAMP = METHODS["gamp-bg-lr"]
 
 
@@ -89,7 +91,9 @@ def test_selection_errors_say_what_to_do(inclusion, fdr, words):
 def test_strong_planted_effects_are_found():
     X, y, runs = study(np.random.default_rng(2))
     before = X.copy()
-    check = planted_check(GAMP, X, y, runs, n_planted=5, effects=(0.0, 0.6), n_repeats=8, n_without=40)
+    check = planted_check(
+        GAMP, X, y, runs, planting=Planting(n_planted=5, effects=(0.0, 0.6), n_repeats=8, n_without=40)
+    )
     np.testing.assert_array_equal(X, before)  # the user's X is left alone
     nothing, strong = check.effects
     assert nothing.size == 0 and nothing.power == 0 and nothing.false_rate == check.false_alarms
@@ -109,10 +113,8 @@ def test_the_real_effect_is_gone():
         X,
         y,
         runs,
-        n_planted=5,
-        effects=(0.8,),
-        n_repeats=6,
         calibration=calibrate(GAMP, X, y, runs, n=19),
+        planting=Planting(n_planted=5, effects=(0.8,), n_repeats=6),
     )
     assert check.effects[0].strict_rate < 0.1 and np.isnan(check.false_alarms)
 
@@ -121,7 +123,12 @@ def test_the_check_can_fail():
     """Permuted labels that say nothing, as a broken null does: whatever is seen passes."""
     X, y, runs = study(np.random.default_rng(4), n_runs=6, rows=4, n_features=60)
     check = planted_check(
-        GAMP, X, y, runs, n_planted=2, effects=(0.0, 0.5), n_repeats=3, n_without=5, calibration=too_weak(60)
+        GAMP,
+        X,
+        y,
+        runs,
+        calibration=too_weak(60),
+        planting=Planting(n_planted=2, effects=(0.0, 0.5), n_repeats=3, n_without=5),
     )
     assert not check.holds and check.contradicted and check.false_alarms == 1
     for words in (
@@ -149,7 +156,12 @@ def test_a_neighbour_of_a_planted_voxel_is_false_only_strictly():
             return fits
 
     check = planted_check(
-        Pairs(), twins, y, runs, n_planted=2, effects=(3.0,), n_repeats=4, calibration=too_weak(60)
+        Pairs(),
+        twins,
+        y,
+        runs,
+        calibration=too_weak(60),
+        planting=Planting(n_planted=2, effects=(3.0,), n_repeats=4),
     )
     (effect,) = check.effects
     assert effect.power == 1 and effect.false_rate == 0 and effect.strict_rate > 0.3
@@ -157,9 +169,11 @@ def test_a_neighbour_of_a_planted_voxel_is_false_only_strictly():
 
 def test_sizes_come_from_the_data_and_repeats_from_the_seed():
     X, y, runs = study(np.random.default_rng(6), n_features=40)
-    given = {"n_planted": 4, "n_repeats": 2, "n_without": 5, "seed": 3}
+    planting, scheme = Planting(n_planted=4, n_repeats=2, n_without=5), Scheme(seed=3)
     first, again = (
-        planted_check(GAMP, X, y, runs, **given, calibration=calibrate(GAMP, X, y, runs, n=19, seed=3))
+        planted_check(
+            GAMP, X, y, runs, scheme, planting, calibration=calibrate(GAMP, X, y, runs, scheme, n=19)
+        )
         for _ in range(2)
     )
     assert first == again
@@ -235,7 +249,9 @@ def test_checks_without_an_effect_are_one_solve_of_distinct_labels():
             return GAMP.fit_folds(X, y, train, runs)
 
     X, y, runs = study(np.random.default_rng(8), n_runs=4, rows=4, n_features=30)
-    check = planted_check(Spy(), X, y, runs, n_planted=2, effects=(0.0, 1.0), n_repeats=2, n_without=50)
+    check = planted_check(
+        Spy(), X, y, runs, planting=Planting(n_planted=2, effects=(0.0, 1.0), n_repeats=2, n_without=50)
+    )
     (calibrated, together, *single) = Spy.seen
     assert calibrated.shape[1] == 8  # all labellings of four runs, opposites once
     assert len(single) == 2 and together.shape[1] == check.effects[0].n_repeats == 3  # half of 6
@@ -246,7 +262,9 @@ def test_the_calibration_given_is_the_one_that_is_checked():
     X, y, runs = study(np.random.default_rng(9), n_runs=6, rows=4, n_features=30)
     calibration = calibrate(GAMP, X, y, runs, n=9)
     blind = replace(calibration, null=np.full((30, 9), 2.0))  # permuted labels always look better
-    check = planted_check(GAMP, X, y, runs, n_planted=2, effects=(0.0, 2.0), n_repeats=2, calibration=blind)
+    check = planted_check(
+        GAMP, X, y, runs, calibration=blind, planting=Planting(n_planted=2, effects=(0.0, 2.0), n_repeats=2)
+    )
     assert not check.selects and check.false_alarms == 0 and "could not be checked" in check.verdict
 
 
@@ -254,14 +272,17 @@ def test_samples_are_exchanged_as_in_the_calibration():
     """Sorted samples without runs have two blocks, whose exchange changes nothing: one data set."""
     rng = np.random.default_rng(10)
     X, y, alone = rng.standard_normal((40, 30)), np.repeat([1, -1], 20), np.zeros(40)
-    calibration = calibrate(GAMP, X, y, alone, n=49, exchange="sample")
-    given = {"n_planted": 2, "effects": (0.0, 1.0), "n_repeats": 2, "n_without": 30}
-    taken = planted_check(GAMP, X, y, alone, calibration=calibration, **given)
-    said = planted_check(GAMP, X, y, alone, calibration=calibration, exchange="sample", **given)
-    by_blocks = planted_check(GAMP, X, y, alone, calibration=calibration, blocks=np.arange(40), **given)
-    assert taken == said == by_blocks and taken.nothing.n_repeats == 30
-    assert planted_check(GAMP, X, y, alone, exchange="sample", **given).nothing.n_repeats == 30
-    blocks = planted_check(GAMP, X, y, alone, calibration=calibration, exchange="block", **given)
+    calibration = calibrate(GAMP, X, y, alone, n=49, scheme=Scheme(exchange="sample"))
+    planting = Planting(n_planted=2, effects=(0.0, 1.0), n_repeats=2, n_without=30)
+
+    def check(calibration=None, **how):
+        return planted_check(GAMP, X, y, alone, Scheme(**how), planting, calibration=calibration)
+
+    taken, said = check(calibration), check(calibration, exchange="sample")
+    assert taken == said and taken.nothing.n_repeats == 30
+    assert check(exchange="sample").nothing.n_repeats == 30
+    assert check(blocks=np.arange(40)).nothing.n_repeats == 30
+    blocks = check(replace(calibration, exchange="block"))
     assert blocks.nothing.n_repeats == 1
 
 
@@ -283,12 +304,14 @@ def test_the_verdict_has_the_word_for_a_feature():
         ({"n_repeats": 1}, "at least 2 repeats"),
         ({"effects": (0.0,)}, "one of them above 0"),
         ({"fdr": 2}, "between 0 and 1"),
-        ({"X": np.ones((3, 2))}, "one row per label"),
+        ({"X": np.ones((3, 2))}, "run of each of the 3 rows"),
         ({"method": METHODS["cdn"]}, r"'cdn' does not have.*gamp-sbg-lr"),
     ],
 )
 def test_check_errors_say_what_to_do(change, words):
     X, y, runs = study(np.random.default_rng(7), n_runs=3, rows=3, n_features=20)
-    given = {"method": GAMP, "X": X, "y": y, "runs": runs, "n_repeats": 2, "n_planted": 3, **change}
+    planting = {"n_planted": 3, "n_repeats": 2} | {n: v for n, v in change.items() if n in PLANTING}
+    given = {"method": GAMP, "X": X, "y": y, "runs": runs} | change
+    given = {name: value for name, value in given.items() if name not in PLANTING}
     with pytest.raises(ValueError, match=words):
-        planted_check(**given)
+        planted_check(**given, planting=Planting(**planting))

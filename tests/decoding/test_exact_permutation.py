@@ -7,9 +7,10 @@ import pytest
 from block_noise import MeanDifference, blocks_of_noise
 
 from mvpa_gamp.decoding import decode_regions, permutation_test, permuted_labels, plan_permutations
-from mvpa_gamp.decoding.cross_permutation import cross_permutation_test
+from mvpa_gamp.decoding.cross import cross_permutation_test
 from mvpa_gamp.decoding.cross_tasks import Cross
 from mvpa_gamp.decoding.exchange import Exchange, find_exchange
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.methods import METHODS
 
@@ -51,7 +52,7 @@ def test_the_p_value_is_the_share_of_all_arrangements(method, seed):
     tied = np.abs(all_scores - score) < 1e-9
     as_good = (all_scores > score + 1e-9) | (tied & (areas > area - 1e-9))
     assert tied.sum() > (tied & as_good).sum() >= 2  # the area decides, and swapped classes are equal
-    test = permutation_test(method, X, y, runs, 200, seed=seed)
+    test = permutation_test(method, X, y, runs, 200, scheme=Scheme(seed=seed))
     assert test.null.size == 63 and test.is_exact and test.n_distinct == 64
     assert test.pvalue == as_good.mean() >= test.smallest == 2 / 64
 
@@ -59,13 +60,16 @@ def test_the_p_value_is_the_share_of_all_arrangements(method, seed):
 def test_neither_the_seed_nor_a_larger_number_matters():
     X, y, runs = six_runs(0)
     first, *others = (
-        permutation_test(MeanDifference(), X, y, runs, n, seed=seed)
+        permutation_test(MeanDifference(), X, y, runs, n, scheme=Scheme(seed=seed))
         for n, seed in ((63, 0), (63, 1), (64, 2), (1000, 3))
     )
     for other in others:
         np.testing.assert_array_equal(other.null, first.null)
         assert other.pvalue == first.pvalue
-    drawn = {permutation_test(MeanDifference(), X, y, runs, 62, seed=seed).pvalue for seed in range(4)}
+    drawn = {
+        permutation_test(MeanDifference(), X, y, runs, 62, scheme=Scheme(seed=seed)).pvalue
+        for seed in range(4)
+    }
     assert len(drawn) > 1  # one arrangement more than asked for: they are drawn
 
 
@@ -104,7 +108,10 @@ def each_as_observed(design, n):
     every = find_exchange(y, runs, blocks=units).every()
     assert every.shape[1] == n_distinct
     return np.array(
-        [permutation_test(MeanDifference(), X, each, runs, n, blocks=units).pvalue for each in every.T]
+        [
+            permutation_test(MeanDifference(), X, each, runs, n, scheme=Scheme(blocks=units)).pvalue
+            for each in every.T
+        ]
     )
 
 
@@ -129,10 +136,12 @@ def test_crosses_and_regions_use_every_arrangement():
     rows, other = np.arange(y.size), np.arange(y.size, 2 * y.size)
     cross = Cross(Task("face", "house", rows, y), Task("cat", "chair", other, y))
     both, twice = np.concatenate([X, X[::-1]]), np.concatenate([runs, runs])
-    found = [cross_permutation_test(GAMP, both, cross, twice, 100, seed=seed) for seed in (0, 1)]
+    found = [
+        cross_permutation_test(GAMP, both, cross, twice, 100, scheme=Scheme(seed=seed)) for seed in (0, 1)
+    ]
     assert found[0].is_exact and found[0].null.size == 63 and found[0].pvalue == found[1].pvalue
     halves = np.split(np.arange(X.shape[1]), 2)
-    regions = [decode_regions(GAMP, X, y, runs, halves, 100, seed=seed) for seed in (0, 1)]
+    regions = [decode_regions(GAMP, X, y, runs, halves, 100, scheme=Scheme(seed=seed)) for seed in (0, 1)]
     assert regions[0].is_exact and regions[0].null.shape == (2, 63)
     np.testing.assert_array_equal(regions[0].pvalue, regions[1].pvalue)
     np.testing.assert_array_equal(regions[0].family_wise, regions[1].family_wise)

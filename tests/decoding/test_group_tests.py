@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mvpa_gamp.decoding.balanced import mean_balanced_accuracy
 from mvpa_gamp.decoding.exchange import permuted_labels
 from mvpa_gamp.decoding.group import Score, group_rows
 from mvpa_gamp.decoding.group_differences import difference_rows
@@ -20,6 +19,7 @@ from mvpa_gamp.decoding.group_tests import (
 )
 from mvpa_gamp.decoding.null import null_statistics
 from mvpa_gamp.decoding.prevalence import runs_above_by_chance
+from mvpa_gamp.decoding.scores import mean_balanced_accuracy
 from mvpa_gamp.methods import METHODS
 
 

@@ -3,6 +3,7 @@ import pytest
 from scipy.special import expit
 
 from mvpa_gamp.decoding import cross_validate, fold_errors
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.learning_curve import independent_share, learning_curve
 from mvpa_gamp.methods import METHODS
 
@@ -67,7 +68,10 @@ def test_training_runs_are_never_tested_and_test_labels_never_read():
 def test_a_seed_gives_one_curve():
     X, y, runs, _ = study(np.random.default_rng(1), n_runs=6, rows=8, n_features=20)
     method = METHODS["onebit-cs"]
-    curves = [learning_curve(method, X, y, runs, n_splits=4, seed=seed).accuracy for seed in (1, 1, 2)]
+    curves = [
+        learning_curve(method, X, y, runs, n_splits=4, scheme=Scheme(seed=seed)).accuracy
+        for seed in (1, 1, 2)
+    ]
     np.testing.assert_array_equal(curves[0], curves[1])
     assert (curves[0] != curves[2]).any()
 

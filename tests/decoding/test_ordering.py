@@ -7,10 +7,10 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from mvpa_gamp.decoding import PermutationTest, RegionTest, cross_decode, make_crosses, permutation_test
-from mvpa_gamp.decoding.balanced import fold_aucs, pairwise_aucs
-from mvpa_gamp.decoding.cross_permutation import cross_null
+from mvpa_gamp.decoding.cross import cross_null
 from mvpa_gamp.decoding.null import null_statistics
 from mvpa_gamp.decoding.ordering import places, share_as_good
+from mvpa_gamp.decoding.scores import fold_aucs, pairwise_aucs
 from mvpa_gamp.methods import METHODS
 
 GAMP = METHODS["gamp-bg-lr"]

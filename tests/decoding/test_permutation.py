@@ -7,11 +7,11 @@ from scipy.stats import binomtest, kstest
 
 from mvpa_gamp.decoding import cross_validate, fold_errors
 from mvpa_gamp.decoding.exchange import blocks_of_volumes, find_exchange, permuted_labels
-from mvpa_gamp.decoding.null import NullStatistics
+from mvpa_gamp.decoding.fit import Scheme
+from mvpa_gamp.decoding.null import NullStatistics, null_statistics
 from mvpa_gamp.decoding.permutation import (
     PermutationTest,
     holm,
-    null_statistics,
     permutation_test,
     plan_permutations,
 )
@@ -32,7 +32,7 @@ def many_tests(method, exchange, n_sets, n=19, rows=2, shared=1.0):
         rng = np.random.default_rng([3, k])
         X, y, runs, blocks = blocks_of_noise(rng, rows=rows, shared=shared)
         given = blocks if exchange == "block" else None
-        test = permutation_test(method, X, y, runs, n, seed=k, exchange=exchange, blocks=given)
+        test = permutation_test(method, X, y, runs, n, scheme=Scheme(seed=k, exchange=exchange, blocks=given))
         pvalues[k], uniform[k] = test.pvalue, spread(test, rng)
     return pvalues, uniform
 
@@ -189,7 +189,7 @@ def test_p_value_counts_ties_whatever_the_rounding():
 def test_a_clear_effect_has_the_smallest_p_value_and_its_voxel_survives_correction():
     X, y, runs, blocks = blocks_of_noise(np.random.default_rng(5), n_features=30)
     X[:, 7] += 4 * y
-    test = permutation_test(GAMP, X, y, runs, 39, blocks=blocks, max_inclusion=True)
+    test = permutation_test(GAMP, X, y, runs, 39, max_inclusion=True, scheme=Scheme(blocks=blocks))
     assert test.pvalue == 1 / 40 and test.score > 0.9 and abs(test.null.mean() - 0.5) < 0.1
     inclusion = cross_validate(GAMP, X, y, runs).folds.inclusion.mean(axis=1)
     family_wise = test.family_wise(inclusion)

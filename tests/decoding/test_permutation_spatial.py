@@ -9,8 +9,9 @@ from sklearn.feature_extraction.image import grid_to_graph
 
 from mvpa_gamp.decoding import cross_validate, fold_errors, learning_curve, permutation_test
 from mvpa_gamp.decoding.exchange import permuted_labels
-from mvpa_gamp.decoding.null import NullStatistics
-from mvpa_gamp.decoding.permutation import null_statistics, plan_permutations
+from mvpa_gamp.decoding.fit import Scheme
+from mvpa_gamp.decoding.null import NullStatistics, null_statistics
+from mvpa_gamp.decoding.permutation import plan_permutations
 from mvpa_gamp.methods import METHODS
 
 SPATIAL = METHODS["gamp-sbg-lr"]
@@ -47,7 +48,9 @@ def many_tests(make, n_sets, n=9):
     for k in range(n_sets):
         rng = np.random.default_rng([11, k])
         X, y, runs, blocks = make(rng)
-        test = permutation_test(SPATIAL, X, y, runs, n, seed=k, blocks=blocks, connectivity=GRAPH)
+        test = permutation_test(
+            SPATIAL, X, y, runs, n, scheme=Scheme(seed=k, blocks=blocks, connectivity=GRAPH)
+        )
         pvalues[k], uniform[k] = test.pvalue, spread(test, rng)
     return pvalues, uniform
 
@@ -60,7 +63,9 @@ def on_one_background(rng, n_sets, n=9):
         plan_permutations(labels, runs, X.shape[1], n, seed=int(rng.integers(2**31)), blocks=blocks)
         for labels in drawn.T
     ]
-    every = null_statistics(SPATIAL, X, np.hstack([p.labels for p in plans]), runs, connectivity=GRAPH)
+    every = null_statistics(
+        SPATIAL, X, np.hstack([p.labels for p in plans]), runs, scheme=Scheme(connectivity=GRAPH)
+    )
     at = np.cumsum([plan.labels.shape[1] for plan in plans])[:-1]
     each = zip(*(np.split(values, at) for values in (every.score, every.auc, every.n_failed)), strict=True)
     return [
@@ -98,9 +103,11 @@ def effect(seed=0):
 
 def test_a_clear_effect_has_the_smallest_p_value():
     X, y, runs, blocks = effect()
-    test = permutation_test(SPATIAL, X, y, runs, 19, blocks=blocks, connectivity=GRAPH, max_inclusion=True)
+    test = permutation_test(
+        SPATIAL, X, y, runs, 19, max_inclusion=True, scheme=Scheme(blocks=blocks, connectivity=GRAPH)
+    )
     assert test.method == "gamp-sbg-lr" and test.pvalue == 1 / 20 and test.score > 0.9
-    fits = cross_validate(SPATIAL, X, y, runs, connectivity=GRAPH)
+    fits = cross_validate(SPATIAL, X, y, runs, scheme=Scheme(connectivity=GRAPH))
     assert test.score == pytest.approx(1 - fold_errors(fits, y).mean())
     assert test.family_wise(fits.folds.inclusion.mean(axis=1)).min() == test.family_wise([1.0])[0]
 
@@ -109,14 +116,25 @@ def test_every_label_vector_is_fitted_with_the_neighbours():
     """One by one and all together give the same, and neighbours are not lost on the way to permutations."""
     X, y, runs, blocks = effect(1)
     X = X + np.random.default_rng(2).standard_normal(X.shape)
-    test = permutation_test(SPATIAL, X, y, runs, 5, blocks=blocks, connectivity=GRAPH, max_inclusion=True)
+    test = permutation_test(
+        SPATIAL, X, y, runs, 5, max_inclusion=True, scheme=Scheme(blocks=blocks, connectivity=GRAPH)
+    )
     several = permutation_test(
-        SPATIAL, X, y, runs, 5, blocks=blocks, connectivity=GRAPH, max_inclusion=True, columns_at_once=3
+        SPATIAL,
+        X,
+        y,
+        runs,
+        5,
+        max_inclusion=True,
+        columns_at_once=3,
+        scheme=Scheme(blocks=blocks, connectivity=GRAPH),
     )
     np.testing.assert_allclose(several.null, test.null, atol=1e-12)
     np.testing.assert_allclose(several.max_inclusion, test.max_inclusion, atol=1e-6)  # sums in other order
     alone = METHODS["gamp-bg-lr"]
-    plain = permutation_test(alone, X, y, runs, 5, blocks=blocks, connectivity=GRAPH, max_inclusion=True)
+    plain = permutation_test(
+        alone, X, y, runs, 5, max_inclusion=True, scheme=Scheme(blocks=blocks, connectivity=GRAPH)
+    )
     assert np.abs(plain.max_inclusion - test.max_inclusion).max() > 1e-3
 
 
@@ -130,7 +148,8 @@ def test_held_out_labels_are_not_used():
     X, y, runs, _ = smooth_noise(np.random.default_rng(4))
     labels = np.column_stack([y, -y, np.roll(y, 2)])
     spied, plain = (
-        null_statistics(each, X, labels, runs, connectivity=GRAPH).score for each in (Spy(), SPATIAL)
+        null_statistics(each, X, labels, runs, scheme=Scheme(connectivity=GRAPH)).score
+        for each in (Spy(), SPATIAL)
     )
     np.testing.assert_array_equal(spied, plain)
 
@@ -145,5 +164,5 @@ def test_without_neighbours_the_methods_own_sentence_is_said(ask):
 
 def test_a_learning_curve_with_neighbours_is_measured_and_not_extrapolated():
     X, y, runs, _ = effect()
-    curve = learning_curve(SPATIAL, X, y, runs, connectivity=GRAPH)
+    curve = learning_curve(SPATIAL, X, y, runs, scheme=Scheme(connectivity=GRAPH))
     assert curve.accuracy[-1] > 0.9 and "this prior assumes that neighbours are similar" in curve.refusal

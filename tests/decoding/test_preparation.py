@@ -13,19 +13,20 @@ from mvpa_gamp.decoding import (
     NoiseWhitening,
     cross_validate,
     fit_confounds,
-    fit_prepared,
+    fit_tasks,
     fit_whitening,
     fold_errors,
     haufe_pattern,
+    joint_null,
     learning_curve,
     leave_one_run_out,
     make_tasks,
     permutation_test,
     permuted_labels,
     prepared_by_all,
-    prepared_null,
 )
-from mvpa_gamp.decoding.preparation import in_sequence
+from mvpa_gamp.decoding.fit import Scheme
+from mvpa_gamp.decoding.preparation import Unchanged, in_sequence
 from mvpa_gamp.methods import METHODS
 
 GAMP = METHODS["gamp-bg-lr"]
@@ -51,13 +52,8 @@ class MeanDifference:
 
 
 @pytest.fixture
-def cheap(monkeypatch):
-    """Fits without records that can be joined."""
-    for module in ("null", "pairwise"):
-        monkeypatch.setattr(
-            f"mvpa_gamp.decoding.{module}.solve_columns",
-            lambda method, X, y, train, runs, *_: method.fit_folds(X, y, train, runs),
-        )
+def cheap():
+    """Quick fits."""
     return MeanDifference()
 
 
@@ -127,7 +123,7 @@ def test_a_held_out_run_changes_nothing_in_its_fold(data, kind):
     other.X[held] = 7 * np.random.default_rng(1).standard_normal(data.X[held].shape) - 3
     other.covariates[held] = 5.0
     train = ~held[:, None]
-    first, second = (next(preparation(kind, each).folds(each.X, train)) for each in (data, other))
+    first, second = (next(preparation(kind, each).groups(each.X, train)) for each in (data, other))
     np.testing.assert_array_equal(first.X[~held], second.X[~held])
     assert np.abs(first.X[held] - second.X[held]).max() > 0.1
 
@@ -139,16 +135,20 @@ def test_a_covariate_that_carries_all_information_leaves_chance():
     X = rng.standard_normal((96, 30)) + 2 * np.outer(slow, rng.standard_normal(30))
     (task,) = make_tasks(shown, [("a", "b")])
     raw = fold_errors(cross_validate(GAMP, X, task.y, runs), task.y).mean()
-    found = fit_prepared([GAMP], X, FoldConfounds(slow[:, None]), [task], runs)[GAMP.name, task.name]
+    found = fit_tasks([GAMP], X, [task], runs, Scheme(preparation=FoldConfounds(slow[:, None])))[
+        GAMP.name, task.name
+    ]
     assert raw < 0.25 and 0.4 < fold_errors(found, task.y).mean() < 0.6
 
 
 def test_weights_stay_those_of_voxels_and_keep_their_deviations(data):
     steps = preparation("confounds", data)
-    fits = fit_prepared([GAMP], data.X, steps, [data.task], data.runs)[GAMP.name, data.task.name]
+    fits = fit_tasks([GAMP], data.X, [data.task], data.runs, Scheme(preparation=steps))[
+        GAMP.name, data.task.name
+    ]
     assert fits.coef_std is not None and fits.n_folds == 5
     rows, folds = data.task.rows, leave_one_run_out(data.runs)
-    for column, fold in enumerate(steps.folds(data.X, folds.train, rows)):
+    for column, fold in enumerate(steps.groups(data.X, folds.train, rows)):
         alone = GAMP.fit_folds(fold.X, data.task.y, folds.train[rows][:, [column]], data.runs[rows])
         np.testing.assert_allclose(fits.coef[:, column], alone.coef[:, 0], rtol=1e-9)
         known = haufe_pattern(fold.X, alone.coef, folds.train[rows][:, [column]])
@@ -160,7 +160,7 @@ def test_weights_stay_those_of_voxels_and_keep_their_deviations(data):
 
 def test_both_are_one_after_the_other(data):
     train, rows = data.runs != 0, np.array([1, 20, 50])
-    fold = next(preparation("both", data).folds(data.X, train[:, None], rows))
+    fold = next(preparation("both", data).groups(data.X, train[:, None], rows))
     clean = fit_confounds(data.X, data.covariates, train).apply(data.X, data.covariates)
     whitening = fit_whitening(clean, data.blocks, train)
     np.testing.assert_allclose(fold.X, whitening.apply(clean)[rows], rtol=1e-9)
@@ -168,7 +168,7 @@ def test_both_are_one_after_the_other(data):
     np.testing.assert_allclose(fold.fitted.apply(data.X[rows], data.covariates[rows]), fold.X, rtol=1e-9)
     v = np.random.default_rng(2).standard_normal(12)
     np.testing.assert_allclose(clean[rows] @ fold.fitted.back(v), fold.X @ v, rtol=1e-9)
-    assert fold.fitted.mixes and in_sequence([None, None]) is None
+    assert fold.fitted.mixes and in_sequence([None, None]) == Unchanged()
 
 
 # --- permutations ---------------------------------------------------------------------------------------
@@ -176,15 +176,21 @@ def test_both_are_one_after_the_other(data):
 
 def permuted(data, kind, **how):
     return permutation_test(
-        GAMP, data.X, data.task.y, data.runs, 7, blocks=data.own_blocks, rows=data.task.rows,
-        preparation=preparation(kind, data), max_inclusion=True, **how,
-    )  # fmt: skip
+        GAMP,
+        data.X,
+        data.task.y,
+        data.runs,
+        12,
+        max_inclusion=True,
+        **how,
+        scheme=Scheme(blocks=data.own_blocks, rows=data.task.rows, preparation=preparation(kind, data)),
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_score_is_that_of_the_fits_and_chunks_do_not_matter(data, kind):
     test = permuted(data, kind)
-    fits = fit_prepared([GAMP], data.X, preparation(kind, data), [data.task], data.runs)
+    fits = fit_tasks([GAMP], data.X, [data.task], data.runs, Scheme(preparation=preparation(kind, data)))
     fits = fits[GAMP.name, data.task.name]
     assert test.score == pytest.approx(1 - fold_errors(fits, data.task.y).mean(), abs=1e-12)
     pieces = permuted(data, kind, columns_at_once=3)
@@ -196,10 +202,12 @@ def test_a_permutation_is_a_study_of_its_own_with_those_labels(data):
     """Preparing X once for all label vectors is exact: labels have no part in it."""
     steps, y = preparation("both", data), data.task.y
     labels = permuted_labels(y, data.runs[data.task.rows], 2, blocks=data.own_blocks)
-    (found,) = prepared_null([LabelVectors(GAMP, data.task.rows, labels, True)], data.X, data.runs, steps)
+    (found,) = joint_null(
+        [LabelVectors(GAMP, data.task.rows, labels, True)], data.X, data.runs, Scheme(preparation=steps)
+    )
     for column, own in enumerate(labels.T):
         task = SimpleNamespace(name="t", rows=data.task.rows, y=own.astype(float))
-        fits = fit_prepared([GAMP], data.X, steps, [task], data.runs)[GAMP.name, "t"]
+        fits = fit_tasks([GAMP], data.X, [task], data.runs, Scheme(preparation=steps))[GAMP.name, "t"]
         assert found.score[column] == pytest.approx(1 - fold_errors(fits, own).mean(), abs=1e-12)
         largest = fits.folds.inclusion.mean(axis=1).max()
         assert found.max_inclusion[column] == pytest.approx(largest, rel=1e-6)
@@ -213,9 +221,9 @@ def test_comparisons_share_a_pass_and_may_lack_a_run(data, cheap):
         LabelVectors(cheap, t.rows, t.y[:, None].astype(int))
         for t in make_tasks(shown, [("a", "b"), ("a", "c")])
     ]
-    together = prepared_null(asked, X, runs, steps)
+    together = joint_null(asked, X, runs, Scheme(preparation=steps))
     for each, found in zip(asked, together, strict=True):
-        (alone,) = prepared_null([each], X, runs, steps)
+        (alone,) = joint_null([each], X, runs, Scheme(preparation=steps))
         np.testing.assert_allclose(found.score, alone.score)
 
 
@@ -230,9 +238,15 @@ def uniform_pvalues(cheap, kind, n_sets, leak=False):
             order = np.argsort(-np.abs(task.y @ (data.X[task.rows] - data.X[task.rows].mean(axis=0))))
             data.X = data.X[:, order[:4]]
         test = permutation_test(
-            cheap, data.X, task.y, data.runs, 19, seed=k, blocks=data.blocks[task.rows], rows=task.rows,
-            preparation=preparation(kind, data),
-        )  # fmt: skip
+            cheap,
+            data.X,
+            task.y,
+            data.runs,
+            19,
+            scheme=Scheme(
+                seed=k, blocks=data.blocks[task.rows], rows=task.rows, preparation=preparation(kind, data)
+            ),
+        )
         out.append(test.pvalue - rng.random() / (1 + test.null.size))
     return out
 
@@ -252,9 +266,11 @@ def test_pvalues_are_not_uniform_where_held_out_labels_leak(cheap):
 def test_a_learning_curve_prepares_every_subset_by_itself(data):
     steps, rows, y = preparation("both", data), data.task.rows, data.task.y
     curve = learning_curve(
-        GAMP, data.X, y, data.runs, n_train_runs=(4,), n_splits=5, preparation=steps, rows=rows
+        GAMP, data.X, y, data.runs, n_train_runs=(4,), n_splits=5, scheme=Scheme(preparation=steps, rows=rows)
     )
-    fits = fit_prepared([GAMP], data.X, steps, [data.task], data.runs)[GAMP.name, data.task.name]
+    fits = fit_tasks([GAMP], data.X, [data.task], data.runs, Scheme(preparation=steps))[
+        GAMP.name, data.task.name
+    ]
     assert curve.accuracy[0] == pytest.approx(1 - fold_errors(fits, y).mean(), abs=1e-12)  # all but one run
     assert "X is prepared again for every subset" in curve.refusal and np.isnan(curve.predicted).all()
 

@@ -14,6 +14,7 @@ from mvpa_gamp.decoding import (
     fold_errors,
     permutation_test,
 )
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.permutation import plan_permutations
 from mvpa_gamp.decoding.regions import join_scores, region_null, region_scores
 from mvpa_gamp.imaging.connectivity import voxel_connectivity
@@ -97,9 +98,9 @@ def test_a_region_is_decoded_as_if_there_were_nothing_else(study):
 def test_permutations_are_those_of_the_permutation_test(study):
     X, y, runs = study
     method = METHODS["gamp-bg-lr"]
-    found = decode_regions(method, X, y, runs, PARTS[:2], n=12, seed=4)
+    found = decode_regions(method, X, y, runs, PARTS[:2], n=12, scheme=Scheme(seed=4))
     for k in range(2):
-        alone = permutation_test(method, X[:, PARTS[k]], y, runs, n=12, seed=4)
+        alone = permutation_test(method, X[:, PARTS[k]], y, runs, n=12, scheme=Scheme(seed=4))
         np.testing.assert_allclose(found.null[k], alone.null, atol=1e-12)
         assert found.pvalue[k] == alone.pvalue and found.accuracy[k] == pytest.approx(alone.score)
     assert found.n_distinct == 64
@@ -109,12 +110,15 @@ def test_regions_one_by_one_or_together_are_the_same(study):
     X, y, runs = study
     plan = plan_permutations(y, runs, max(map(len, PARTS)), 9, seed=2)
     method = METHODS["gamp-bg-lr"]
-    parts = [region_scores(method, X, y, runs, [voxels]) for voxels in PARTS]
+    parts = [region_scores(method, X, y, runs, [voxels], Scheme()) for voxels in PARTS]
     nulls = [
-        [region_null(method, X, plan.labels[:, chunk], runs, [voxels]) for chunk in plan.chunks]
+        [region_null(method, X, plan.labels[:, chunk], runs, [voxels], Scheme()) for chunk in plan.chunks]
         for voxels in PARTS
     ]
-    apart, together = join_scores(parts, plan, nulls), decode_regions(method, X, y, runs, PARTS, n=9, seed=2)
+    apart, together = (
+        join_scores(parts, plan, nulls),
+        decode_regions(method, X, y, runs, PARTS, n=9, scheme=Scheme(seed=2)),
+    )
     np.testing.assert_array_equal(apart.null, together.null)
     np.testing.assert_array_equal(apart.family_wise, together.family_wise)
 
@@ -126,8 +130,10 @@ def test_neighbours_are_those_inside_the_region(study):
     X, y, runs = study
     graph = voxel_connectivity(nibabel.Nifti1Image(np.ones((60, 1, 1), dtype=np.uint8), np.eye(4)))
     method, voxels = METHODS["gamp-sbg-lr"], np.array([0, 1, 2, 5, 6, 20])
-    found = decode_regions(method, X, y, runs, [voxels], connectivity=graph)
-    alone = cross_validate(method, X[:, voxels], y, runs, connectivity=graph[voxels][:, voxels])
+    found = decode_regions(method, X, y, runs, [voxels], scheme=Scheme(connectivity=graph))
+    alone = cross_validate(
+        method, X[:, voxels], y, runs, scheme=Scheme(connectivity=graph[voxels][:, voxels])
+    )
     assert found.accuracy[0] == pytest.approx(1 - fold_errors(alone, y).mean())
 
 
@@ -176,7 +182,9 @@ def claims(planted, n_sets, exchange="block"):
     corrected = uncorrected = 0
     for seed in range(n_sets):
         X, y, runs, regions = null_set(seed, planted)
-        found = decode_regions(ClassMeans(), X, y, runs, regions, n=39, seed=seed, exchange=exchange)
+        found = decode_regions(
+            ClassMeans(), X, y, runs, regions, n=39, scheme=Scheme(seed=seed, exchange=exchange)
+        )
         empty = slice(1 if planted else 0, None)
         corrected += (found.family_wise[empty] <= 0.05).any()
         uncorrected += (found.pvalue[empty] <= 0.05).any()

@@ -6,7 +6,7 @@ from sklearn.covariance import LedoitWolf
 from mvpa_gamp.decoding import (
     blocks_of_volumes,
     cross_validate,
-    fit_whitened,
+    fit_tasks,
     fit_whitening,
     fold_errors,
     haufe_pattern,
@@ -14,6 +14,8 @@ from mvpa_gamp.decoding import (
     make_tasks,
     whitened_folds,
 )
+from mvpa_gamp.decoding.fit import Scheme
+from mvpa_gamp.decoding.preparation import NoiseWhitening
 from mvpa_gamp.decoding.whitening import _dual, _gram, _of_rows, _primal, _within_blocks
 from mvpa_gamp.methods import METHODS
 
@@ -142,7 +144,9 @@ def errors(effect, n_sets=20):
         trapped = fit_whitening(X, blocks).apply(X)
         fits = [
             cross_validate(cheap, X[task.rows], task.y, runs[task.rows]),
-            fit_whitened([cheap], X, blocks, [task], runs)[cheap.name, task.name],
+            fit_tasks([cheap], X, [task], runs, Scheme(preparation=NoiseWhitening(blocks)))[
+                cheap.name, task.name
+            ],
             cross_validate(cheap, trapped[task.rows], task.y, runs[task.rows]),
         ]
         found.append([fold_errors(each, task.y).mean() for each in fits])
@@ -155,7 +159,9 @@ def test_a_held_out_run_changes_nothing_in_its_fold():
     other = X.copy()
     other[runs == 2] = 7 * np.random.default_rng(9).standard_normal(other[runs == 2].shape) - 3
     methods = [MeanDifference(), GAMP]
-    before, after = (fit_whitened(methods, x, blocks, [task], runs) for x in (X, other))
+    before, after = (
+        fit_tasks(methods, x, [task], runs, Scheme(preparation=NoiseWhitening(blocks))) for x in (X, other)
+    )
     trained = runs[task.rows] != 2
     for (name, _), first in before.items():
         second = after[name, task.name]
@@ -187,10 +193,12 @@ def test_one_pass_serves_comparisons_and_methods(toy_study):
     blocks = blocks_of_volumes(shown, runs, np.arange(runs.size))
     tasks = make_tasks(shown, [("cat", "scissors"), ("cat", "shoe")])
     methods = [GAMP, METHODS["onebit-cs"]]
-    together = fit_whitened(methods, X, blocks, tasks, runs)
+    together = fit_tasks(methods, X, tasks, runs, Scheme(preparation=NoiseWhitening(blocks)))
     assert set(together) == {(m.name, t.name) for m in methods for t in tasks}
     for task in tasks:
-        alone = fit_whitened([GAMP], X, blocks, [task], runs)[GAMP.name, task.name]
+        alone = fit_tasks([GAMP], X, [task], runs, Scheme(preparation=NoiseWhitening(blocks)))[
+            GAMP.name, task.name
+        ]
         fits = together[GAMP.name, task.name]
         np.testing.assert_allclose(fits.coef, alone.coef, rtol=1e-8, atol=1e-12)
         assert fits.n_folds == 6 and fits.coef.shape == (60, 7) and fits.coef_std is None
@@ -207,7 +215,9 @@ def test_a_run_without_the_comparison_is_no_fold_of_it(toy_study):
     X, shown, runs = X[kept], shown[kept], runs[kept]
     blocks = blocks_of_volumes(shown, runs, np.arange(runs.size))
     (task,) = make_tasks(shown, [("cat", "scissors")])
-    fits = fit_whitened([METHODS["onebit-cs"]], X, blocks, [task], runs)["onebit-cs", task.name]
+    fits = fit_tasks([METHODS["onebit-cs"]], X, [task], runs, Scheme(preparation=NoiseWhitening(blocks)))[
+        "onebit-cs", task.name
+    ]
     assert fits.held_out.tolist() == [0, 1, 2, 4, 5] and fits.coef.shape[1] == 6
     assert fits.tested.shape == (task.rows.size, 5)
 
@@ -217,14 +227,20 @@ def test_neighbours_reach_the_method(toy_study):
     graph, seen = sparse.eye_array(60, format="csr"), []
 
     class Spy:
-        name = "spy"
+        name, uses_connectivity = "spy", True
 
         def fit_folds(self, X, y, train, runs, connectivity=None):
             seen.append(connectivity)
             return METHODS["onebit-cs"].fit_folds(X, y, train, runs)
 
     blocks = blocks_of_volumes(shown, runs, np.arange(runs.size))
-    fit_whitened([Spy()], X, blocks, make_tasks(shown, [("cat", "shoe")]), runs, connectivity=graph)
+    fit_tasks(
+        [Spy()],
+        X,
+        make_tasks(shown, [("cat", "shoe")]),
+        runs,
+        Scheme(preparation=NoiseWhitening(blocks), connectivity=graph),
+    )
     assert len(seen) == 7 and all(each is graph for each in seen)
 
 
@@ -232,7 +248,7 @@ def test_the_real_slice_is_decoded_better(haxby_slice):
     X, shown, runs = haxby_slice
     blocks = blocks_of_volumes(shown, runs, np.arange(runs.size))
     tasks = make_tasks(shown, [("bottle", "shoe"), ("cat", "scissors"), ("bottle", "scissors")])
-    found = fit_whitened([GAMP], X, blocks, tasks, runs)
+    found = fit_tasks([GAMP], X, tasks, runs, Scheme(preparation=NoiseWhitening(blocks)))
     white = [fold_errors(found[GAMP.name, task.name], task.y).mean() for task in tasks]
     plain = [
         fold_errors(cross_validate(GAMP, X[task.rows], task.y, runs[task.rows]), task.y).mean()

@@ -14,11 +14,11 @@ from PIL import Image
 
 from mvpa_gamp.haxby import main
 from mvpa_gamp.report.brain_figures import comparison_maps
-from mvpa_gamp.report.figure_parts import figure_parts
-from mvpa_gamp.report.inference_rows import few_permutations
+from mvpa_gamp.report.facts import comparison_facts, maps_to_use
+from mvpa_gamp.report.figure_parts import cut_parts
+from mvpa_gamp.report.inference import few_permutations
 from mvpa_gamp.report.methods_text import methods_paragraphs, references
 from mvpa_gamp.report.page import render
-from mvpa_gamp.report.recommended import recommended_map
 from mvpa_gamp.report.terminal import closing_lines, inference_lines
 from mvpa_gamp.report.viewer import viewer
 from mvpa_gamp.report.words import place_words
@@ -88,8 +88,8 @@ def test_the_tested_map_is_offered_first_and_weights_never_alone(designed):
     _, links = boxes(designed)
     results = read_results(designed)
     for each, task in zip(links[2:], results.tasks, strict=True):  # comparisons
-        first = recommended_map(results, "tiny", task["contrast"], "gamp-bg-lr")
-        assert each[0].endswith(first.path.name) and first.stat in ("pip", "pattern")  # no voxel passed
+        first = maps_to_use(results, "tiny", task["contrast"], "gamp-bg-lr")
+        assert each[0].endswith(first.first.name) and first.stat in ("pip", "pattern")  # no voxel passed
         assert "desc-informationFwe_stat-corr" in each[1] and "desc-information_stat-corr" in each[2]
         assert not [link for link in each if "stat-weight" in link and "Selected" not in link]
     html = (designed / "index.html").read_text()
@@ -102,11 +102,9 @@ def test_where_voxels_passed_the_test_their_map_is_recommended(designed, tmp_pat
     rows = read_tsv(path)
     write_tsv(path, list(rows[0]), [{**row, "voxels": "2"} for row in rows])
     task = results.tasks[0]
-    first = recommended_map(results, "tiny", task["contrast"], "gamp-bg-lr")
-    assert first.stat == "information" and first.path.is_file()
-    view = json.loads(
-        unescape(re.search(r'data-view="([^"]*)"', viewer(results, "tiny", task, "gamp-bg-lr"))[1])
-    )
+    facts = comparison_facts(results, "tiny", task)
+    assert facts.files.stat == "information" and facts.files.first.is_file()
+    view = json.loads(viewer(results, "tiny", task, facts)["data"])
     assert view["maps"][0]["name"] == "information"
 
 
@@ -148,8 +146,8 @@ def test_closed_comparisons_name_the_file_of_their_map(five, browser):
     page.run("document.querySelectorAll('details').forEach(part => { part.open = false; })")
     seen = page.run("document.querySelector('main').innerText")
     for task in results.tasks:
-        first = recommended_map(results, "tiny", task["contrast"], "gamp-sbg-lr")
-        assert first.path.is_file() and first.path.name in seen
+        first = maps_to_use(results, "tiny", task["contrast"], "gamp-sbg-lr").first
+        assert first.is_file() and first.name in seen
     assert page.run("document.querySelector('table.sortable').tHead.rows[0].cells[1].innerText").startswith(
         "GAMP sBG-LR"  # the answering method comes first
     )
@@ -183,7 +181,7 @@ def test_the_first_line_of_a_figure_and_the_others_keep_every_row_of_pixels_belo
     with Image.open(path) as image:
         heading, end = map(int, image.info["Cut"].split())
         whole = np.asarray(image.convert("RGB"))
-    first, rest = (np.asarray(Image.open(io.BytesIO(part))) for part in figure_parts(path))
+    first, rest = (np.asarray(Image.open(io.BytesIO(part))) for part in cut_parts(path))
     assert (first == whole[:end]).all() and (rest[heading:] == whole[end:]).all()
     assert (rest[:heading] == whole[:heading]).all() and (whole[:heading] < 128).any()
     bare = [(whole[row] > 250).all() for row in (heading, end)]

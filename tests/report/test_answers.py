@@ -4,7 +4,6 @@ import math
 import re
 from dataclasses import replace
 from html import unescape
-from pathlib import Path
 
 import pytest
 
@@ -34,7 +33,7 @@ FOUND = Facts(
     "GAMP sBG-LR",
     Score(97.7, 1.4, 50.0, "12 held-out runs"),
     LabelTest(0.004975, 0.004975, 0.004975, (200, False)),
-    Files({}, Path()),
+    Files({}),
     Words(),
     Selected(24, 530, 22.0),
     Stability(75.0, 1.02),

@@ -1,4 +1,4 @@
-from mvpa_gamp.report.convergence import endings
+from mvpa_gamp.report.tables import endings
 
 
 def test_endings_that_differ_in_numbers_show_their_range():

@@ -9,8 +9,7 @@ import pytest
 
 from mvpa_gamp.report.inference_plots import null_edges
 from mvpa_gamp.report.methods_text import methods_paragraphs
-from mvpa_gamp.report.page import render
-from mvpa_gamp.report.sections import consistency_section
+from mvpa_gamp.report.page import render, section
 from mvpa_gamp.results.files import read_tsv, write_tsv
 from mvpa_gamp.results.reader import Results, read_results
 
@@ -19,9 +18,8 @@ from mvpa_gamp.results.reader import Results, read_results
 def test_the_methods_text_says_what_was_exchanged(finished, kind, words):
     class Permuted(Results):
         def inference_rows(self):
-            return [
-                {"status": "ok", "exchanged": kind, "permutations": "9", "labellings": "99", "p_value": "0.1"}
-            ]
+            told = {"status": "ok", "exchanged": kind, "permutations": "9", "labellings": "99"}
+            return [{**told, "p_value": "0.1", "smallest_p_value": "0.1"}]
 
     read = read_results(finished)
     summary = replace(read.summary, inference={"permutations": 9})
@@ -34,7 +32,7 @@ def test_an_interval_of_an_index_of_at_most_one_ends_at_one(finished, tmp_path):
     path = results.folder.subject_table(results.subjects[0], "consistency")
     rows = [{**row, "nogueira_low": "0.96", "nogueira_high": "1.02"} for row in read_tsv(path)]
     write_tsv(path, list(rows[0]), rows)
-    page = consistency_section(results)
+    page = section(results, "consistency")
     assert "0.96 to 1.00" in page and "1.02" not in page
 
 

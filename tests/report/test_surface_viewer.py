@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-from html import unescape
 
 import numpy as np
 import pytest
@@ -12,8 +11,10 @@ from surface_data import planted, small_mesh, sphere
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.imaging.surface_files import stored_cortex
 from mvpa_gamp.report import surface_viewer
+from mvpa_gamp.report.facts import comparison_facts
+from mvpa_gamp.report.page import section
 from mvpa_gamp.report.surface_figures import vertex_edges
-from mvpa_gamp.report.viewer import grounds, viewer
+from mvpa_gamp.report.viewer import viewer
 from mvpa_gamp.results.reader import read_results
 
 READY = """(async () => {
@@ -53,8 +54,11 @@ def folder(tmp_path_factory):
 
 def view_of(results):
     task = results.tasks[0]
-    html = viewer(results, results.subjects[0], task, "gamp-sbg-lr")
-    return json.loads(unescape(re.search(r'data-view="([^"]*)"', html)[1]))
+    return json.loads(viewer(results, results.subjects[0], task, facts_of(results))["data"])
+
+
+def facts_of(results):
+    return comparison_facts(results, results.subjects[0], results.tasks[0])
 
 
 def array_of(html, name, kind):
@@ -69,7 +73,7 @@ def test_the_page_has_the_meshes_once_and_bytes_of_every_map(folder):
     view, cortex = view_of(results), stored_cortex(results.folder.mask(results.subjects[0]).parent)
     assert view["shape"][0] * view["shape"][1] >= 240 and view["first"] in ("left", "right")
     assert {"weight", "inclusion probability"} <= {each["name"] for each in view["maps"]}
-    ground = grounds(results)
+    ground = section(results, "grounds")
     corners = array_of(ground, "faces", "<u2")
     right = np.asarray(cortex.mesh.parts["right"].faces) + 130
     np.testing.assert_array_equal(corners[-len(right) :], right)
@@ -81,8 +85,8 @@ def test_the_page_has_the_meshes_once_and_bytes_of_every_map(folder):
 def test_meshes_that_are_too_fine_stay_in_their_files(folder, monkeypatch):
     monkeypatch.setattr(surface_viewer, "MOST", 200)
     results = read_results(folder)
-    assert viewer(results, results.subjects[0], results.tasks[0], "gamp-sbg-lr") == ""
-    assert "data-points" not in grounds(results)
+    assert viewer(results, results.subjects[0], results.tasks[0], facts_of(results)) is None
+    assert "data-points" not in section(results, "grounds")
 
 
 def test_it_turns_offline_by_mouse_and_keyboard(folder, browser):

@@ -3,14 +3,13 @@
 import base64
 import io
 import json
-import re
-from html import unescape
 
 import nibabel
 import numpy as np
 import pytest
 from PIL import Image
 
+from mvpa_gamp.report.facts import comparison_facts
 from mvpa_gamp.report.style import WEIGHTS
 from mvpa_gamp.report.viewer import viewer
 from mvpa_gamp.report.viewer_figure import colours, mosaic
@@ -34,8 +33,9 @@ def test_a_volume_survives_its_image(shape):
 
 def test_the_viewer_shows_the_map_of_the_file(phantom_results):
     results = read_results(phantom_results)
-    html = viewer(results, "phantom", results.tasks[0], "gamp-bg-lr")
-    view = json.loads(unescape(re.search(r'data-view="([^"]*)"', html)[1]))
+    facts = comparison_facts(results, "phantom", results.tasks[0])
+    made = viewer(results, "phantom", results.tasks[0], facts)
+    view = json.loads(made["data"])
     names = [each["name"] for each in view["maps"]]
     assert names == ["inclusion probability", "pattern", "selection frequency", "weight"]
     path = results.folder.statmap("phantom", "faceMinusHouse", "gampBgLr", "pip")
@@ -50,7 +50,7 @@ def test_the_viewer_shows_the_map_of_the_file(phantom_results):
     at = np.rint(np.linalg.inv(image.affine) @ [*place, 1])[:3].astype(int)
     assert abs(values[tuple(at)]) == abs(values).max()
     assert shown[tuple(view["at"])] == pytest.approx(values[tuple(at)], abs=1 / 255)
-    assert "PHANTOM" in html
+    assert "PHANTOM" in made["banner"]
 
 
 def test_colours_are_those_of_the_figures():

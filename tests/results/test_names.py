@@ -1,9 +1,11 @@
 from pathlib import Path
 
+import pytest
+
 from mvpa_gamp.imaging.brainmaps import sidecar_path
 from mvpa_gamp.imaging.map_names import shared_entities
-from mvpa_gamp.report.markup import cell, paragraph, table
-from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.report.html import Renderer, cell, method_cell, table
+from mvpa_gamp.results.names import ResultsFolder, is_own_name
 
 
 def test_maps_have_bids_names_and_sidecars():
@@ -34,15 +36,23 @@ def test_entities_that_differ_between_files_are_not_shared():
     assert shared_entities([one, {"sub": "1", "task": "a"}]) == {"task": "a"}
 
 
-def test_only_names_of_this_package_count_as_its_own(tmp_path):
-    for name in ("summary.tsv", "thesis.txt", "sub-1", "work", "photos"):
-        (tmp_path / name).mkdir()
-    own = {path.name for path in ResultsFolder(tmp_path).own_entries()}
-    assert own == {"summary.tsv", "sub-1", "work"}
+def test_only_names_of_this_package_count_as_its_own():
+    names = ("summary.tsv", "thesis.txt", "sub-1", "work", "photos", "group", "group_summary.tsv")
+    assert [name for name in names if is_own_name(name)] == [
+        "summary.tsv", "sub-1", "work", "group", "group_summary.tsv",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "/etc", "a\\b", "a\0b"])
+def test_names_lead_to_no_other_folder(tmp_path, name):
+    folder = ResultsFolder(tmp_path)
+    for make in (folder.figure, folder.mask, lambda name: folder.cell_table("1", name, "svm", "folds")):
+        with pytest.raises(ValueError, match="is no name of a file"):
+            make(name)
 
 
 def test_markup_escapes_everything_that_is_text():
     evil = '<script>alert("x")</script>&'
-    for html in (paragraph(evil), cell(evil), cell("1", value=evil), table([cell(evil)], [cell(evil)])):
-        assert "<script" not in html
-        assert '"x"' not in html
+    made = table([evil], [[cell(evil)], [cell("1", value=evil, title=evil)], [method_cell("svm", evil)]])
+    html = Renderer(Path(), True, w=None).section("groups", {"table": made, "cautions": [evil]})
+    assert "<script" not in html and '"x"' not in html and html.count("&lt;script&gt;") == 7

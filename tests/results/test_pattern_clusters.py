@@ -6,7 +6,7 @@ import pytest
 
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.imaging.spaces import VoxelSpace
-from mvpa_gamp.report.few_samples import few_samples_section
+from mvpa_gamp.report.page import section
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.manifest import result_files
 from mvpa_gamp.results.pattern_clusters import pattern_cluster_rows
@@ -62,7 +62,7 @@ def test_the_folder_has_the_places_and_promises_them(few, tmp_path):
     first = tuple(int(rows[0][f"peak_{axis}"]) for axis in "ijk")
     assert abs(pattern[first]) == pytest.approx(np.abs(pattern).max())
     assert rows[0]["contrast"] == "faceMinusHouse" and rows[0]["method"] == "gamp-bg-lr"
-    lead = few_samples_section(read_results(out))
+    lead = section(read_results(out), "few_samples")
     accuracy = 100 * np.mean(few.contrast_scores_["face-house"])
     assert f"{accuracy:.1f} % of held-out samples correct" in lead
     assert "some fits select no voxel" in lead and "is not a test" in lead
@@ -75,5 +75,5 @@ def test_the_page_leads_with_prediction_and_pattern(few):
 
 def test_where_voxels_are_selected_nothing_of_it_is_there(finished):
     results = read_results(finished)
-    assert few_samples_section(results) == "" and not results.summary.pattern_clusters
+    assert section(results, "few_samples") == "" and not results.summary.pattern_clusters
     assert not list(finished.rglob("*patternclusters*"))

@@ -9,7 +9,8 @@ import tomllib
 
 from mvpa_gamp.__main__ import main as bids
 from mvpa_gamp.decoding import cross_validate, fold_errors, permutation_test
-from mvpa_gamp.decoding.balanced import mean_balanced_accuracy
+from mvpa_gamp.decoding.fit import Scheme
+from mvpa_gamp.decoding.scores import mean_balanced_accuracy
 from mvpa_gamp.decoding.tasks import make_tasks
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
@@ -59,9 +60,14 @@ def test_the_command_and_python_give_the_same_numbers(weighted, unequal):
         assert row["error_percent"] == pytest.approx(error, abs=1e-3)
         assert results.leading_measure.name == "balanced accuracy"
     test = permutation_test(
-        with_class_weight(METHODS["svm"], "balanced"), X, task.y, runs, 19,
-        blocks=blocks_of(samples)[task.rows], score=mean_balanced_accuracy,
-    )  # fmt: skip
+        with_class_weight(METHODS["svm"], "balanced"),
+        X,
+        task.y,
+        runs,
+        19,
+        score=mean_balanced_accuracy,
+        scheme=Scheme(blocks=blocks_of(samples)[task.rows]),
+    )
     (told,) = [row for row in results.inference_rows() if row["method"] == "svm"]
     assert told["measure"] == "balanced accuracy" and "accuracy tested is the balanced one" in told["caution"]
     assert number(told["accuracy_percent"]) == pytest.approx(100 * test.score, abs=1e-3)

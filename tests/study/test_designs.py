@@ -18,6 +18,7 @@ from mvpa_gamp.decoding import (
     session_crosses,
 )
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.labels import read_labels
 from mvpa_gamp.imaging.samples import load_samples
@@ -126,7 +127,7 @@ def test_command_and_python_cross_alike(done, samples):
             assert number(row["auc"]) == pytest.approx(found.auc, rel=1e-5)
             assert row["status"] == "ok" and (row["p_value"] == "n/a") == (name == "onebit-cs")
     blocks = blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)
-    test = cross_permutation_test(GAMP, samples.X, crosses[0], samples.runs, 4, blocks=blocks)
+    test = cross_permutation_test(GAMP, samples.X, crosses[0], samples.runs, 4, scheme=Scheme(blocks=blocks))
     assert number(rows[crosses[0].label, "gamp-bg-lr"]["p_value"]) == pytest.approx(test.pvalue)
 
 
@@ -219,7 +220,9 @@ def test_whitened_classes_and_crosses(four, samples, tmp_path, no_page):
     (found,) = cross_decode(GAMP, samples.X, crosses, samples.runs, **how)
     row = table(tmp_path / "out", "cross")[0]
     assert number(row["accuracy_percent"]) == pytest.approx(100 * found.accuracy, rel=1e-5)
-    test = cross_permutation_test(GAMP, samples.X, crosses[0], samples.runs, 4, blocks=blocks, **how)
+    test = cross_permutation_test(
+        GAMP, samples.X, crosses[0], samples.runs, 4, **how, scheme=Scheme(blocks=blocks)
+    )
     assert number(row["p_value"]) == pytest.approx(test.pvalue)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.__main__ import main as app
-from mvpa_gamp.decoding import FoldConfounds, fit_confounds, fit_prepared, fold_errors, make_tasks
+from mvpa_gamp.decoding import FoldConfounds, fit_confounds, fit_tasks, fold_errors, make_tasks
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.phantom import phantom_labels
 from mvpa_gamp.imaging.samples import load_samples
@@ -61,7 +62,7 @@ def cleaned(tiny, table, tmp_path_factory):
 def test_the_numbers_are_those_of_fit_prepared(cleaned, samples, covariates):
     tasks = make_tasks(samples.conditions, [("face", "house")])
     confounds = FoldConfounds(covariates[samples.volumes])
-    found = fit_prepared([METHODS["gamp-bg-lr"]], samples.X, confounds, tasks, samples.runs)
+    found = fit_tasks([METHODS["gamp-bg-lr"]], samples.X, tasks, samples.runs, Scheme(preparation=confounds))
     row = read_tsv(cleaned / "summary.tsv")[0]
     error = fold_errors(found["gamp-bg-lr", "faceMinusHouse"], tasks[0].y).mean()
     assert number(row["error_percent"]) == pytest.approx(100 * error, abs=1e-3)

@@ -23,11 +23,12 @@ from mvpa_gamp.decoding import (
     permutation_test,
 )
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.report import inference_plots
-from mvpa_gamp.report.inference import _tests
+from mvpa_gamp.report.inference import floor_words, has_values
 from mvpa_gamp.results.files import number, read_tsv, write_tsv
 from mvpa_gamp.results.reader import Results, read_results
 from mvpa_gamp.study import inference_jobs
@@ -91,7 +92,9 @@ def values(out, ending):
 
 def test_the_null_is_that_of_the_permutation_test(inferred, pair):
     X, y, runs, blocks = pair
-    test = permutation_test(METHODS["gamp-bg-lr"], X, y, runs, 40, blocks=blocks, max_inclusion=True)
+    test = permutation_test(
+        METHODS["gamp-bg-lr"], X, y, runs, 40, max_inclusion=True, scheme=Scheme(blocks=blocks)
+    )
     written = read_tsv(inferred / "sub-tiny" / f"{STEM}_permutations.tsv")
     np.testing.assert_allclose([number(line["accuracy"]) for line in written], test.null, atol=1e-5)
     np.testing.assert_allclose(
@@ -116,7 +119,9 @@ def test_the_observed_accuracy_is_that_of_the_summary(inferred):
 
 def test_the_selection_is_that_of_calibrate_and_checked(inferred, pair):
     X, y, runs, blocks = pair
-    chosen = calibrate(METHODS["gamp-bg-lr"], X, y, runs, blocks=blocks).select(0.2, of="voxel")
+    chosen = calibrate(METHODS["gamp-bg-lr"], X, y, runs, scheme=Scheme(blocks=blocks)).select(
+        0.2, of="voxel"
+    )
     selected = values(inferred, "Fdr_mask") > 0
     np.testing.assert_array_equal(selected, chosen.selected)
     row = row_of(inferred)
@@ -168,7 +173,7 @@ def test_a_rounded_p_value_is_no_lack_of_labellings(smallest, few, inferred):
     read = read_results(inferred)
     inference = {**read.inference, "permutations": 30}  # 1 / 31 is rounded up in the table
     results = Rounded(read.folder, replace(read.summary, inference=inference), read.rows, read.texts)
-    said = "".join(_tests(results, results.inference_rows()))
+    said = floor_words(results)
     assert ("because the labels can be arranged in" in said) == few
 
 
@@ -178,7 +183,7 @@ def test_a_legend_names_a_prediction_only_where_a_line_is_drawn(known, drawn, in
     path = copy / "sub-tiny" / f"{STEM}_learningcurve.tsv"
     rows = [{**row, "predicted": "n/a" if k >= known else "0.7"} for k, row in enumerate(read_tsv(path))]
     write_tsv(path, list(rows[0]), rows)
-    assert inference_plots.draws(read_results(copy), "tiny", "predicted") == drawn
+    assert has_values(read_results(copy), "tiny", "predicted") == drawn
     words = b"predicted for independent voxels"
     assert (words in inference_plots.learning_curves(read_results(copy), "tiny")) == drawn
 
@@ -243,7 +248,7 @@ def test_inference_that_fails_is_told_and_the_rest_stays(tiny, tmp_path, monkeyp
     def broken(*args, **kwargs):
         raise FloatingPointError("no such luck")
 
-    monkeypatch.setattr(inference_jobs, "null_statistics", broken)
+    monkeypatch.setattr(inference_jobs, "joint_null", broken)
     out = tmp_path / "out"
     assert main(options(tiny, out, "--permutations", "5")) == 1
     assert row_of(out)["status"] == "failed: FloatingPointError: no such luck"

@@ -13,7 +13,7 @@ from mvpa_gamp.decoding import carries_information, make_tasks
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
-from mvpa_gamp.report.recommended import recommended_map
+from mvpa_gamp.report.facts import maps_to_use
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.manifest import missing_files, result_files
 from mvpa_gamp.results.reader import read_results
@@ -101,11 +101,7 @@ def test_the_map_of_what_passed_is_zero_elsewhere_and_recommended(informed, cont
     np.testing.assert_array_equal(nibabel.load(path).dataobj, np.where(mask > 0, everywhere, 0))
     sidecar = json.loads(path.with_name(path.name.replace(".nii.gz", ".json")).read_text())
     assert sidecar["Threshold"] == "family-wise p of 0.05 or less"
-    assert recommended_map(results, "tiny", contrast, "gamp-bg-lr").path == path
-    path.unlink()  # as in folders of earlier versions
-    before = recommended_map(results, "tiny", contrast, "gamp-bg-lr")
-    assert before.path == path_of(tmp_path / "out", contrast, ENDINGS[0])
-    assert before.meaning.endswith("in its mask")
+    assert maps_to_use(results, "tiny", contrast, "gamp-bg-lr").first == path
 
 
 @pytest.mark.parametrize("contrast", PAIRS)

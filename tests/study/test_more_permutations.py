@@ -10,7 +10,7 @@ from mvpa_gamp.decoding import permutation
 from mvpa_gamp.decoding.exchange import permuted_labels
 from mvpa_gamp.haxby import main
 from mvpa_gamp.methods.gamp import GampMethod
-from mvpa_gamp.report.inference_rows import few_permutations
+from mvpa_gamp.report.inference import few_permutations
 from mvpa_gamp.report.terminal import inference_lines
 from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.reader import read_results

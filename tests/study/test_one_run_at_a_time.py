@@ -15,7 +15,7 @@ from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.atomic_files import WriteError, write_atomic
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.lock import FolderLock, check_lock
+from mvpa_gamp.study.lock import FolderLock, Holder, check_lock
 
 
 def everything(folder):
@@ -69,17 +69,90 @@ def test_a_lock_of_a_process_that_has_ended_holds_nothing(tmp_path):
         assert json.loads(folder.lock.read_text())["owner"] == "next"
 
 
-def test_a_number_used_again_is_another_process(tmp_path):
+def test_of_another_machine_nothing_is_known(tmp_path):
     folder = ResultsFolder(tmp_path)
-    with FolderLock(folder, "first") as lock:
-        lock.take()
-        held = json.loads(folder.lock.read_text())
-        folder.lock.write_text(json.dumps({**held, "born": "1"}))
-        check_lock(folder, "second")
-        folder.lock.write_text(json.dumps({**held, "host": "elsewhere", "born": "1"}))
+    here = Holder.me("first")._asdict()
+    for boot in ("another", ""):  # the machine may have started again, or be another one of the same name
+        elsewhere = {**here, "boot": boot, "host": "elsewhere", "born": "1"}
+        folder.lock.write_text(json.dumps(elsewhere))
         with pytest.raises(StudyError, match=r"on elsewhere.*delete .*\.running\.json"):
-            check_lock(folder, "second")
+            FolderLock(folder, "second").take()
         check_lock(folder, "first")  # a worker of the same command goes on where another one died
+    folder.lock.write_text(json.dumps({**here, "host": "a container of this machine", "pid": 2}))
+    check_lock(folder, "second")  # it would have locked the file
+
+
+def test_without_locks_of_the_file_system_processes_are_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("mvpa_gamp.study.lock._is_locked", lambda number, alone: None)
+    folder, here = ResultsFolder(tmp_path), Holder.me("first")
+    folder.lock.write_text(json.dumps(here._asdict()))
+    with pytest.raises(StudyError, match="another run"):
+        check_lock(folder, "second")
+    folder.lock.write_text(json.dumps(here._replace(born="1")._asdict()))  # a number used again
+    check_lock(folder, "second")
+    folder.lock.write_text(json.dumps(here._replace(born="1", space="pid:[1]")._asdict()))
+    with pytest.raises(StudyError, match="another run"):  # the number means another process there
+        check_lock(folder, "second")
+
+
+DAMAGED = {
+    "huge": '{"pid": ' + "9" * 300 + "}",
+    "large": " " * 20_000 + "{}",
+    "text": "a note",
+    "null": "null",
+    "nested": "[" * 9_000,
+    "of nobody": json.dumps({**Holder.me("x")._asdict(), "pid": "nobody"}),
+    "of a pid beyond all": json.dumps({**Holder.me("x")._asdict(), "pid": 2**70}),
+    "of an older version": json.dumps({"pid": 1, "host": "a", "born": "", "since": "", "owner": ""}),
+}
+
+
+@pytest.mark.parametrize("kind", [*DAMAGED, "pipe", "link", "folder"])
+def test_a_damaged_lock_ends_in_a_sentence(tmp_path, kind):
+    folder = ResultsFolder(tmp_path)
+    if kind in DAMAGED:
+        folder.lock.write_text(DAMAGED[kind])
+    elif kind == "pipe":
+        os.mkfifo(folder.lock)
+    elif kind == "link":
+        folder.lock.symlink_to(tmp_path / "elsewhere")
+    else:
+        folder.lock.mkdir()
+    with pytest.raises(StudyError, match=r"\.running\.json: expected a lock.*delete it"):
+        check_lock(folder, "next")
+    with pytest.raises((StudyError, WriteError), match=r"\.running\.json"):
+        FolderLock(folder, "next").take()
+    assert os.path.lexists(folder.lock) and not (tmp_path / "elsewhere").exists()
+
+
+_HOLD = """
+import sys, time
+from pathlib import Path
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.study.lock import FolderLock
+with FolderLock(ResultsFolder(Path(sys.argv[1])), "first") as lock:
+    lock.take()
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_process_of_another_container_holds_its_folder(tmp_path):
+    """Process numbers are counted anew in a container, so that its number means nothing outside."""
+    apart = ["unshare", "--user", "--map-root-user", "--pid", "--fork"]
+    try:
+        subprocess.run([*apart, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this system does not let tests make a space of process numbers (unshare)")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    command = [*apart, sys.executable, "-c", _HOLD, str(tmp_path)]
+    with subprocess.Popen(command, **pipes) as other:
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(StudyError, match="another run is writing there"):
+            FolderLock(ResultsFolder(tmp_path), "second").take()
+        other.stdin.close()
+    with FolderLock(ResultsFolder(tmp_path), "second") as lock:
+        lock.take()
 
 
 def test_a_lock_cut_short_by_a_full_disk_holds_nothing(tmp_path):

@@ -22,7 +22,7 @@ from mvpa_gamp.decoding import (
     cross_decode,
     cross_permutation_test,
     cross_validate,
-    fit_prepared,
+    fit_tasks,
     fold_balanced_accuracies,
     fold_errors,
     held_out_answers,
@@ -30,7 +30,8 @@ from mvpa_gamp.decoding import (
     make_tasks,
     session_crosses,
 )
-from mvpa_gamp.decoding.balanced import fold_aucs
+from mvpa_gamp.decoding.fit import Scheme
+from mvpa_gamp.decoding.scores import fold_aucs
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.labels import read_labels
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
@@ -162,7 +163,7 @@ def crossed(data: Data, prepare: Callable[[Data], Any] = lambda data: None, sess
     if sessions:
         found = session_crosses(make_tasks(samples.conditions, [("face", "house")]), [RUNS], samples.runs)
     out = []
-    for each in cross_decode(GAMP, samples.X, found, samples.runs, preparation=preparation):
+    for each in cross_decode(GAMP, samples.X, found, samples.runs, scheme=Scheme(preparation=preparation)):
         how = {"blocks": data.blocks, "preparation": preparation}
         test = cross_permutation_test(GAMP, samples.X, each.cross, samples.runs, 4, **how)
         numbers = 100 * each.accuracy, 100 * each.balanced_accuracy, each.auc, test.pvalue
@@ -185,7 +186,7 @@ def decoded(data: Data, n: int = 0, *chosen: str) -> dict[str, Any]:
 def without_covariates(data: Data) -> list[Any]:
     samples, confounds = data.samples, data.confounds
     tasks = make_tasks(samples.conditions, [("face", "house")])
-    fits = fit_prepared([GAMP], samples.X, confounds, tasks, samples.runs)
+    fits = fit_tasks([GAMP], samples.X, tasks, samples.runs, Scheme(preparation=confounds))
     checks = check_covariates(confounds.values, confounds.names, tasks, samples.runs, data.blocks)
     told = [(each.covariate, cell(each.accuracy), cell(each.p_value)) for each in checks]
     return [row(tasks[0], GAMP.name, fits[GAMP.name, tasks[0].name]), *told]

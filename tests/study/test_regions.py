@@ -11,12 +11,14 @@ import pytest
 from mvpa_gamp import __main__ as bids_command
 from mvpa_gamp.decoding import FoldConfounds, decode_regions, fit_confounds, make_tasks
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.atlas import open_atlas
 from mvpa_gamp.imaging.regions import OUTSIDE
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.report.regions import regions_section, regions_text
+from mvpa_gamp.report.inference_text import regions_text
+from mvpa_gamp.report.page import section as section_of
 from mvpa_gamp.report.terminal import region_lines
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.manifest import missing_files, result_files
@@ -118,10 +120,19 @@ def test_regions_are_decoded_without_what_covariates_explain(tiny, atlas, tmp_pa
     regions, method = open_atlas(str(atlas)).regions(samples.mask_img), METHODS["gamp-bg-lr"]
     places = [0, 1]
     found = decode_regions(
-        method, samples.X, task.y, samples.runs, [regions.voxels(place) for place in places], 5, seed=SEED,
-        blocks=blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)[task.rows],
-        preparation=FoldConfounds(values), rows=task.rows,
-    )  # fmt: skip
+        method,
+        samples.X,
+        task.y,
+        samples.runs,
+        [regions.voxels(place) for place in places],
+        5,
+        scheme=Scheme(
+            seed=SEED,
+            blocks=blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)[task.rows],
+            preparation=FoldConfounds(values),
+            rows=task.rows,
+        ),
+    )
     for k, place in enumerate(places):
         row = told[regions.names[place]]
         assert number(row["accuracy_percent"]) == pytest.approx(100 * found.accuracy[k], rel=1e-5)
@@ -170,9 +181,14 @@ def test_accuracies_and_p_values_are_those_of_decode_regions(done, tiny, atlas):
     blocks = blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)[task.rows]
     places = [0, 1, 3]
     direct = decode_regions(
-        METHODS["gamp-bg-lr"], samples.X[task.rows], task.y, samples.runs[task.rows],
-        [regions.voxels(k) for k in places], n=PERMUTATIONS, seed=SEED, blocks=blocks,
-    )  # fmt: skip
+        METHODS["gamp-bg-lr"],
+        samples.X[task.rows],
+        task.y,
+        samples.runs[task.rows],
+        [regions.voxels(k) for k in places],
+        n=PERMUTATIONS,
+        scheme=Scheme(seed=SEED, blocks=blocks),
+    )
     rows = {row["region"]: row for row in rows_of(done, "gampBgLr")}
     for k, place in enumerate(places):
         row = rows[regions.names[place]]
@@ -288,19 +304,19 @@ def test_the_bids_command_has_regions(bids_tree, tmp_path, monkeypatch):
 
 def test_names_are_harmless_on_the_page(done):
     page = (done / "index.html").read_text(encoding="utf-8")
-    assert "<b>first" not in page and "&lt;b&gt;first &amp; &#x27;second&#x27;&lt;/b&gt; $x_1$" in page
+    assert "<b>first" not in page and "&lt;b&gt;first &amp; &#39;second&#39;&lt;/b&gt; $x_1$" in page
     assert "Region of the peak" in page and "Westfall PH" in page
 
 
 def test_sections_and_sentences(done, finished):
     results = read_results(done)
-    section = regions_section(results)
+    section = section_of(results, "regions")
     assert "Sums over all regions" in section and "p (all regions)" in section and "beyond" in section
     lines = region_lines(results)
     assert len(lines) == 2 and "corrected for all regions" in lines[0] and "of the weight" in lines[1]
     assert "step-down maxima" in regions_text(results)[0]
     plain = read_results(finished)
-    assert regions_section(plain) == "" and region_lines(plain) == regions_text(plain) == []
+    assert section_of(plain, "regions") == "" and region_lines(plain) == regions_text(plain) == []
 
 
 # --- what is refused

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.__main__ import main as app
-from mvpa_gamp.decoding import NoiseWhitening, fit_whitened, fold_errors, make_tasks, permutation_test
+from mvpa_gamp.decoding import NoiseWhitening, fit_tasks, fold_errors, make_tasks, permutation_test
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
+from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.samples import load_samples
@@ -64,7 +65,13 @@ def direct(tiny):
     tasks = make_tasks(samples.conditions, PAIRS)
     blocks = blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)
     methods, graph = [METHODS[name] for name in USED], samples.connectivity
-    return tasks, fit_whitened(methods, samples.X, blocks, tasks, samples.runs, connectivity=graph)
+    return tasks, fit_tasks(
+        methods,
+        samples.X,
+        tasks,
+        samples.runs,
+        Scheme(preparation=NoiseWhitening(blocks), connectivity=graph),
+    )
 
 
 def test_the_numbers_are_those_of_fit_whitened(whitened, direct):
@@ -122,7 +129,7 @@ def test_a_map_that_is_gone_is_written_again_from_the_stored_fits(whitened, tmp_
     out = shutil.copytree(whitened, tmp_path / "out")
     gone = statmap(out, "faceMinusCat", "gamp-sbg-lr", "pip")
     gone.unlink()
-    monkeypatch.setattr(work, "fit_prepared", None)  # nothing is fitted
+    monkeypatch.setattr(work, "fit_tasks", None)  # nothing is fitted
     assert main(["--out", str(out), "--resume", "--quiet"]) == 0
     assert gone.read_bytes() == statmap(whitened, "faceMinusCat", "gamp-sbg-lr", "pip").read_bytes()
     assert manifest(out) == manifest(whitened)
@@ -143,7 +150,7 @@ def test_fits_that_fail_are_told(tiny, tmp_path, monkeypatch, capsys):
     def broken(*args, **kwargs):
         raise FloatingPointError("no such luck")
 
-    monkeypatch.setattr(work, "fit_prepared", broken)
+    monkeypatch.setattr(work, "fit_tasks", broken)
     out = tmp_path / "out"
     assert main(options(tiny, out, "--whiten")) == 1
     rows = [row for row in read_tsv(out / "summary.tsv") if row["contrast"] != "average"]
@@ -188,9 +195,13 @@ def test_inference_is_about_the_whitened_fits(inferred, whitened, tiny):
         assert row["status"] == "ok" and "X is prepared again for every subset" in row["curve"]
     (task,) = make_tasks(samples.conditions, [("face", "cat")])
     test = permutation_test(
-        METHODS["gamp-bg-lr"], samples.X, task.y, samples.runs, 9, blocks=blocks[task.rows], rows=task.rows,
-        preparation=NoiseWhitening(blocks),
-    )  # fmt: skip
+        METHODS["gamp-bg-lr"],
+        samples.X,
+        task.y,
+        samples.runs,
+        9,
+        scheme=Scheme(blocks=blocks[task.rows], rows=task.rows, preparation=NoiseWhitening(blocks)),
+    )
     stem = "sub-tiny_contrast-faceMinusCat_desc-gampBgLr"
     written = read_tsv(inferred / "sub-tiny" / f"{stem}_permutations.tsv")
     np.testing.assert_allclose([number(line["accuracy"]) for line in written], test.null, atol=1e-5)
