@@ -34,6 +34,8 @@ from mvpa_gamp.gamp.priors import PRIORS
 from mvpa_gamp.methods import METHODS, GampMethod
 from mvpa_gamp.methods.gamp import LOGISTIC_LIKE_VARIANCE
 
+pytestmark = pytest.mark.whole
+
 MAX_SUM = {"mode": "max-sum", "prior": "laplace"}
 
 

@@ -22,6 +22,8 @@ import mvpa_gamp
 from pipelines.packaging.metadata import files
 from pipelines.packaging.notebooks import notebooks
 
+pytestmark = pytest.mark.whole
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:

@@ -27,6 +27,8 @@ from mvpa_gamp.gamp import (
 from mvpa_gamp.gamp.quadrature import gaussian_mean_and_slope, graded_edges, integrate
 from mvpa_gamp.gamp.scalar_channels import Channel, Estimate, Models, input_channel, output_channel
 
+pytestmark = pytest.mark.whole
+
 SPARSE = Bernoulli(0.1, Gaussian(0, 1))
 HEAVY = Bernoulli(0.1, Gaussian(0, 10.0))
 

@@ -16,6 +16,8 @@ from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study import finish
 
+pytestmark = pytest.mark.whole
+
 N_RUNS = 6  # 64 label vectors of two conditions: some of 20 permutations may be equal
 KINDS = {
     "comparison": ("--pairs", "face:house", "--max-inclusion"),

@@ -41,6 +41,8 @@ from mvpa_gamp.methods.class_weights import with_class_weight
 from mvpa_gamp.results.files import cell, read_tsv
 from mvpa_gamp.study import finish
 
+pytestmark = pytest.mark.whole
+
 GAMP = METHODS["gamp-bg-lr"]
 CROSS, ONE_WAY, RUNS = "face:house>cat:chair", "face:house>>cat:chair", "0-2>>3-5"
 

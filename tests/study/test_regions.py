@@ -31,6 +31,8 @@ from mvpa_gamp.study.region_jobs import portions
 from mvpa_gamp.study.regions import plan_region_jobs
 from mvpa_gamp.study.settings import StudySettings
 
+pytestmark = pytest.mark.whole
+
 NASTY = "<b>first & 'second'</b> $x_1$"
 PERMUTATIONS, SEED = 7, 3
 METHODS_USED = ("gamp-bg-lr", "onebit-cs")
