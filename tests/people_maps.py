@@ -43,6 +43,22 @@ class People(NamedTuple):
         return [word for option, name in names.items() for word in (option, str(folder / name))]
 
 
+def write_table(people: People, folder: Path, order=None, **columns: list[str]) -> Path:
+    """Each map in a file of its own, and maps.tsv, whose lines may be in another order."""
+    folder.mkdir(parents=True, exist_ok=True)
+    nibabel.save(nibabel.Nifti1Image(np.ones(SHAPE, np.uint8), AFFINE), folder / "mask.nii.gz")
+    lines = []
+    for k, image in enumerate(people.images):
+        name = f"con_{people.participants[k]:02d}_{people.conditions[k]}.nii"
+        nibabel.save(image, folder / name)
+        cells = [name, people.conditions[k], f"sub-{people.participants[k]:02d}"]
+        lines.append("\t".join([*cells, *(values[k] for values in columns.values())]))
+    head = "\t".join(["file", "condition", "participant_id", *columns])
+    order = range(len(lines)) if order is None else order
+    (folder / "maps.tsv").write_text("\n".join([head, *(lines[k] for k in order)]) + "\n")
+    return folder / "maps.tsv"
+
+
 def make_people(n: int = 16, effect: float = 0.0, seed: int = 0) -> People:
     """Maps of n participants: a pattern of each condition and participant, noise, and heat - warmth."""
     rng = np.random.default_rng(seed)

@@ -104,8 +104,9 @@ def test_runs_of_very_different_length(options, tiny, tmp_path, capsys):
         return relabelled(options, tiny, tmp_path, np.searchsorted(borders, np.arange(96), side="right"))
 
     refused(given(1), capsys, "run 0: expected at least 3 volumes, got 1", "Leave the run out")
-    refused([*given(88), "--high-pass", "0.01"], capsys, "run 1: its 8 volumes are too few for a temporal")
-    refused([*given(88), "--pairs", "face:house"], capsys, "at least two runs")
+    short = "run 1: expected at least 10 volumes to detrend or filter it, got 8"
+    refused([*given(88), "--high-pass", "0.01"], capsys, short)
+    refused([*given(88), "--no-detrend", "--pairs", "face:house"], capsys, "at least two runs")
 
 
 def test_run_numbers_beyond_64_bits_are_names(options, tiny, tmp_path):

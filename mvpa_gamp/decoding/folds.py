@@ -40,3 +40,21 @@ def leave_one_run_out(runs: Any) -> Folds:
         )
     tested = runs[:, None] == held_out[None, :]
     return Folds(~tested, tested, held_out)
+
+
+def deal_folds(owners: Any, kinds: Any, n: int, seed: int = 0) -> NDArray:
+    """The fold (M,), 1 to n, of each row: all rows of an owner (a participant) are in one fold.
+
+    ``kinds`` (M,) are what rows are (a condition, a group): owners with rows of the same kinds are dealt out
+    in turn, in random order, so that folds have as equal a share of each as can be.
+
+    >>> from mvpa_gamp.decoding.folds import deal_folds
+    >>> deal_folds([1, 1, 2, 2, 3, 4], ["a", "b", "a", "b", "c", "c"], n=2).tolist()
+    [2, 2, 1, 1, 1, 2]
+    """
+    owners, kinds = np.asarray(owners), np.asarray(kinds)
+    names, rng = np.unique(owners), np.random.default_rng(seed)
+    shuffled = names[rng.permutation(names.size)]
+    ordered = sorted(shuffled.tolist(), key=lambda one: sorted(map(str, kinds[owners == one].tolist())))
+    fold = {one: place % n + 1 for place, one in enumerate(ordered)}
+    return np.array([fold[one] for one in owners.tolist()])

@@ -148,7 +148,8 @@ def clean_run(
 def check_series(processing: Processing, sizes: Mapping[Any, int], are_maps: bool) -> None:
     """Refuse lines, filters and lags for given maps, and lines and filters for runs of few volumes.
 
-    ``sizes`` counts the volumes of each run that are used; ``are_maps``: every file holds one volume.
+    ``sizes`` counts the volumes of each run that are used; ``are_maps``: every file holds one volume. Runs
+    too short for any cleaning are left for ``clean_run`` to refuse.
     """
     if are_maps and (processing.needs_series or processing.lag_trs):
         raise DataError(
@@ -156,7 +157,7 @@ def check_series(processing: Processing, sizes: Mapping[Any, int], are_maps: boo
             "would then contain parts of the other maps. Leave them out (--no-detrend; detrend=False), or "
             "give each run as one 4-D series."
         )
-    short = [(run, size) for run, size in sizes.items() if size < MIN_SERIES]
+    short = [(run, size) for run, size in sizes.items() if MIN_VOLUMES <= size < MIN_SERIES]
     if short and processing.needs_series:
         run, size = short[0]
         raise DataError(

@@ -9,8 +9,8 @@ _NAMED = 6  # comparisons that are named one by one
 
 
 def held_out_word(summary: Summary) -> str:
-    """What the numbers of runs count: runs, or sessions where whole sessions are held out."""
-    return "session" if summary.held_out == "session" else "run"
+    """What the numbers of runs count: runs, sessions where these are held out, or participants."""
+    return "session" if summary.held_out == "session" else summary.data.get("counted", "run")
 
 
 def comparison_words(tasks: Sequence[Mapping[str, Any]]) -> str:

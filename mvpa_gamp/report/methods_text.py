@@ -125,7 +125,7 @@ def _validation(results: Results) -> str:
     names, word = comparison_words(results.tasks), results.fold_word
     how = (
         "leave-one-run-out cross-validation: each run was predicted by a classifier trained on all other runs"
-        if word == "run"
+        if word == "run" and results.summary.data.get("counted", "run") == "run"
         else f"cross-validation. {results.summary.cross_validation.rstrip('.')}"
     )
     coupled = (

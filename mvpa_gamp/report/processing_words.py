@@ -42,7 +42,16 @@ def processing_words(steps: Mapping[str, Any], unit: str) -> str:
 
 
 def _maps_words(steps: Mapping[str, Any]) -> str:
-    """What was done to given maps."""
+    """What was done to given maps; those of many participants have a scaling."""
+    if scaling := steps.get("scaling"):
+        width = steps.get("smoothing_fwhm")
+        smoothed = f" after smoothing with a Gaussian kernel of {width:g} mm FWHM" if width else ""
+        told = {
+            "none": "Maps were decoded as they were given",
+            "centre": "From each map the mean of the participant's compared maps was subtracted",
+            "zscore": "Each voxel was z-scored over the compared maps of each participant",
+        }[scaling]
+        return f"{told}{smoothed}."
     if not steps.get("standardize"):
         return "Maps were not z-scored within each run."
     return "Maps were z-scored within each run, over all its maps, those of other conditions included."

@@ -41,7 +41,7 @@ class Words:
 def words_of(results: Results) -> Words:
     """The words of a participant's results."""
     summary = results.summary
-    counted = "session" if summary.held_out == "session" else "run"
+    counted = "session" if summary.held_out == "session" else summary.data.get("counted", "run")
     return words_for(results.on_surface, summary.data.get("unit", "volumes"), summary.held_out, counted)
 
 

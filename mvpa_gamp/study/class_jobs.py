@@ -28,7 +28,7 @@ from mvpa_gamp.results.stored_fits import load_arrays, load_fits
 from mvpa_gamp.study.cells import PlannedCell, stored
 from mvpa_gamp.study.inference_jobs import NullWork, read_null
 from mvpa_gamp.study.jobs import Job, digest, make_job, unanswered
-from mvpa_gamp.study.preparing import StudyPreparation, blocks_of
+from mvpa_gamp.study.preparing import StudyPreparation, exchange_of
 from mvpa_gamp.study.settings import StudySettings
 
 Key = tuple[str, str]  # names of method and comparison
@@ -82,17 +82,16 @@ def plan_classes(
     """A plan per method; ``data`` is the digest of what fits can see."""
     if classes is None:
         return []
-    blocks = blocks_of(samples)
     methods = {cell.method.name: cell.method for cell in cells}
     return [
-        _plan(settings, samples, prepared, classes, cells, folder, data, method, blocks)
+        _plan(settings, samples, prepared, classes, cells, folder, data, method)
         for method in methods.values()
     ]
 
 
 def _plan(
     settings: StudySettings, samples: Samples, prepared: StudyPreparation, classes: Classes,
-    cells: Sequence[PlannedCell], folder: ResultsFolder, data: str, method: Method, blocks: NDArray,
+    cells: Sequence[PlannedCell], folder: ResultsFolder, data: str, method: Method,
 ) -> ClassPlan:  # fmt: skip
     path = folder.fits(samples.subject, ALL_CLASSES, method.name)
     named = repr(list(zip(classes.names, classes.members, strict=True)))
@@ -104,10 +103,18 @@ def _plan(
     if settings.permutations and method.is_batched:
         rows = classes.rows
         n, seed = settings.permutations, settings.seed
+        within, blocks = exchange_of(samples, classes)
+        n_folds = len(np.unique(samples.runs[rows])) if prepared.steps.shared else 1
         plan = plan_permutations(
-            classes.codes, samples.runs[rows], samples.X.shape[1], n, seed=seed, blocks=blocks[rows],
-            n_folds=None if prepared.steps.shared else 1, ahead=True,
-        )  # fmt: skip
+            classes.codes,
+            within,
+            samples.X.shape[1],
+            n,
+            seed=seed,
+            blocks=blocks,
+            n_folds=n_folds,
+            ahead=True,
+        )
         for number, chunk in enumerate(plan.chunks, start=1):
             own = path.with_name(path.name.replace("_fits.npz", f"_permutations-{number:04d}.npz"))
             labels = np.ascontiguousarray(plan.labels[:, chunk])
@@ -206,7 +213,7 @@ def _prediction_rows(samples: Samples, classes: Classes, said: HeldOut, judged: 
         {
             "sample": row,
             "volume": None if samples.volumes is None else samples.volumes[row],
-            "run": samples.runs[row],
+            "run": samples.shown_runs[row],
             "fold": said.fold[t] + 1,
             "true": names[classes.codes[said.rows[t]]],
             "predicted": names[judged.predicted[t]],

@@ -21,6 +21,7 @@ from mvpa_gamp.results.cell import Subject
 from mvpa_gamp.results.cross_files import CrossFound, write_crosses
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.stored_fits import load_arrays
+from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference_jobs import Arrays, read_null, stored_null
 from mvpa_gamp.study.jobs import Job, digest, make_job
 from mvpa_gamp.study.preparing import StudyPreparation, blocks_of
@@ -105,6 +106,10 @@ def plan_crosses(
     """A plan per method; ``data`` is the digest of what fits can see."""
     if not crosses:
         return []
+    if samples.people is not None and samples.held_out != "participant":
+        raise StudyError(
+            f"--cross leaves one participant out at a time, got --folds by {samples.held_out}. Leave it out."
+        )
     out = []
     for method in methods:
         path = folder.fits(samples.subject, "cross", method.name)

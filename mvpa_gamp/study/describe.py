@@ -28,7 +28,9 @@ def about_study(
         processing=_processing(settings, samples) | _in_folds(prepared),
         seed=settings.seed,
         fold_maps=settings.fold_maps,
-        cross_validation=f"Cross-validation leaves one {samples.held_out} out at a time.",
+        cross_validation=samples.provenance.get(
+            "folds", f"Cross-validation leaves one {samples.held_out} out at a time."
+        ),
         held_out=samples.held_out,
     )
 
@@ -66,6 +68,7 @@ def _processing(settings: StudySettings, samples: Samples) -> dict[str, Any]:
         "confounds",
         "detrend",
         "standardize",
+        "scaling",
         "confounds_strategy",
         "samples",
         "trial_model",
@@ -78,6 +81,8 @@ def _processing(settings: StudySettings, samples: Samples) -> dict[str, Any]:
         columns = list(samples.confound_columns) or None
         steps |= {"confounds": columns, "confound_columns": columns}
         steps |= {name: samples.provenance.get(name) for name in LEFT_OUT}
+    if samples.people is not None:
+        steps |= {"scaling": samples.provenance["map_scaling"]}
     if samples.kind == "trial":
         steps |= _modelled(settings) | {"standardize": samples.provenance["trial_scaling"]}
     return steps
@@ -104,7 +109,8 @@ def _data(samples: Samples, tasks: Sequence[Task]) -> dict[str, Any]:
         "description": samples.description,
         "n_samples": decoded.size,
         "n_voxels": samples.X.shape[1],
-        "n_runs": len(np.unique(samples.runs)),
+        "n_runs": len(np.unique(samples.runs if samples.people is None else samples.people)),
+        "counted": "run" if samples.people is None else "participant",
         "kind": samples.kind,
         "unit": samples.plural,
         "bids_space": samples.space,

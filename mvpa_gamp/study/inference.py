@@ -30,7 +30,7 @@ from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference_jobs import Curve, NullWork, Selection, read_null
 from mvpa_gamp.study.jobs import Job, digest, is_stored, make_job, store_answer
-from mvpa_gamp.study.preparing import blocks_of
+from mvpa_gamp.study.preparing import blocks_of, exchange_of
 from mvpa_gamp.study.settings import StudySettings
 from mvpa_gamp.study.work import Work
 
@@ -135,6 +135,11 @@ def plan_inference(
     n_runs = len(np.unique(samples.runs))
     if settings.learning_curve and n_runs < _FEWEST_RUNS:
         raise StudyError(f"--learning-curve needs {_FEWEST_RUNS} runs or more, got {n_runs}. Leave it out.")
+    if settings.fdr is not None and samples.people is not None and samples.held_out != "participant":
+        raise StudyError(
+            f"--fdr is calibrated with whole participants held out, got --folds by {samples.held_out}. Leave "
+            "out one of them."
+        )
     blocks = blocks_of(samples)
     plans = [_cell_plan(settings, samples, cell, blocks, steps) for cell in cells if cell.method.is_batched]
     return [plan for plan in plans if plan.pieces or settings.fdr is not None]
@@ -147,9 +152,11 @@ def _cell_plan(
     pieces: list[Job] = []
     plan = None
     if settings.permutations:
+        within, moved = exchange_of(samples, task)
+        n_folds = len(np.unique(samples.runs[task.rows])) if steps.shared else 1
         plan = plan_permutations(
-            task.y, samples.runs[task.rows], samples.X.shape[1], settings.permutations, seed=seed,
-            blocks=blocks[task.rows], n_folds=None if steps.shared else 1, ahead=True,
+            task.y, within, samples.X.shape[1], settings.permutations, seed=seed, blocks=moved,
+            n_folds=n_folds, ahead=True,
         )  # fmt: skip
         pieces += _chunks(cell, plan, settings.max_inclusion and method.has_posterior)
     if settings.fdr is not None and method.has_posterior:

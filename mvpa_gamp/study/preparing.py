@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.covariate_check import CovariateCheck, check_covariates
+from mvpa_gamp.decoding.designs import Classes
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fold_confounds import FoldConfounds
 from mvpa_gamp.decoding.preparation import (
@@ -95,6 +96,25 @@ def blocks_of(samples: Samples) -> NDArray:
         return each
     volumes = each if samples.volumes is None else samples.volumes
     return blocks_of_volumes(samples.conditions, samples.runs, volumes)
+
+
+def exchange_of(samples: Samples, task: Task | Classes) -> tuple[NDArray, NDArray]:
+    """Within what the labels of a comparison are exchanged (m,), and the blocks (m,) that move as a whole.
+
+    Of many participants: within each where they have maps of both sides, else whole participants, within the
+    folds that were made to have as many of both.
+    """
+    rows = task.rows
+    if samples.people is None:
+        return samples.runs[rows], blocks_of(samples)[rows]
+    people, conditions = samples.people[rows], task.codes if isinstance(task, Classes) else task.y
+    if any(np.ptp(conditions[people == one]) > 0 for one in np.unique(people)):
+        return people, np.arange(len(rows))
+    folds = samples.runs[rows]
+    alone = samples.held_out == "participant" or any(
+        np.ptp(folds[people == one]) for one in np.unique(people)
+    )
+    return (np.zeros_like(folds) if alone else folds), people
 
 
 def covariate_checks(

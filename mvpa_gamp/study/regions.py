@@ -23,7 +23,7 @@ from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.inference_jobs import Arrays
 from mvpa_gamp.study.jobs import Job, digest, make_job, store_answers, unanswered
-from mvpa_gamp.study.preparing import StudyPreparation, blocks_of
+from mvpa_gamp.study.preparing import StudyPreparation, exchange_of
 from mvpa_gamp.study.region_jobs import RegionPermutations, RegionWork, portions
 from mvpa_gamp.study.settings import StudySettings
 
@@ -106,9 +106,8 @@ def plan_region_jobs(
             f"--by-region: no region of {regions.atlas} has {FEWEST_VOXELS} voxels or more in the mask. "
             "Give an atlas of larger regions, or a larger mask."
         )
-    blocks = blocks_of(samples)
     return [
-        _cell_plan(settings, samples, prepared, regions, tested, cell, blocks)
+        _cell_plan(settings, samples, prepared, regions, tested, cell)
         for cell in cells
         if cell.method.is_batched
     ]
@@ -116,7 +115,7 @@ def plan_region_jobs(
 
 def _cell_plan(
     settings: StudySettings, samples: Samples, prepared: StudyPreparation, regions: Regions,
-    tested: tuple[int, ...], cell: PlannedCell, blocks: Any,
+    tested: tuple[int, ...], cell: PlannedCell,
 ) -> RegionPlan:  # fmt: skip
     rows, runs = cell.task.rows, samples.runs[cell.task.rows]
     sizes, n_folds = [int(regions.sizes[place]) for place in tested], len(np.unique(runs))
@@ -128,9 +127,10 @@ def _cell_plan(
     observed = tuple(_observed(cell, prepared.steps, groups(n_folds)))
     if not settings.permutations:
         return RegionPlan(cell, None, tested, observed, ())
+    within, blocks = exchange_of(samples, cell.task)
     plan = plan_permutations(
-        cell.task.y, runs, max(sizes), settings.permutations, seed=settings.seed, blocks=blocks[rows],
-        ahead=True,
+        cell.task.y, within, max(sizes), settings.permutations, seed=settings.seed, blocks=blocks,
+        n_folds=n_folds, ahead=True,
     )  # fmt: skip
     nulls = _nulls(cell, prepared.steps, plan, groups(n_folds * plan.chunk_size))
     return RegionPlan(cell, plan, tested, observed, nulls)

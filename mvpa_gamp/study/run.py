@@ -21,7 +21,7 @@ from mvpa_gamp.study.fitting import Found, fit_study
 from mvpa_gamp.study.inference import fewer_words, permutation_words
 from mvpa_gamp.study.lock import FolderLock
 from mvpa_gamp.study.output import Output, check_output, prepare
-from mvpa_gamp.study.preparing import blocks_of, write_checks
+from mvpa_gamp.study.preparing import exchange_of, write_checks
 from mvpa_gamp.study.regions import region_notes, write_region_files
 from mvpa_gamp.study.settings import INFERENCE, StudySettings, settings_text
 from mvpa_gamp.study.study_plan import StudyPlan, plan_study
@@ -57,7 +57,7 @@ def _announce(plan: StudyPlan, console: Console) -> None:
     if samples.banner:
         console.note(f"{samples.banner}.", level=0)
     console.note(
-        f"sub-{samples.subject}: {_decoded(plan)} x {samples.X.shape[1]:,} "
+        f"{_whose(samples)}: {_decoded(plan)} x {samples.X.shape[1]:,} "
         f"{space_of(samples.mask_img).elements}{_place(samples)}, "
         f"{_count(len(plan.tasks), 'comparison')} x {_count(len(plan.methods), 'method')}"
         + (f", {sum(plan.stored)} of {len(plan.cells)} fits already stored" if any(plan.stored) else "")
@@ -79,6 +79,13 @@ def _decoded(plan: StudyPlan) -> str:
     labelled = plan.samples.X.shape[0]
     other = f" (of {labelled:,} with labels)" if decoded < labelled else ""
     return f"{decoded:,} {plan.samples.plural}{other}"
+
+
+def _whose(samples: Samples) -> str:
+    """A participant's label, or how many participants maps are of."""
+    if samples.people is None:
+        return f"sub-{samples.subject}"
+    return _count(len(np.unique(samples.people)), "participant")
 
 
 def _place(samples: Samples) -> str:
@@ -125,9 +132,9 @@ def _write_information(plan: StudyPlan) -> dict[str, Any]:
     settings, samples = plan.settings, plan.samples
     if not settings.permutations:
         return {}
-    blocks, X, found = blocks_of(samples), plan.prepared.voxels(samples.X), []
+    X, found = plan.prepared.voxels(samples.X), []
     for task in plan.tasks:
-        given = X[task.rows], task.y, samples.runs[task.rows]
+        within, blocks = exchange_of(samples, task)
         n, seed = settings.permutations, settings.seed
-        found.append((task, carries_information(*given, n=n, seed=seed, blocks=blocks[task.rows])))
+        found.append((task, carries_information(X[task.rows], task.y, within, n, seed, blocks=blocks)))
     return {"information": write_information(plan.folder, plan.subject, found)}

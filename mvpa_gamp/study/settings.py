@@ -9,6 +9,7 @@ from typing import Any
 from mvpa_gamp.imaging.bids.betas import BetasSource
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.haxby import HaxbySource, find_haxby
+from mvpa_gamp.imaging.maps import MapsSource
 from mvpa_gamp.imaging.phantom.source import PhantomSource
 from mvpa_gamp.imaging.source import OwnFiles, Source
 from mvpa_gamp.results.damaged import DamagedFile
@@ -21,11 +22,12 @@ from mvpa_gamp.study.method_names import DEFAULT_METHODS
 _INSTEAD_OF_PAIRS = ("classes", "cross")
 _SHARED = ("pairs", "seed", *_INSTEAD_OF_PAIRS)
 
-KINDS: tuple[type[Source], ...] = (HaxbySource, OwnFiles, BidsSource, BetasSource, PhantomSource)
+KINDS: tuple[type[Source], ...] = (HaxbySource, OwnFiles, MapsSource, BidsSource, BetasSource, PhantomSource)
 
 # The settings by which a source is named, as the command line calls them.
 _NAMED_BY: dict[str, tuple[type[Source], tuple[str, ...]]] = {
     "--bold/--labels": (OwnFiles, ("bold", "labels")),
+    "--maps": (MapsSource, ("maps",)),
     "--data-dir/--fetch": (HaxbySource, ("data_dir", "fetch")),
     "--phantom/--phantom-shape": (PhantomSource, ("phantom", "phantom_shape")),
 }
@@ -39,12 +41,12 @@ SECTIONS = {
         "samples", "trial_model", "hrf_model", "drift_model", "betas", "betas_glob", "cv",
     ),
     "data": (
-        "data_dir", "fetch", "participant_label", "mask", "bold", "labels", "surface_mesh", "phantom",
-        "phantom_shape",
+        "data_dir", "fetch", "participant_label", "mask", "bold", "maps", "labels", "folds", "zero_voxels",
+        "surface_mesh", "phantom", "phantom_shape",
     ),
     "processing": (
         "lag_trs", "smoothing_fwhm", "high_pass", "t_r", "confounds", "confounds_strategy", "detrend",
-        "standardize",
+        "standardize", "scaling",
     ),
     "study": (
         "pairs", "classes", "cross", "cross_session", "methods", "whiten", "fold_confounds", "class_weight",
@@ -149,6 +151,8 @@ def _kind(values: Mapping[str, Any]) -> type[Source]:
     if values.get("bids_dir"):
         return BetasSource if values.get("betas") or values.get("samples") == "betas" else BidsSource
     named = [option for option, (_, names) in _NAMED_BY.items() if any(values.get(name) for name in names)]
+    if values.get("maps"):  # files of either may come with --labels
+        named = [option for option in named if option != "--bold/--labels" or values.get("bold")]
     if len(named) > 1:
         raise StudyError(f"Data come from one source, got options of {' and '.join(named)}. Choose one.")
     return _NAMED_BY[named[0]][0] if named else HaxbySource
@@ -193,6 +197,8 @@ def read_settings(path: Path) -> dict[str, Any]:
         content = _load_toml(path)
     except OSError as error:
         raise StudyError(f"--config {path} cannot be read: {error.strerror}. Give a config.toml.") from error
+    except RecursionError as error:
+        raise StudyError(f"--config {path} is nested too deeply. Correct it or write a new one.") from error
     except ValueError as error:
         raise StudyError(
             f"--config {path} is not valid TOML: {error}. Correct it or write a new one."
