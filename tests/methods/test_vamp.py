@@ -115,3 +115,12 @@ def test_probabilities_are_those_of_held_out_rows(share):
         mine = (proba > low) & (proba <= high)
         error = np.sqrt(0.25 / mine.sum())
         assert mine.sum() > 30 and abs(truth[mine].mean() - proba[mine].mean()) < 3 * error
+
+
+def test_runs_with_one_row_per_class_have_no_weights_of_their_own():
+    rng = np.random.default_rng(2)
+    y, pairs = np.tile([1.0, -1.0], 12), np.repeat(np.arange(12), 2)
+    X = rng.standard_normal((24, 30)) + y[:, None] * (np.arange(30) < 3)
+    once = VAMP.fit_folds(X, y, np.ones((24, 1), dtype=bool), pairs)
+    twice = VAMP.fit_folds(X, y, np.ones((24, 1), dtype=bool), pairs // 2)
+    assert once.parameters["noise"][0] < 0.5 < twice.parameters["noise"][0]
