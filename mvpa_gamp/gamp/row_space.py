@@ -166,14 +166,13 @@ class TrainingSet:
         return values - (values @ self.share)[..., None]
 
     def dual(self, residual: NDArray, precision: NDArray) -> NDArray:
-        """C' R^-1/2 U diag(1 / precision) U' R^-1/2 C residual, (k, n) from (k, n) and precisions (k, n)."""
-        a = ((self.centred(residual) @ self.basis) / precision) @ self.basis.T
-        return a - a.sum(axis=1)[:, None] * self.share
+        """Q C residual, (k, n) from (k, n): Q = R^-1/2 U diag(1 / precision) U' R^-1/2, precisions (k, n)."""
+        return ((self.centred(residual) @ self.basis) / precision) @ self.basis.T
 
     def leave_group_out(self, targets: NDArray, dual: NDArray, precision: NDArray) -> NDArray:
         """Predictions (Y_g - Q_gg^-1 a_g) / (1 - gamma) of every group by the others, (n, J), of one fit.
 
-        Q = R^-1/2 U diag(1 / precision) U' R^-1/2, ``precision`` (n,); targets and dual are (n, J).
+        Targets Y and ``dual`` a = Q C (Y - ...) are (n, J), ``precision`` (n,) is that of Q.
         """
         scaled = self.basis / np.sqrt(precision)
         out = np.empty_like(targets)
@@ -238,7 +237,8 @@ def _shrinkage(K: NDArray, counts: NDArray, n_features: float) -> float:
     noise = float(counts @ np.diag(squares)) / total**2 - spread / total
     distance = spread - float(counts @ np.diag(K) / total) ** 2 / n_features
     intensity = min(max(noise / distance, 0.0), 1.0) if distance > 0 else 1.0
-    return min(intensity**2, _LARGEST_SHRINKAGE)
+    too_few = max(0.0, 1 - total / n_features)  # as many rows as features tell chance from what is shared
+    return min(intensity**2 * too_few, _LARGEST_SHRINKAGE)
 
 
 def training_sets(

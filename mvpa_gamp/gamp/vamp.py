@@ -251,8 +251,8 @@ def _left_out(sets: Sequence[SetColumns], targets: NDArray, linear: Linear, stat
     for of, columns in sets:
         for b in columns:
             precision = (1 - of.shrinkage) * of.s + state.g2[b] * state.noise[b] / linear.kept[b]
-            y, dual = (each[b][:, of.rows].T for each in (targets, linear.dual))
-            out[b][:, of.rows] = of.leave_group_out(y, dual, precision).T
+            dual = linear.dual[b][:, of.rows] + linear.total[b][:, None] * of.share
+            out[b][:, of.rows] = of.leave_group_out(targets[b][:, of.rows].T, dual.T, precision).T
     return out
 
 

@@ -65,7 +65,8 @@ class State:
 class Linear:
     """What the linear step says: weights w2 = kept r2 + X' dual, and r1 = of_r2 r2 + of_rows X' dual."""
 
-    dual: Array  # (B, J, M)
+    dual: Array  # (B, J, M), of sum zero over rows
+    total: Array  # (B, J) what was subtracted for that, a share for every row
     kept: Array  # (B,)
     g1: Array  # (B,) precision that the rows add to that of the weights
     of_r2: Array  # (B,)
@@ -81,7 +82,7 @@ def linear_step(space: RowSpace, sets: Sequence[SetColumns], targets: NDArray, s
     """
     n_responses, n_features = targets.shape[1], space.shape[1]
     dual, precision = np.zeros(targets.shape), np.empty(len(targets))
-    kept = np.empty(len(targets))
+    kept, sums = np.empty(len(targets)), np.empty(targets.shape[:2])
     for of, columns in sets:
         g2, noise, gamma = state.g2[columns], state.noise[columns], of.shrinkage
         total = g2 + gamma * of.s.sum() / n_features / noise
@@ -92,11 +93,13 @@ def linear_step(space: RowSpace, sets: Sequence[SetColumns], targets: NDArray, s
         known = (1 - gamma) * kept[columns][:, None, None] * state.x_r2[columns]
         residual = (targets[columns] - known)[:, :, of.rows].reshape(-1, of.rows.size)
         found = of.dual(residual, np.repeat(D, n_responses, axis=0))
-        dual[np.ix_(columns, np.arange(n_responses), of.rows)] = found.reshape(len(columns), n_responses, -1)
+        found = found.reshape(len(columns), n_responses, -1)
+        sums[columns] = found.sum(axis=2)
+        dual[np.ix_(columns, np.arange(n_responses), of.rows)] = found - sums[columns][:, :, None] * of.share
     g1 = np.maximum(precision - state.g2, _LEAST_NEW * state.g2)
     of_r2, of_rows = (kept * precision - state.g2) / g1, precision / g1
     x_w2 = kept[:, None, None] * state.x_r2 + dual @ space.gram
-    return Linear(dual, kept, g1, of_r2, of_rows, x_w2)
+    return Linear(dual, sums, kept, g1, of_r2, of_rows, x_w2)
 
 
 def denoise(

@@ -195,7 +195,7 @@ def test_constant_features_get_no_weight(data):
 
 
 def test_smoothness_is_that_of_the_field():
-    """Noise smoothed by a Gaussian of standard deviation s has neighbours with correlation exp(-1 / 4 s^2)."""
+    """Noise smoothed by a Gaussian of deviation s has neighbours with correlation exp(-1 / 4 s^2)."""
     graph, shape = grid_to_graph(24, 24, 24), (24, 24, 24)
     rng = np.random.default_rng(0)
     for deviation in (0.0, 2.0):
@@ -217,4 +217,4 @@ def test_rows_of_independent_features_are_shrunk_and_those_of_few_patterns_are_n
         training_sets(RowSpace(X), everything, np.arange(40))[0].of.shrinkage
         for X in (noise, rng.standard_normal((40, 5)) @ patterns + 0.3 * noise)
     )
-    assert shrunk > 0.9 and shared < 0.1
+    assert shrunk > 0.85 and shared < 0.1
