@@ -169,6 +169,10 @@ class TrainingSet:
         """Q C residual, (k, n) from (k, n): Q = R^-1/2 U diag(1 / precision) U' R^-1/2, precisions (k, n)."""
         return ((self.centred(residual) @ self.basis) / precision) @ self.basis.T
 
+    def zero_sum(self, dual: NDArray) -> NDArray:
+        """C' dual (k, n): what X' makes of it does not depend on the means of features."""
+        return dual - dual.sum(axis=1)[:, None] * self.share
+
     def leave_group_out(self, targets: NDArray, dual: NDArray, precision: NDArray) -> NDArray:
         """Predictions (Y_g - Q_gg^-1 a_g) / (1 - gamma) of every group by the others, (n, J), of one fit.
 

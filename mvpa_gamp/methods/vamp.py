@@ -159,7 +159,7 @@ class VampMethod:
         """The fits to targets Y (M, B) or (M, B, J)."""
         space, settings = RowSpace(data.X), self.settings
         neighbours = self._neighbours(connectivity, space)
-        groups = _groups(data.runs, data.train)
+        groups = runs_or_rows(data.runs, data.train)
         rho, white = _noise(settings, groups, Y, data.train)
         sets = training_sets(space, data.train, groups, rho, white, counts)
         return space, solve_vamp(space, sets, Y, settings, named_prior(self.prior).slab, neighbours)
@@ -196,7 +196,7 @@ def rank_matched(inclusion: NDArray) -> NDArray:
     return support
 
 
-def _groups(runs: NDArray, train: NDArray) -> NDArray:
+def runs_or_rows(runs: NDArray, train: NDArray) -> NDArray:
     """The runs as numbers, or the rows where some column trains on one run only."""
     codes = np.unique(runs, return_inverse=True)[1]
     several = all(np.ptp(codes[column]) > 0 for column in train.T)
