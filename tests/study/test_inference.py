@@ -34,6 +34,8 @@ from mvpa_gamp.results.reader import Results, read_results
 from mvpa_gamp.study import jobs
 from mvpa_gamp.study.analyses.inference import permutation_words
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).parents[2]
 ASKED = ("--permutations", "40", "--max-inclusion", "--fdr", "0.2", "--learning-curve")
 METHODS_USED = ("--methods", "gamp-bg-lr", "onebit-cs")

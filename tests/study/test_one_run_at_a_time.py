@@ -17,6 +17,8 @@ from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.lock import FolderLock, Holder, check_lock
 
+pytestmark = pytest.mark.whole
+
 
 def everything(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

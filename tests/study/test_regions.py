@@ -33,6 +33,8 @@ from mvpa_gamp.study.plan import plan_cells
 from mvpa_gamp.study.preparation import blocks_of
 from mvpa_gamp.study.settings import StudySettings
 
+pytestmark = pytest.mark.whole
+
 NASTY = "<b>first & 'second'</b> $x_1$"
 PERMUTATIONS, SEED = 7, 3
 METHODS_USED = ("gamp-bg-lr", "onebit-cs")

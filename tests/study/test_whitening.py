@@ -21,6 +21,8 @@ from mvpa_gamp.results.manifest import missing_files, result_files
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study.analyses import pairs
 
+pytestmark = pytest.mark.whole
+
 USED = ("onebit-cs", "gamp-bg-lr", "gamp-sbg-lr")
 PAIRS = (("face", "house"), ("face", "cat"))
 CONTRASTS = ("faceMinusHouse", "faceMinusCat")
