@@ -111,13 +111,13 @@ def check_kind(root: Path, option: str, kind: str) -> Record:
     if record is None:
         raise StudyError(
             f"{option} {root} contains other files, but no results of an earlier run (its file "
-            f"{folder_record.NAME} is missing). Give another folder."
+            f"{folder_record.NAME} is missing or damaged). Give another folder."
         )
     if record.kind != kind:
         known = _KINDS.get(record.kind, "something else")
         raise StudyError(
-            f"{option} {root} holds {known}, expected {_KINDS[kind]}. Give another folder, or the command "
-            "that wrote it."
+            f"{option} {root} holds {known} ({folder_record.NAME}), expected {_KINDS[kind]}. Give another "
+            "folder, or the command that wrote it."
         )
     return record
 
