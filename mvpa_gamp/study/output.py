@@ -19,6 +19,7 @@ from mvpa_gamp.study.settings import StudySettings, differences, read_earlier
 DECODE, PARTICIPANTS, PARTICIPANT = "decode", "participants", "participant"  # kinds of study
 _WORK = "work"  # the kind of a folder of stored fits
 _KINDS = {
+    "decoder": "the files of a fitted decoder (to_bids)",
     DECODE: "a study of one participant (decode)",
     PARTICIPANTS: "the participants of a BIDS dataset",
     PARTICIPANT: "one participant of a BIDS dataset",
