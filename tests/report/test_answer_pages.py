@@ -25,6 +25,8 @@ from mvpa_gamp.report.words import place_words
 from mvpa_gamp.results.files import number, read_tsv, write_tsv
 from mvpa_gamp.results.reader import Results, read_results
 
+pytestmark = pytest.mark.whole
+
 QUESTIONS = ("How accurate", "How sure", "Which voxels", "How stable", "Where", "Which file has the map")
 
 
