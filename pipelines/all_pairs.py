@@ -28,7 +28,7 @@ from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods import METHODS, FoldFits, Method
 from mvpa_gamp.results.measures import measures_of
-from mvpa_gamp.study.preparing import blocks_of
+from mvpa_gamp.study.preparation import blocks_of
 
 from .benchmarks.machine import commit, cpu_model
 from .command import Options, parse
