@@ -62,7 +62,7 @@ class RidgeRegression:
         data = check_number_input(X, y, train, runs)
         space, groups = RowSpace(data.X), runs_or_rows(data.runs, data.train)
         dual, chosen = np.zeros(data.Y.shape), np.empty(data.Y.shape[1])
-        for part in training_sets(space, data.train, groups, self.rho, 1.0):
+        for part in training_sets(space, data.train, groups, self.rho, 1.0, shrinkage=0.0):
             at = np.ix_(part.of.rows, part.columns)
             dual[at], chosen[part.columns] = _ridge(part.of, data.Y[at])
         scale = space.inverse_scale.astype(float)[:, None]
@@ -155,15 +155,15 @@ def _ridge(rows: TrainingSet, Y: NDArray) -> tuple[NDArray, NDArray]:
         dual = rows.dual(targets, np.broadcast_to(precision, targets.shape))
         left_out = rows.leave_group_out(rows.centred(targets).T, dual.T, precision)
         errors[place] = np.square(rows.centred(targets).T - left_out).sum(axis=0)
-        duals.append(dual)
+        duals.append(rows.zero_sum(dual))
     best = errors.argmin(axis=0)
     return np.stack(duals)[best, np.arange(len(targets))].T, _SHARES[best]
 
 
 _HOW = (
     "Vector approximate message passing with a {prior} prior and a Gaussian likelihood of the number, in "
-    "which every run has weights that deviate from the common ones; the inclusion rate and the noise were "
-    "fixed, and the variance of the weights was learnt on the training data, without cross-validation."
+    "which every run has weights that deviate from the common ones; the inclusion rate, the variance of "
+    "the weights and the noise were fixed, without tuning or cross-validation."
 )
 
 _ALL: tuple[Any, ...] = (
