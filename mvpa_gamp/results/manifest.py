@@ -17,7 +17,7 @@ _OTHER_FOLDERS = ("figures/", "logs/", "work/", "group")
 
 
 def recorded_results(folder: ResultsFolder) -> dict[str, str]:
-    """Digests of tables and maps by path, as the last run recorded them; without a record, of its manifest."""
+    """Digests of tables and maps by path, as the last run recorded them, or as its manifest says."""
     record = read_record(folder.root)
     if record is None:
         return manifest_digests(folder) if folder.manifest.is_file() else {}
