@@ -27,7 +27,7 @@ _LEAST_WIDTH = 256
 _LARGE_MEAN = 100.0
 # A feature that varies by less than this share of its size is constant but for rounding.
 _CONSTANT = 1e-6
-_EDGES = 20_000
+_EDGES = 5_000
 _LARGEST_CORRELATION = 0.999
 _LARGEST_SHRINKAGE = 0.999  # something is left of what rows share
 
@@ -91,7 +91,7 @@ class RowSpace:
     def smoothness(self, neighbours: Neighbours | None) -> float:
         """How many features one resolution element of smooth volumes holds, at least 1.
 
-        From the mean correlation r of neighbours (some ten thousand of them): the width at half maximum of
+        From the mean correlation r of neighbours (some thousand pairs): the width at half maximum of
         noise that is smooth like this is sqrt(-2 log 2 / log r) voxels, of which one is the voxel's own.
         """
         if neighbours is None or self.is_sparse:

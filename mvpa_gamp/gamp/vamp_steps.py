@@ -5,7 +5,8 @@ the prior is applied to them, and the result is multiplied by X again. What else
 follows in row space from the Gram matrix.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -14,12 +15,18 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from ..threads import block_threads
+from .compiled import is_worth_it
 from .moments import Array
 from .neighbours import Neighbours
 from .parameters import take
 from .priors.bernoulli import BernoulliPosterior, probability
+from .priors.gaussian import Gaussian
 from .result import some_features
 from .row_space import RowSpace, SetColumns
+from .vamp_kernel import Factors, denoising_kernel
+
+# Features, X' dual and what to divide X by -> sums of variances (B,)
+Step = Callable[[slice, Array, Array], Array]
 
 _SURE = 1 - 1e-7  # a rate of one, whose log-odds are finite
 _SHARE_OF_PRECISION = (1e-6, 0.95)  # what the prior leaves of g1, bounded: g2 stays positive and finite
@@ -116,19 +123,19 @@ def denoise(
     state.x_r1 += of_r2 * state.x_r2 + of_rows * (linear.x_w2 - linear.kept[:, None, None] * state.x_r2)
     _follow_neighbours(state, neighbours)
     dual = linear.dual.reshape(n_columns * n_responses, -1).astype(space.dtype)
-    step = _block_step(state, 1 - damping, of_r2, of_rows)
+    fused = space.dtype == np.float32 and is_worth_it(math.prod(state.w.shape) * len(space.gram))
+    make = _fused_step if fused and _is_central(state.slab) else _plain_step
+    step = make(state, 1 - damping, damping * linear.of_r2, damping * linear.of_rows)
 
     @np.errstate(all="ignore")  # what is not finite is seen afterwards
     def visit(at: slice) -> tuple[NDArray, Array]:
         rows, scale = space.rows(at), space.inverse_scale[at]
         adjoint = np.asarray(dual @ rows).reshape(n_columns, n_responses, -1)
-        adjoint *= scale
-        variance = step(at, adjoint)
-        scaled = np.multiply(state.w[:, :, at], scale, out=adjoint).reshape(len(dual), -1)
-        return np.asarray(rows @ scaled.T), variance
+        variance = step(at, adjoint, scale)
+        return np.asarray(rows @ adjoint.reshape(len(dual), -1).T), variance
 
     x_w, variance = np.zeros((state.x_w.shape[2], len(dual))), np.zeros(n_columns)
-    blocks = [slice(None)] if space.is_sparse else space.blocks()
+    blocks = [slice(0, n_features)] if space.is_sparse else space.blocks()
     with block_threads(len(blocks)) as over_blocks:
         for part, of_block in over_blocks(visit, blocks):
             x_w += part
@@ -167,13 +174,42 @@ def _follow_neighbours(state: State, neighbours: Neighbours | None) -> None:
     state.log_odds = out
 
 
-def _block_step(state: State, keep: float, of_r2: Array, of_rows: Array) -> Any:
-    """What a pass does with X' dual of a block: writes r1, r2, w and pi there, sums the variances."""
+def _is_central(slab: Any) -> bool:
+    return isinstance(slab, Gaussian) and not np.any(slab.mean)
+
+
+def _fused_step(state: State, keep: float, of_r2: Array, of_rows: Array) -> Step:
+    """``_plain_step`` in one compiled pass."""
+    n_responses, t, v = state.w.shape[1], 1 / state.g1, state.slab.var
+    gain = v / (v + t)
+    constant = -n_responses / 2 * np.log1p(v / t)
+    kept = np.full_like(gain, keep)
+    of_w, of_r1, of_old_r2 = state.next_r2
+    slab_var, evidence = n_responses * gain * t, gain / (2 * t)
+    given = Factors(of_w, of_r1, of_old_r2, kept, of_rows, of_r2, gain, slab_var, evidence, constant)
+    factors = np.stack(given).astype(np.float32)
+    odds = logit(np.minimum(state.rate, _SURE))[:, None] if state.log_odds is None else state.log_odds
+    odds, kernel = odds.astype(np.float32, copy=False), denoising_kernel()
+
+    def step(at: slice, adjoint: Array, scale: Array) -> Array:
+        sums = np.zeros(len(gain))
+        kernel(at.start, adjoint, scale, state.w, state.r1, state.r2, state.pi, odds, factors, sums)
+        return sums
+
+    return step
+
+
+def _plain_step(state: State, keep: float, of_r2: Array, of_rows: Array) -> Step:
+    """What a pass does with X' dual (B, J, n) of a block, before features of X are scaled.
+
+    It writes r1, r2, w and pi there and the scaled weights to where X' dual was, and sums the variances.
+    """
     dtype = state.w.dtype
     a, b, c = state.next_r2.astype(dtype)[:, :, None, None]
-    of_r2, of_rows = of_r2.astype(dtype), of_rows.astype(dtype)
+    of_r2, of_rows = (each.astype(dtype)[:, None, None] for each in (of_r2, of_rows))
 
-    def step(at: slice, adjoint: Array) -> Array:
+    def step(at: slice, adjoint: Array, scale: Array) -> Array:
+        adjoint *= scale
         w, r1, r2 = state.w[:, :, at], state.r1[:, :, at], state.r2[:, :, at]
         r2 *= c
         r2 += a * w
@@ -187,6 +223,7 @@ def _block_step(state: State, keep: float, of_r2: Array, of_rows: Array) -> Any:
             w[:, j] = mean.T
             variance += var.sum(axis=0, dtype=float)
         state.pi[:, at] = pi.T
+        np.multiply(w, scale, out=adjoint)
         return variance
 
     return step

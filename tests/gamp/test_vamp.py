@@ -14,6 +14,7 @@ from mvpa_gamp.gamp import (
     VampSettings,
     solve_vamp,
     training_sets,
+    vamp_steps,
 )
 from mvpa_gamp.gamp.neighbours import Neighbours
 from mvpa_gamp.gamp.row_space import training_set
@@ -218,3 +219,19 @@ def test_rows_of_independent_features_are_shrunk_and_those_of_few_patterns_are_n
         for X in (noise, rng.standard_normal((40, 5)) @ patterns + 0.3 * noise)
     )
     assert shrunk > 0.85 and shared < 0.1
+
+
+def test_the_compiled_pass_gives_what_the_plain_one_gives(monkeypatch):
+    pytest.importorskip("numba", reason="Numba is not installed: pip install 'mvpa-gamp[fast]'")
+    rng = np.random.default_rng(5)
+    X, train = rng.standard_normal((40, 700)).astype(np.float32), np.arange(40)[:, None] % 5 != np.arange(3)
+    Y = rng.standard_normal((40, 3, 2)) + 2 * X[:, :2][:, None]
+    graph = Neighbours(sparse.eye_array(700, k=1), 700, X.dtype)
+    found = []
+    for compiled in (False, True):
+        monkeypatch.setattr(vamp_steps, "is_worth_it", lambda n, answer=compiled: answer)
+        found.append(fit(X, Y, train, groups=np.arange(40) % 5, shrinkage=None, neighbours=graph))
+    plain, fused = found
+    np.testing.assert_allclose(fused.inclusion, plain.inclusion, atol=1e-4)
+    np.testing.assert_allclose(fused.coef, plain.coef, atol=1e-4 * np.abs(plain.coef).max())
+    np.testing.assert_allclose(fused.z, plain.z, atol=1e-4)
