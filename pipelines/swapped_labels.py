@@ -1,10 +1,10 @@
 """Is what is fitted on all rows of a group safe? Labels that mean nothing, for every step and group size.
 
-Groups (runs, participants) have rows of two compared conditions, which do not differ, and of two others, which
-do, in the same order in every group, as files are sorted; the images of the compared conditions are exchanged
-at random within groups, so that places keep their labels. Each step is then done as the package does it, and
-the compared rows are decoded by the difference of class means, whole groups held out where the path does so.
-Accuracy must be 50 % and p-values of the permutation test uniform.
+Groups (runs, participants) have rows of two compared conditions, which do not differ, and of two others,
+which do, in the same order in every group, as files are sorted: places have labels that mean nothing. Each
+step is then done as the package does it, and the compared rows are decoded by the difference of class means,
+whole groups held out where the path does so. Accuracy must be 50 % and p-values of the permutation test
+uniform.
 """
 
 import sys
@@ -38,7 +38,7 @@ class Size:
 
 
 QUICK = Size((1, 2, 4, 12), (40,), 20)
-FULL = Size(tuple(range(1, 21)), (40, 80, 120), 200)
+FULL = Size(tuple(range(1, 21)), (40, 120), 300)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Data:
 
 
 def simulate(n_rows: int, rng: np.random.Generator, fixed_order: bool = True) -> Data:
-    """Groups of ``n_rows`` rows each, conditions in blocks of the same order everywhere, or in a random one."""
+    """Groups of ``n_rows`` rows each, conditions in blocks, in one order or a random one."""
     each, parts = max(1, n_rows // 4), []
     others = rng.standard_normal((2, N_FEATURES))
     for group in range(N_GROUPS):
@@ -89,8 +89,8 @@ def compared_alone(how: str) -> Callable[[Data], NDArray]:
 
 Z_SCORES = Processing(detrend=False)
 LINE = Processing(standardize=None)
-# What is done, to which rows, in which order of conditions, what is held out, and the fewest rows it can have.
-PATHS: dict[str, tuple[Callable[[Data], NDArray], bool, str, int]] = {  # fmt: skip
+# What is done, whether conditions have the same order in all groups, what is held out, and the fewest rows.
+PATHS: dict[str, tuple[Callable[[Data], NDArray], bool, str, int]] = {
     "nothing": (lambda data: data.X, True, "group", 1),
     "centre compared rows": (compared_alone("centre"), True, "group", 2),
     "z-score compared rows": (compared_alone("zscore"), True, "group", 8),
@@ -127,17 +127,28 @@ def folds_of(data: Data, held_out: str, rng: np.random.Generator) -> NDArray:
 
 def accuracies(X: NDArray, labels: NDArray, fold: NDArray) -> NDArray:
     """Held-out accuracy (P,) of the difference of class means, for every column of ``labels`` (M, P)."""
-    right = np.zeros(labels.shape[1])
-    for k in np.unique(fold):
-        train, test = fold != k, fold == k
-        means = []
-        for sign in (1, -1):
-            mine = (labels[train] == sign).astype(float)
-            means.append(X[train].T @ mine / mine.sum(axis=0))
-        weights, middle = means[0] - means[1], (means[0] + means[1]) / 2
+    first, folds = (labels > 0).astype(float), np.unique(fold)
+    own = {k: X[fold == k].T @ first[fold == k] for k in folds}  # sums of the first class in each fold
+    sums, total = sum(own.values()), X.sum(axis=0)[:, None]
+    counts, right = first.sum(axis=0), np.zeros(labels.shape[1])
+    for k in folds:
+        test = fold == k
+        one, n_one = sums - own[k], counts - first[test].sum(axis=0)
+        other, n_other = total - X[test].sum(axis=0)[:, None] - one, (~test).sum() - n_one
+        weights, middle = one / n_one - other / n_other, (one / n_one + other / n_other) / 2
         decision = X[test] @ weights - (weights * middle).sum(axis=0)
         right += (np.sign(decision) == labels[test]).sum(axis=0)
     return right / len(fold)
+
+
+def permuted(y: NDArray, groups: NDArray, rng: np.random.Generator) -> NDArray:
+    """Labels (M, 1 + P): as they are, then exchanged within groups."""
+    labels = np.repeat(y[:, None], PERMUTATIONS + 1, axis=1)
+    for each in np.unique(groups):
+        mine = np.flatnonzero(groups == each)
+        order = rng.random((mine.size, PERMUTATIONS)).argsort(axis=0)
+        labels[mine, 1:] = y[mine][order]
+    return labels
 
 
 def trial(path: str, n_rows: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -148,11 +159,7 @@ def trial(path: str, n_rows: int, rng: np.random.Generator) -> tuple[float, floa
     X, y, groups = step(data)[rows], data.y[rows], data.groups[rows]
     fold = folds_of(Data(X, y, groups), held_out, rng)
     alone = np.unique(groups).size == len(groups)
-    labels = np.repeat(y[:, None], PERMUTATIONS + 1, axis=1)
-    for column in range(1, PERMUTATIONS + 1):
-        for each in np.unique(fold if alone else groups):
-            mine = np.flatnonzero((fold if alone else groups) == each)
-            labels[mine, column] = rng.permutation(y[mine])
+    labels = permuted(y, fold if alone else groups, rng)
     found = accuracies(X, labels, fold)
     better, ties = (found[1:] > found[0]).sum(), (found[1:] == found[0]).sum()
     return float(found[0]), float((better + rng.integers(0, ties + 1) + 1) / (PERMUTATIONS + 1))
