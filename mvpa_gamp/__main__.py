@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mvpa_gamp import haxby
-from mvpa_gamp.study import options
+from mvpa_gamp.study import ending, options
 
 if TYPE_CHECKING:
     from mvpa_gamp.study.settings import StudySettings
@@ -44,7 +44,8 @@ examples:
       continue an interrupted run, with the settings in out/config.toml
 
 exit codes: 0 all files were written; 1 a participant was skipped or something failed (the
-others are complete); 2 the input cannot be used; 130 interrupted (--resume continues).
+others are complete); 2 the input cannot be used; 130 (Ctrl-C), 143
+(SIGTERM) and 129 (SIGHUP): interrupted, --resume continues.
 """
 
 _COMMON = {
@@ -288,7 +289,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if asks_for_own_files(argv):
         return haxby.main(argv[1:], f"mvpa_gamp {DECODE}")
     given = vars(build_parser().parse_args(argv))
-    return options.ended("mvpa_gamp", given, _run)
+    return ending.ended("mvpa_gamp", given, _run)
 
 
 def _run(given: dict[str, Any]) -> int:

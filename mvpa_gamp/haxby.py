@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mvpa_gamp.study import options
+from mvpa_gamp.study import ending, options
 
 if TYPE_CHECKING:
     from mvpa_gamp.study.settings import StudySettings
@@ -35,7 +35,8 @@ examples:
       continue an interrupted run, with the settings in my-results/config.toml
 
 exit codes: 0 all files were written; 1 something failed; 2 the input cannot be used;
-130 interrupted (--resume continues).
+130 (Ctrl-C), 143
+(SIGTERM) and 129 (SIGHUP): interrupted, --resume continues.
 """
 
 _COMMON = {
@@ -150,7 +151,7 @@ def study_settings(given: dict[str, Any]) -> "StudySettings":
 def main(argv: Sequence[str] | None = None, command: str = _COMMAND) -> int:
     """Run the command under one of its two names; returns the exit code."""
     given = vars(build_parser(command).parse_args(argv))
-    return options.ended(command, given, _run)
+    return ending.ended(command, given, _run)
 
 
 def _run(given: dict[str, Any]) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mvpa_gamp.study import options
+from mvpa_gamp.study import ending
 from mvpa_gamp.study.errors import StudyError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def build_parser(command: str) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None, command: str = "mvpa_gamp predict") -> int:
     """Run the command; returns the exit code."""
     given = vars(build_parser(command).parse_args(sys.argv[1:] if argv is None else argv))
-    return options.ended(command, given, _run)
+    return ending.ended(command, given, _run)
 
 
 def _run(given: dict[str, Any]) -> int:

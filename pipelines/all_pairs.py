@@ -1,9 +1,12 @@
-"""Every method on all pairs of categories, with and without whitened noise: error and difference to one.
+"""Every method on every data set: error, what is selected, how consistently, and seconds.
 
-The data are those of haxby_table. The error of a pair is the mean over held-out runs; a row of the table is
-the mean over pairs with the standard error over pairs, and the mean of the pairs' differences to
-gamp-sbg-lr without whitening, with its own standard error. Pairs share categories and volumes, so standard
-errors over pairs are approximate.
+Data sets are those of data_sets; those that are not found are left out. Groups (runs, participants) are held
+out one at a time. On slice, vt and phantom a row of the table is the mean over pairs of categories, with the
+standard error over pairs, and the mean of the pairs' differences to --reference with its own standard error;
+pairs share categories and volumes, so these are approximate. On maps of participants every comparison is a
+row, with standard errors over participants. "Null" consistency is that of the same fit after the two labels
+were swapped in half of the groups: training rows that folds share make selections agree without any effect.
+Slice and vt are also whitened.
 """
 
 import argparse
@@ -20,73 +23,112 @@ from mvpa_gamp.decoding.preparation import NoiseWhitening
 from mvpa_gamp.decoding.scores import fold_errors
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
-from mvpa_gamp.methods import METHODS, Method
-from mvpa_gamp.study.plan import choose_tasks
+from mvpa_gamp.methods import METHODS, FoldFits, Method
+from mvpa_gamp.results.measures import measures_of
 from mvpa_gamp.study.preparing import blocks_of
 
 from .command import Options, parse
-from .haxby_table import Source, add_arguments, choose_source
+from .data_sets import SETS, DataSet
 from .output import write_record, write_table
+from .ridge import ridge_fold_errors
+from .trial_store import TrialStore
 
 NAME = "all_pairs"
-TABLE_METHODS = ("svm", "lda", "tron", "onebit-cs", "l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "gamp-sbg-lr")
-QUICK_METHODS = ("svm", "lda", "gamp-bg-lr", "gamp-sbg-lr")
-REFERENCE = ("gamp-sbg-lr", "as measured")
-
-Errors = dict[tuple[str, str], NDArray]  # (P,) in percent, by method and what was done to the noise
-
-
-def pair_errors(samples: Samples, tasks: Sequence[Task], methods: Sequence[Method]) -> Errors:
-    """The error of every pair, of every method, with and without whitening."""
-    errors: Errors = {}
-    for method in methods:
-        graph = samples.connectivity if method.uses_connectivity else None
-        found = [
-            cross_validate(
-                method, samples.X[t.rows], t.y, samples.runs[t.rows], scheme=Scheme(connectivity=graph)
-            )
-            for t in tasks
-        ]
-        rates = [fold_errors(fits, task.y).mean() for fits, task in zip(found, tasks, strict=True)]
-        errors[method.name, "as measured"] = 100 * np.array(rates)
-    whitened = fit_tasks(
-        methods,
-        samples.X,
-        tasks,
-        samples.runs,
-        Scheme(preparation=NoiseWhitening(blocks_of(samples)), connectivity=samples.connectivity),
-    )
-    for method in methods:
-        rates = [fold_errors(whitened[method.name, task.name], task.y).mean() for task in tasks]
-        errors[method.name, "whitened"] = 100 * np.array(rates)
-    return errors
+RIDGE = "ridge"  # its penalty by leaving groups out; not a method of the package
+LINEAR = ("svm", "lda", RIDGE)
+GAMP = ("gamp-l1-lr", "gamp-bg-lr", "gamp-sbg-lr", "vamp-bg", "vamp-sbg")
+TABLE_METHODS = (*LINEAR, "tron", "onebit-cs", "l1-lr-cv", *GAMP)
+QUICK_METHODS = (*LINEAR, "gamp-bg-lr", "vamp-sbg")
+REFERENCE = "vamp-sbg"
+SLOW = ("tron", "onebit-cs", "l1-lr-cv")  # nested cross-validation: on few voxels only
+FEW_VOXELS = 5000
+PLAIN, WHITENED = "as measured", "whitened"
+Row = dict[str, Any]
 
 
-def summary(errors: Errors, label: str) -> list[dict[str, Any]]:
-    """A row per method and noise: mean and standard error over pairs, and the same of the difference."""
-    reference = errors[REFERENCE]
-    rows = []
-    for (method, noise), values in errors.items():
-        difference, error = _mean_and_error(values - reference)
-        own = {"error_percent": values.mean(), "error_se_percent": _mean_and_error(values)[1]}
-        than = {"difference_percent": difference, "difference_se_percent": error}
-        about = {"data": label, "method": method, "label": METHODS[method].label, "noise": noise}
-        rows.append({**about, "pairs": values.size, **own, **than})
-    return rows
+def fits_of(data: DataSet, task: Task, method: Method, y: NDArray) -> FoldFits:
+    """Folds of one comparison."""
+    graph = data.samples.connectivity if method.uses_connectivity else None
+    runs = data.samples.runs[task.rows]
+    return cross_validate(method, data.rows(task), y, runs, scheme=Scheme(connectivity=graph))
 
 
-def side_by_side(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same with a row per method: as measured, then whitened."""
-    numbers = ("error_percent", "error_se_percent", "difference_percent", "difference_se_percent")
+def whitened_fits(samples: Samples, task: Task, method: Method) -> FoldFits:
+    """Folds of one comparison, the noise of each fold's training runs whitened."""
+    scheme = Scheme(preparation=NoiseWhitening(blocks_of(samples)), connectivity=samples.connectivity)
+    return fit_tasks([method], samples.X, [task], samples.runs, scheme)[method.name, task.name]
+
+
+def cell(data: DataSet, task: Task, name: str, noise: str, seed: int) -> Row:
+    """One method on one comparison: errors of all folds, and of the selection what there is."""
+    y, runs = task.y, data.samples.runs[task.rows]
+    row: Row = {"set": data.word, "comparison": task.label, "method": name, "noise": noise}
+    nothing = {"voxels": None, "consistency_percent": None, "null_consistency_percent": None}
+    began = time.perf_counter()
+    if name == RIDGE:
+        errors = ridge_fold_errors(data.rows(task), y, runs)
+        return {**row, "errors": errors.tolist(), **nothing, "seconds": time.perf_counter() - began}
+    method = METHODS[name]
+    fits = whitened_fits(data.samples, task, method) if noise == WHITENED else fits_of(data, task, method, y)
+    seconds = time.perf_counter() - began
+    if not fits.folds.support.all():
+        null = None if noise == WHITENED else fits_of(data, task, method, swapped(y, runs, seed))
+        nothing = {
+            "voxels": float(fits.folds.support.sum(axis=0).mean()),
+            "consistency_percent": _consistency(fits, y),
+            "null_consistency_percent": None if null is None else _consistency(null, y),
+        }
+    return {**row, "errors": fold_errors(fits, y).tolist(), **nothing, "seconds": seconds}
+
+
+def swapped(y: NDArray, runs: NDArray, seed: int) -> NDArray:
+    """Labels (M,) with the two classes exchanged in random groups, in half of them."""
+    names, code = np.unique(runs, return_inverse=True)
+    signs = np.where(np.arange(len(names)) % 2, 1.0, -1.0)
+    return y * np.random.default_rng([seed, len(names)]).permutation(signs)[code]
+
+
+def _consistency(fits: FoldFits, y: NDArray) -> float | None:
+    value = measures_of(fits, y)["consistency_percent"]
+    return None if value is None or np.isnan(value) else float(value)
+
+
+def methods_for(data: DataSet, names: Sequence[str]) -> list[tuple[str, str]]:
+    """Names of methods, and what is done to the noise, that a data set is tried with."""
+    few = data.samples.X.shape[1] <= FEW_VOXELS
+    plain = [(name, PLAIN) for name in names if few or name not in SLOW]
+    blocks = few and not data.by_fold and data.samples.kind == "volume"
+    return plain + [(name, WHITENED) for name in names if blocks and name != RIDGE]
+
+
+def summary(cells: Sequence[Row], by_fold: bool, reference: str) -> list[Row]:
+    """A row per method, noise and, with ``by_fold``, comparison: means, standard errors, differences."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for each in cells:
+        comparison = each["comparison"] if by_fold else "average"
+        groups.setdefault((comparison, each["method"], each["noise"]), []).append(each)
+    values = {
+        key: 100 * np.array(rows[0]["errors"] if by_fold else [np.mean(row["errors"]) for row in rows])
+        for key, rows in groups.items()
+    }
     out = []
-    for row in (row for row in rows if row["noise"] == "as measured"):
-        whitened = next(r for r in rows if (r["method"], r["noise"]) == (row["method"], "whitened"))
+    for (comparison, method, noise), rows in groups.items():
+        mine, other = values[comparison, method, noise], values.get((comparison, reference, PLAIN))
+        error, error_se = _mean_and_error(mine)
+        difference, difference_se = _mean_and_error(mine - other) if other is not None else (None, None)
         out.append({
-            "method": row["method"],
-            **{name: row[name] for name in numbers},
-            **{f"whitened_{name}": whitened[name] for name in numbers},
+            "set": rows[0]["set"], "comparison": comparison, "method": method, "noise": noise,
+            "comparisons": len(rows), "error_percent": error, "error_se_percent": error_se,
+            "difference_percent": difference, "difference_se_percent": difference_se,
+            **{name: _mean([row[name] for row in rows])
+               for name in ("voxels", "consistency_percent", "null_consistency_percent", "seconds")},
         })  # fmt: skip
     return out
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
 
 
 def _mean_and_error(values: NDArray) -> tuple[float, float]:
@@ -95,35 +137,64 @@ def _mean_and_error(values: NDArray) -> tuple[float, float]:
 
 
 def run(
-    options: Options, source: Source, own: argparse.Namespace | None = None, methods: Sequence[str] = (),
-    pairs: Sequence[str] = ("all",),
-) -> dict[str, Any]:  # fmt: skip
-    """Decode all pairs, or those named, write table, pairs and record, and return the record."""
-    began = time.perf_counter()
-    samples = source.volumes.load()
-    tasks = choose_tasks(pairs, samples)
-    names = methods or (TABLE_METHODS if options.full else QUICK_METHODS)
-    errors = pair_errors(samples, tasks, [METHODS[name] for name in names])
-    rows, stem = summary(errors, source.label), f"{NAME}_{source.word}"
+    options: Options, sets: Sequence[DataSet], methods: Sequence[str] = (), reference: str = REFERENCE,
+    own: argparse.Namespace | None = None,
+) -> Row:  # fmt: skip
+    """Decode all comparisons of all sets, write a table, the cells and a record per set; return the last."""
+    record: Row = {}
+    for data in sets:
+        names = methods or (TABLE_METHODS if options.full else QUICK_METHODS)
+        chosen = methods_for(data, names)
+        store = TrialStore(options.out, f"{NAME}_{data.word}", {"seed": options.seed, "methods": chosen})
+        by_key = {(task.name, *each): task for each in chosen for task in data.tasks}
+
+        def compute(task: str, name: str, noise: str, data: DataSet = data, tasks: Any = by_key) -> list[Row]:
+            return [cell(data, tasks[task, name, noise], name, noise, options.seed)]
+
+        cells = store.rows(by_key, compute)
+        record = _written(options, data, cells, reference, store.seconds, own)
+        store.finish()
+    return record
+
+
+def _written(
+    options: Options, data: DataSet, cells: Sequence[Row], reference: str, seconds: float,
+    own: argparse.Namespace | None,
+) -> Row:  # fmt: skip
+    rows, stem = summary(cells, data.by_fold, reference), f"{NAME}_{data.word}"
     write_table(options.out / f"{stem}.csv", rows)
-    write_table(options.out / f"{stem}_table.csv", side_by_side(rows))
     by_pair = [
-        {"comparison": task.label, "method": method, "noise": noise, "error_percent": values[k]}
-        for (method, noise), values in errors.items()
-        for k, task in enumerate(tasks)
-    ]
+        {"comparison": each["comparison"], "method": each["method"], "noise": each["noise"],
+         "error_percent": 100 * np.mean(each["errors"]), "voxels": each["voxels"],
+         "consistency_percent": each["consistency_percent"],
+         "errors_of_folds_percent": " ".join(f"{100 * error:.6g}" for error in each["errors"])}
+        for each in cells
+    ]  # fmt: skip
     write_table(options.out / f"{stem}_pairs.csv", by_pair)
-    said = (f"{row['method']} {row['noise']} {row['error_percent']:.1f} %" for row in rows)
-    record = {"headline": f"[{source.label}] " + "; ".join(said), "data": source.label, "rows": rows,
-              "simulated": samples.is_phantom, "n_voxels": samples.X.shape[1]}  # fmt: skip
-    seconds = time.perf_counter() - began
+    said = (f"{r['comparison']} {r['method']} {r['noise']} {r['error_percent']:.1f} %" for r in rows)
+    record = {"headline": f"[{data.label}] " + "; ".join(said), "data": data.label, "rows": rows,
+              "simulated": data.samples.is_phantom, "n_voxels": data.samples.X.shape[1]}  # fmt: skip
     path = options.out / f"{stem}.json"
     return write_record(path, record, pipeline=NAME, options=options, seconds=seconds, own=own)
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="default: all")
+    names = [*METHODS, RIDGE]
+    parser.add_argument("--methods", nargs="+", choices=names, default=[], metavar="NAME",
+                        help=f"some of {', '.join(names)}")  # fmt: skip
+    parser.add_argument("--reference", choices=names, default=REFERENCE, metavar="NAME",
+                        help="what differences are taken from (default: %(default)s)")  # fmt: skip
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     options, own = parse(__doc__ or "", argv, add_arguments, name=NAME)
-    print(run(options, choose_source(own.data, own.phantom, options.seed), own)["headline"])
+    for word in own.sets:
+        data = SETS[word]()
+        if data is None:
+            print(f"{word}: not found in the folder of MVPA_GAMP_DATA, left out")
+        else:
+            print(run(options, [data], own.methods, own.reference, own)["headline"], flush=True)
     return 0
 
 

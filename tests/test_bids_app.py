@@ -20,7 +20,6 @@ from mvpa_gamp.__main__ import build_parser, main, study_settings
 from mvpa_gamp.decoding.ordering import places, share_as_good
 from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.results.files import number, read_tsv
-from mvpa_gamp.results.manifest import write_manifest
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study import group_maps, side_by_side
 from mvpa_gamp.study.side_by_side import _Told
@@ -635,23 +634,6 @@ def test_spaces_that_differ_make_no_mean_map(copy, tmp_path, capsys):
     assert (out / "group" / f"{SHARED}desc-common_mask.nii.gz").is_file()
     assert main(group(copy, out, "--participant-label", "01", "02")) == 0
     assert not (out / "group").exists()  # maps of another group do not stay behind
-
-
-def test_folders_that_name_the_space_among_the_origins_only_are_understood(done, bids_tree, tmp_path):
-    out = shutil.copytree(done, tmp_path / "out")
-    for path in out.glob("sub-*/summary.json"):
-        study = json.loads(path.read_text())
-        assert study["data"].pop("bids_space") == study["data"]["provenance"]["space"] == SPACE
-        assert study["data"].pop("entities")["space"] == SPACE
-        if study["subjects"] == ["01"]:
-            study["data"]["provenance"]["space"] = "MNI152NLin6Asym"
-        path.write_text(json.dumps(study))
-    for path in [path for path in out.rglob("*") if SHARED in path.name]:
-        path.rename(path.with_name(path.name.replace(SHARED, "")))  # nor did names carry entities
-    for home in out.glob("sub-*"):
-        write_manifest(read_results(home))  # of the files as they are now
-    main(group(bids_tree, out))
-    assert f"different spaces: MNI152NLin6Asym: sub-01; {SPACE}: sub-02" in (out / "index.html").read_text()
 
 
 def test_grids_that_differ_make_no_mean_map(bids_tree, make_bids_tree, tmp_path, capsys):

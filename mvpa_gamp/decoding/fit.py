@@ -4,8 +4,9 @@ What is fitted inside folds before a method is (``Preparation``) decides which c
 where X stays as it is, those of one fold where every fold whitens X or regresses covariates out by itself.
 """
 
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -83,6 +84,15 @@ class Columns(NamedTuple):
     rows: NDArray  # (m,) of the study
     signs: NDArray  # (m, B) label in -1/+1 of the rows that train a column, 0 elsewhere
     fold: NDArray  # (B,) whose training rows, a column of those of the study, prepare X
+    n_pairs: int = 1  # of classes that may be fitted together: B counts folds within pairs within vectors
+
+    def solved(self, columns: NDArray, X: Any, runs: NDArray, n_jobs: int, connectivity: Any) -> FoldFits:
+        """The fits of some columns, those of some folds, to X (m, N)."""
+        signs = self.signs if columns.size == self.fold.size else self.signs[:, columns]
+        if self.n_pairs > 1 and getattr(self.method, "joins_classes", False):
+            n_folds = np.unique(self.fold[columns]).size
+            return solve_classes(self.method, X, signs, runs, self.n_pairs, n_folds, n_jobs, connectivity)
+        return solve_columns(self.method, X, signs, runs, n_jobs, connectivity)
 
 
 class Solved(NamedTuple):
@@ -125,10 +135,8 @@ def solve(
         for place, (each, columns) in enumerate(zip(asked, mine, strict=True)):
             if columns.size:
                 own = group.at(np.searchsorted(needed, each.rows))
-                signs = each.signs if columns.size == each.fold.size else each.signs[:, columns]
-                given = signs, runs[each.rows], n_jobs, scheme.connectivity
                 began = time.perf_counter()
-                fits = solve_columns(each.method, own.X, *given)
+                fits = each.solved(columns, own.X, runs[each.rows], n_jobs, scheme.connectivity)
                 yield Solved(place, columns, fits, own, share + time.perf_counter() - began)
         began = time.perf_counter()
 
@@ -181,7 +189,8 @@ def fit_pairs(
 ) -> PairFits:
     """Fit every pair of the classes 0..K-1 in ``codes`` (M,) on every fold and on all rows, a record each.
 
-    The P (F + 1) columns go to ``fit_folds`` in as few calls as memory (about 1 GiB of work space) and
+    A method with ``joins_classes`` fits three or more classes together: pairs then share their inclusions.
+    The P (F + 1) columns go to the method in as few calls as memory (about 1 GiB of work space) and
     ``n_jobs`` processes ask for; columns do not influence one another. Rows with a code of -1 train no pair.
     Decisions and probabilities are of all M rows, those of other classes included; positive decisions speak
     for the first class of the pair.
@@ -191,7 +200,7 @@ def fit_pairs(
     pairs, train = class_pairs(n_classes or int(codes.max()) + 1), with_refit(folds.train)
     last, every = train.shape[1] - 1, np.arange(len(codes))
     fold = np.tile(np.arange(last + 1), len(pairs))
-    asked = Columns(method, every, pair_columns(codes, pairs, train), fold)
+    asked = Columns(method, every, pair_columns(codes, pairs, train), fold, len(pairs))
     parts = []
     for each in solve([asked], X, runs, train, scheme, n_jobs=n_jobs):
         parts.append((each.columns, each.of_voxels(asked.signs)))
@@ -310,21 +319,47 @@ def solve_columns(
 
     Chunk by chunk, or in ``n_jobs`` processes.
     """
-    n_columns, most, graph = signs.shape[1], columns_at_once(X), graph_for(method, connectivity)
+    labels = signs.astype(np.float64), signs != 0
+    graph = graph_for(method, connectivity)
+    return _in_chunks(method.fit_folds, X, labels, runs, graph, columns_at_once(X), n_jobs)
+
+
+def solve_classes(
+    method: Any, X: Any, signs: NDArray, runs: NDArray, n_pairs: int, n_folds: int, n_jobs: int = 1,
+    connectivity: Any = None,
+) -> FoldFits:  # fmt: skip
+    """``solve_columns`` where all pairs of a fold are one fit.
+
+    Columns are ``n_folds`` folds within ``n_pairs`` pairs, in the order of ``class_pairs``, within label
+    vectors.
+    """
+    n_others = (math.isqrt(8 * n_pairs + 1) - 1) // 2  # the first class is in so many pairs, which come first
+    by_pair = signs.reshape(len(signs), -1, n_pairs, n_folds)[:, :, :n_others]
+    codes = np.where((by_pair < 0).any(axis=2), by_pair.argmin(axis=2) + 1, 0).reshape(len(signs), -1)
+    labels = codes, (by_pair != 0).any(axis=2).reshape(codes.shape)
+    most, graph = max(1, columns_at_once(X) // n_pairs), graph_for(method, connectivity)
+    fits = _in_chunks(method.fit_classes, X, labels, runs, graph, most, n_jobs)
+    order = np.arange(signs.shape[1]).reshape(-1, n_folds, n_pairs)  # pairs within folds, as they were fitted
+    return fits.take(order.transpose(0, 2, 1).ravel())
+
+
+def _in_chunks(
+    fit: Callable[..., FoldFits], X: Any, labels: tuple[NDArray, NDArray], runs: NDArray,
+    graph: dict[str, Any], most: int, n_jobs: int,
+) -> FoldFits:  # fmt: skip
+    """``fit`` of all columns of labels and training rows (M, B), at most so many at a time."""
+    n_columns = labels[0].shape[1]
     if not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ValueError(f"n_jobs must be 1 or more processes, or -1 for one per core, got {n_jobs!r}.")
-    targets, train = signs.astype(np.float64), signs != 0
     if n_jobs == 1:
         chunks = [slice(at, at + most) for at in range(0, n_columns, most)]
-        fits = [method.fit_folds(X, targets[:, c], train[:, c], runs, **graph) for c in chunks]
-    else:
-        from joblib import Parallel, delayed, effective_n_jobs
+        return FoldFits.join([fit(X, *(each[:, c] for each in labels), runs, **graph) for c in chunks])
+    from joblib import Parallel, delayed, effective_n_jobs
 
-        workers = min(effective_n_jobs(n_jobs), n_columns)
-        parts = np.array_split(np.arange(n_columns), max(workers, -(-n_columns // most)))
-        jobs = (delayed(method.fit_folds)(X, targets[:, p], train[:, p], runs, **graph) for p in parts)
-        fits = list(Parallel(n_jobs=workers)(jobs))
-    return FoldFits.join(fits)
+    workers = min(effective_n_jobs(n_jobs), n_columns)
+    parts = np.array_split(np.arange(n_columns), max(workers, -(-n_columns // most)))
+    jobs = (delayed(fit)(X, *(each[:, part] for each in labels), runs, **graph) for part in parts)
+    return FoldFits.join(list(Parallel(n_jobs=workers)(jobs)))
 
 
 def graph_for(method: Method, connectivity: Any) -> dict[str, Any]:

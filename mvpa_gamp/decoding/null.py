@@ -126,7 +126,7 @@ class _Sums:
         asked = self.asked
         signs = [pair_columns(each, asked.pairs, self.folds.train) for each in asked.codes.T]
         fold = np.tile(number[self.mine], asked.labels.shape[1] * len(asked.pairs))
-        return Columns(asked.method, asked.rows, np.concatenate(signs, axis=1), fold)
+        return Columns(asked.method, asked.rows, np.concatenate(signs, axis=1), fold, len(asked.pairs))
 
     def add(self, solved: Solved) -> None:
         """Keep what the next folds say."""

@@ -5,6 +5,7 @@ A loop is compiled at its first call, which takes two or three seconds, and kept
 """
 
 import logging
+import os
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
@@ -14,8 +15,11 @@ _log = logging.getLogger("mvpa_gamp")
 
 
 def is_available() -> bool:
-    """Whether loops can be compiled; does not load the compiler, which takes half a second."""
-    return find_spec("numba") is not None
+    """Whether loops can be compiled; does not load the compiler, which takes half a second.
+
+    Where NUMBA_DISABLE_JIT forbids it, their NumPy twins are used: as Python loops they would take hours.
+    """
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0") and find_spec("numba") is not None
 
 
 # Entries of X times columns from which compiled loops pay for loading the compiler, half a second: a few fits

@@ -7,8 +7,9 @@ of the noise and the rate of the prior stay as they are; the slab of the prior i
 derives it; the two steps are in vamp_steps.py.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -27,14 +28,18 @@ DISAGREES = (
     "Not converged: the two estimates of the weights still differ. Take smaller steps (a lower damping), or "
     "a higher rate."
 )
-NOT_FINITE = "Not converged: the iteration turned non-finite. Standardise the features."
+NOT_FINITE = (
+    "Not converged: the iteration turned non-finite; the weights are those of its first step. Take smaller "
+    "steps (a lower damping), or more noise."
+)
 
 
 @dataclass(frozen=True)
 class VampSettings:
     """Settings of one fit.
 
-    rate : prior probability that a weight is not zero; None: min(0.1, n / 2N) of n training rows. Not learnt.
+    rate : prior probability that a weight is not zero; None: log2(1 + J) min(0.1, n / 2N) for n training rows
+        and J responses, as labels of J + 1 classes carry so many bits. Not learnt.
     rho, white : the noise of a group of rows, in units of the signal: its own deviating weights, and white
         noise. The noise is (rho + white) / (1 + rho + white) of the targets' variance. Not learnt.
     damping : size of a step, in (0, 1].
@@ -60,9 +65,15 @@ class VampSettings:
                 f"damping in (0, 1] and 1 <= least_iter <= max_iter, got {self}. Correct them."
             )
 
-    def rate_for(self, n_rows: float, n_features: int) -> float:
+    def rate_for(self, n_rows: float, n_features: int, n_responses: int = 1) -> float:
         """The rate of a training set."""
-        return min(LARGEST_RATE, FEATURES_PER_ROW * n_rows / n_features) if self.rate is None else self.rate
+        if self.rate is not None:
+            return self.rate
+        bits = math.log2(1 + n_responses)
+        return min(1.0, bits * min(LARGEST_RATE, FEATURES_PER_ROW * n_rows / n_features))
+
+
+_BY_COLUMN_LAST = ("coef", "coef_var", "inclusion", "z", "left_out")  # (N or M, B, ...)
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,19 @@ class VampResult:
         """Whether each column's two estimates agree, (B,) bool."""
         return self.status == AGREES
 
+    def with_columns(self, columns: NDArray, other: "VampResult") -> "VampResult":
+        """A copy in which some columns are those of ``other``."""
+        changes: dict[str, Any] = {"slab": put(self.slab, columns, other.slab)}
+        for each in fields(self):
+            if each.name == "slab":
+                continue
+            value = getattr(self, each.name).copy()
+            value[(slice(None), columns) if each.name in _BY_COLUMN_LAST else columns] = getattr(
+                other, each.name
+            )
+            changes[each.name] = value
+        return replace(self, **changes)
+
 
 def solve_vamp(
     space: RowSpace,
@@ -118,9 +142,27 @@ def solve_vamp(
     ([3, 7], True)
     """
     settings = settings or VampSettings()
+    found = _solve(space, sets, Y, settings, slab or Gaussian(), neighbours)
+    failed = np.flatnonzero(found.status == NOT_FINITE)
+    if not failed.size or settings.max_iter == 1:
+        return found
+    first = replace(settings, least_iter=1, max_iter=1)
+    again = _solve(space, _some_columns(sets, failed), Y[:, failed], first, slab or Gaussian(), neighbours)
+    return found.with_columns(failed, replace(again, status=found.status[failed]))
+
+
+def _solve(
+    space: RowSpace,
+    sets: Sequence[SetColumns],
+    Y: NDArray,
+    settings: VampSettings,
+    slab: Any,
+    neighbours: Neighbours | None,
+) -> VampResult:
+    """``solve_vamp`` without a second try."""
     targets = np.moveaxis(Y[:, :, None] if Y.ndim == 2 else Y, 0, -1)  # (B, J, M)
     targets, scale = _standardised(targets, sets)
-    state = _start(space, sets, targets, settings, slab or Gaussian())
+    state = _start(space, sets, targets, settings, slab)
     kept = _Kept(space, state, settings)
     active, now = np.arange(len(targets)), list(sets)
     for iteration in range(1, settings.max_iter + 1):
@@ -164,7 +206,7 @@ def _start(
     n_features = space.shape[1]
     rate, noise, energy = (np.empty(n_columns) for _ in range(3))
     for of, columns in sets:
-        rate[columns] = settings.rate_for(of.total, n_features)
+        rate[columns] = settings.rate_for(of.total, n_features, n_responses)
         noise[columns], energy[columns] = of.noise_share, of.d
     variance = (1 - noise) / (rate * energy)
     w = np.zeros((n_columns, n_responses, n_features), dtype=space.dtype)
@@ -235,6 +277,8 @@ class _Kept:
         self.gap[at], self.n_iter[at], self.left_out[at] = gap[ended], iteration, left_out[ended]
         finite = np.flatnonzero(ended & np.isfinite(gap))
         good = active[finite]
+        if not good.size:
+            return
         self.w[good], self.pi[good], self.x_w[good] = state.w[finite], state.pi[finite], state.x_w[finite]
         self.variance[good] = weight_variances(state.take(finite))
         self.slab = put(self.slab, good, take(state.slab, finite))

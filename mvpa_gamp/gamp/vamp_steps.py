@@ -100,6 +100,7 @@ def denoise(
     dual = linear.dual.reshape(n_columns * n_responses, -1).astype(space.dtype)
     step = _block_step(state, damping, damping / seen)
 
+    @np.errstate(all="ignore")  # what is not finite is seen afterwards
     def visit(at: slice) -> tuple[NDArray, Array, dict[str, Array]]:
         rows, scale = space.rows(at), space.inverse_scale[at]
         adjoint = np.asarray(dual @ rows).reshape(n_columns, n_responses, -1)

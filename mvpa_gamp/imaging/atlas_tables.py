@@ -112,7 +112,7 @@ def _checked(path: Path, pairs: Sequence[tuple[str, str]]) -> dict[int, str]:
     found: dict[int, str] = {}
     for text, name in pairs:
         number = text.strip()
-        if not re.fullmatch(r"\d+(\.0+)?", number):
+        if not re.fullmatch(r"[0-9]{1,15}(\.0+)?", number):
             raise DataError(
                 f"atlas labels {path}: expected the number of a region, 0 or more, got {text!r}. Correct it."
             )

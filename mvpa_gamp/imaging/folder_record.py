@@ -104,10 +104,11 @@ def remove_temporary(root: Path, record: Record) -> None:
 
 
 def edited(root: Path, name: str) -> bool:
-    """Whether a file that the record names was changed since it was written."""
+    """Whether a file of a folder with a record is not as it was written there."""
     record = read_record(root)
-    digest = None if record is None else (record.before | record.written).get(name)
-    return digest is not None and _is_plain(root, name) and _digest(root / name) != digest
+    if record is None or not _is_plain(root, name):
+        return False
+    return _digest(root / name) != (record.before | record.written).get(name)
 
 
 def read_plain(path: Path, most: int = -1) -> bytes:

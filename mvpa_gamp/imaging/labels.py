@@ -1,6 +1,7 @@
 """What was shown when: one condition and one run per volume, from nilearn's text form or a TSV."""
 
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,11 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mvpa_gamp.imaging.bids.names import natural
 from mvpa_gamp.imaging.errors import DataError
 
 CONDITION_COLUMNS = ("labels", "label", "condition", "trial_type")
 RUN_COLUMNS = ("chunks", "chunk", "run", "runs", "session")
-_EXACT = 2.0**53  # whole numbers from here on are not told apart as floats: such runs have names
+_NUMBER = re.compile(r"([+-]?[0-9]{1,15})(\.0*)?")  # a run; whatever else it is called is its name
 UNLABELLED = "n/a"  # BIDS's word for a missing value: such volumes are never used
 # Characters of a condition's name; names are repeated in every table, whose cells end at 131,072.
 _LONGEST = 1000
@@ -58,7 +60,7 @@ def read_labels(path: str | Path) -> Labels:
 
     Separated by spaces (nilearn's ``labels chunks``), tabs or commas. The condition is in the column
     ``labels``, ``condition`` or ``trial_type``, the run in ``chunks`` or ``run``; without a run column
-    ``runs`` is None. Runs that are not whole numbers are numbered in order of appearance.
+    ``runs`` is None. Runs that are not whole numbers are numbered in the order of their names, 2 before 10.
     """
     path = Path(path).expanduser()
     rows = _rows(path)
@@ -200,12 +202,17 @@ def _run_numbers(path: Path, cells: list[str]) -> tuple[NDArray, dict[int, str] 
         raise DataError(
             f"label file {path}: line {cells.index('') + 2} names no run. Fill in the run column."
         )
-    try:
-        numbers = np.array([float(cell) for cell in cells])
-    except ValueError:
-        numbers = np.array([np.nan])
-    if np.all(np.abs(numbers) < _EXACT) and np.all(numbers == np.round(numbers)):
-        return numbers.astype(np.int64), None
-    names = list(dict.fromkeys(cells))
+    spelled: dict[int, str] = {}
+    found = [_NUMBER.fullmatch(cell) for cell in cells]
+    if all(found):
+        numbers = [int(each[1]) for each in found if each]
+        for number, cell in zip(numbers, cells, strict=True):
+            if spelled.setdefault(number, cell) != cell:
+                raise DataError(
+                    f"label file {path}: run {number} is written {spelled[number]} and {cell}. If both are "
+                    "one run, write it in one way; if not, give every run its own name."
+                )
+        return np.array(numbers, dtype=np.int64), None
+    names = sorted(set(cells), key=natural)
     order = {name: k + 1 for k, name in enumerate(names)}
     return np.array([order[cell] for cell in cells]), {k: name for name, k in order.items()}

@@ -70,6 +70,7 @@ class Samples:
     origin: Origin = field(default_factory=Origin)  # what sidecars say of where the samples come from
     held_out: str = "run"  # what ``runs`` numbers: a run, a session, a participant or a fold of participants
     people: NDArray | None = None  # (M,) int: the participant of each row, where there are many
+    run_names: Mapping[int, str] = field(default_factory=dict)  # of runs that are not called by a number
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -88,6 +89,13 @@ class Samples:
                 f"subject: the name 'phantom' is reserved for the simulated phantom, got {self.subject!r} "
                 f"for {'a phantom' if self.is_phantom else 'real data'}. Choose another name."
             )
+
+    @property
+    def shown_runs(self) -> NDArray:
+        """The run of each row (M,) by its name."""
+        if not self.run_names:
+            return self.runs
+        return np.array([self.run_names[run] for run in self.runs])
 
     @property
     def plural(self) -> str:
@@ -134,7 +142,7 @@ def load_samples(
     names = volumes.names
     notes = order_notes(names, volumes.counts, known) + samples.notes
     files = [file for name in names for file in files_of(Path(name))]
-    samples = replace(samples, notes=notes, origin=origin_of_files(files))
+    samples = replace(samples, notes=notes, origin=origin_of_files(files), run_names=known.run_names or {})
     files_told = f"{len(names)} files" if len(names) > 1 else Path(names[0]).name
     told = f"fMRI volumes of sub-{samples.subject} ({files_told})."
     where = ALL_VERTICES if mask is None else name_of(mask)

@@ -2,21 +2,25 @@
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import helmert
 from scipy.special import expit
 
+from ..coupling import class_pairs
 from ..gamp import RowSpace, VampResult, VampSettings, solve_vamp, training_sets
 from ..gamp.neighbours import Neighbours
 from ..gamp.parameters import parameters
 from ..gamp.starts import named_prior
 from .class_weights import ClassWeight, check_class_weight, row_weights
 from .fold_fits import FoldFits
-from .fold_input import check_fold_input
+from .fold_input import FoldInput, check_fold_input
 from .references import RANGAN_2019
 
+# Share of the scores' variance that is added to each direction, for classes of few rows.
+_LEAST_SPREAD = 1e-4
 _LEAST_SLOPE = 1e-3  # of log-odds in scores: left-out scores at or below chance tell nothing
 
 
@@ -78,12 +82,7 @@ class VampMethod:
         began = time.perf_counter()
         data = check_fold_input(X, y, train, runs)
         counts = self._counts(data.Y, weights)
-        space = RowSpace(data.X)
-        neighbours = self._neighbours(connectivity, space)
-        settings, slab = self.settings, named_prior(self.prior).slab
-        groups = _groups(data.runs, data.train)
-        sets = training_sets(space, data.train, groups, settings.rho, settings.white, counts)
-        found = solve_vamp(space, sets, data.Y, settings, slab, neighbours)
+        _, found = self._solved(data, data.Y, counts, connectivity)
         shift, slope = _calibrated(found.left_out[:, :, 0], data.Y, counts)
         decision = found.z[:, :, 0] - shift
         return FoldFits(
@@ -94,12 +93,74 @@ class VampMethod:
             converged=found.converged,
             n_iter=found.n_iter,
             seconds=time.perf_counter() - began,
-            parameters=_parameters(found, slope),
+            parameters=_parameters(found) | {"slope": slope},
             decision=decision,
             proba=expit(slope * decision),
             coef_std=np.sqrt(found.coef_var[:, :, 0]),
             inclusion=found.inclusion,
         )
+
+    @property
+    def joins_classes(self) -> bool:
+        """Whether ``fit_classes`` can be asked: weights of the two classes of a pair say nothing of more."""
+        return self.class_weight in (None, "balanced")
+
+    def fit_classes(
+        self, X: Any, codes: NDArray, train: NDArray, runs: NDArray, connectivity: Any = None
+    ) -> FoldFits:
+        """Fit the K > 2 classes of every column in one go: all voxels' weights share their inclusions.
+
+        ``codes`` (M, B) are class numbers 0..K-1, ``train`` (M, B) the training rows, of all classes. A
+        column is a fit of K - 1 responses, Helmert contrasts of the classes. A linear discriminant, trained
+        on the scores of training rows by the other runs, turns them into log-probabilities of the classes.
+        The record has a column per pair of classes, P for each of the B fits in turn: what is said about a
+        pair follows from the classes' log-probabilities, so that coupling the pairs gives back the
+        probabilities of the classes.
+        """
+        began = time.perf_counter()
+        n_classes = int(codes[train].max()) + 1
+        pairs = np.array(class_pairs(n_classes))
+        signs = np.where(train, np.where(codes == 0, 1.0, -1.0), 0.0)
+        data = check_fold_input(X, signs, train, runs)
+        counts = _class_counts(codes, train, n_classes, self.class_weight == "balanced")
+        contrasts = helmert(n_classes).T  # (K, J)
+        Y = np.where(train[:, :, None], contrasts[np.where(train, codes, 0)], 0.0)
+        space, found = self._solved(data, Y, counts, connectivity)
+        discriminants = [
+            _discriminant(found.left_out[rows, b], codes[rows, b], counts[rows, b])
+            for b, rows in enumerate(train.T)
+        ]
+        first, second = pairs.T
+        turn = np.stack([(d.slopes[:, first] - d.slopes[:, second]) for d in discriminants])  # (B, J, P)
+        offset = np.stack([d.offsets[first] - d.offsets[second] for d in discriminants])  # (B, P)
+        each = turn.astype(space.dtype)
+        decision = np.einsum("mbj,bjp->mbp", found.z, turn) + offset
+        intercept = np.einsum("bj,bjp->bp", found.intercept, turn) + offset
+        flat = (-1, intercept.size)
+        return FoldFits(
+            coef=np.einsum("nbj,bjp->nbp", found.coef, each).reshape(flat),
+            intercept=intercept.ravel(),
+            support=np.repeat(rank_matched(found.inclusion), len(pairs), axis=1),
+            status=tuple(str(sentence) for sentence in np.repeat(found.status, len(pairs))),
+            converged=np.repeat(found.converged, len(pairs)),
+            n_iter=np.repeat(found.n_iter, len(pairs)),
+            seconds=time.perf_counter() - began,
+            parameters={name: np.repeat(value, len(pairs)) for name, value in _parameters(found).items()},
+            decision=decision.reshape(flat),
+            proba=expit(decision).reshape(flat),
+            coef_std=np.sqrt(np.einsum("nbj,bjp->nbp", found.coef_var, np.square(each))).reshape(flat),
+            inclusion=np.repeat(found.inclusion, len(pairs), axis=1),
+        )
+
+    def _solved(
+        self, data: FoldInput, Y: NDArray, counts: NDArray, connectivity: Any
+    ) -> tuple[RowSpace, VampResult]:
+        """The fits to targets Y (M, B) or (M, B, J)."""
+        space, settings = RowSpace(data.X), self.settings
+        neighbours = self._neighbours(connectivity, space)
+        groups = _groups(data.runs, data.train)
+        sets = training_sets(space, data.train, groups, settings.rho, settings.white, counts)
+        return space, solve_vamp(space, sets, Y, settings, named_prior(self.prior).slab, neighbours)
 
     def _counts(self, Y: NDArray, weights: Any) -> NDArray:
         """How often each row counts in each column, 0 off training."""
@@ -164,9 +225,43 @@ def _calibrated(left_out: NDArray, Y: NDArray, counts: NDArray) -> tuple[NDArray
     return shift, slope
 
 
-def _parameters(found: VampResult, slope: NDArray) -> dict[str, NDArray]:
+class _Discriminant(NamedTuple):
+    """Log-probabilities of K classes, up to a common term: scores (J,) @ slopes + offsets."""
+
+    slopes: NDArray  # (J, K)
+    offsets: NDArray  # (K,)
+
+
+def _discriminant(scores: NDArray, codes: NDArray, counts: NDArray) -> _Discriminant:
+    """Fisher's discriminant of scores (m, J) of rows of classes ``codes``, counted by ``counts``."""
+    classes = range(int(codes.max()) + 1)
+    sizes = np.bincount(codes, weights=counts)
+    means = np.stack([np.average(scores[codes == k], axis=0, weights=counts[codes == k]) for k in classes])
+    spread = scores - means[codes]
+    scatter = (spread.T * counts) @ spread / counts.sum()
+    scatter += _LEAST_SPREAD * max(np.trace(scatter), np.finfo(float).tiny) * np.eye(len(scatter))
+    slopes = np.linalg.solve(scatter, means.T)
+    return _Discriminant(slopes, np.log(sizes / sizes.sum()) - np.einsum("kj,jk->k", means, slopes) / 2)
+
+
+def _class_counts(codes: NDArray, train: NDArray, n_classes: int, balanced: bool) -> NDArray:
+    """How often each row counts, (M, B): once, or so that classes of a column have equal weights."""
+    out = train.astype(float)
+    for b, rows in enumerate(train.T):
+        sizes = np.bincount(codes[rows, b], minlength=n_classes)
+        if not sizes.all():
+            raise ValueError(
+                f"Every fold needs training rows of all {n_classes} classes, but fold {b} has none of class "
+                f"number {int(np.argmin(sizes))}. Leave that fold out, join runs, or leave that class out."
+            )
+        if balanced:
+            out[rows, b] = (rows.sum() / (n_classes * sizes))[codes[rows, b]]
+    return out
+
+
+def _parameters(found: VampResult) -> dict[str, NDArray]:
     slab = {f"prior.slab.{name}": np.asarray(value) for name, value in parameters(found.slab).items()}
-    named = {"prior.rate": found.rate, **slab, "noise": found.noise, "gap": found.gap, "slope": slope}
+    named = {"prior.rate": found.rate, **slab, "noise": found.noise, "gap": found.gap}
     return {name: value for name, value in named.items() if value.ndim == 1}
 
 

@@ -32,7 +32,6 @@ from mvpa_gamp.report.figure_parts import figure_parts
 from mvpa_gamp.report.html import Cell, Pair, Table, accuracy_matrix, cell, name, swatched, table
 from mvpa_gamp.report.inference import inference_row, power_words
 from mvpa_gamp.report.outlines import FAMILY_WISE, at_least
-from mvpa_gamp.report.surface_figures import cluster_volume
 from mvpa_gamp.report.viewer import thumbnail, viewer
 from mvpa_gamp.report.volumes import read_map
 from mvpa_gamp.report.words import (
@@ -223,7 +222,7 @@ def _cluster_table(page: Page, rows: Sequence[Mapping[str, str]]) -> Table:
                 name(label),
                 f"{row['cluster']} of {len(mine)}",
                 row["voxels"],
-                cluster_volume(row),
+                _volume(row),
                 tenths(peak_of_row(row)),
                 *([row.get("region", MISSING)] * named),
                 f"{number(row['peak_weight']):+.3g}",
@@ -232,6 +231,13 @@ def _cluster_table(page: Page, rows: Sequence[Mapping[str, str]]) -> Table:
             for row in mine[:_CLUSTERS_SHOWN]
         ]
     return table(head, body)
+
+
+def _volume(row: Mapping[str, str]) -> str:
+    """The volume of a cluster in mm³; of one on a surface the vertex of its peak."""
+    if "peak_vertex" in row:
+        return f"{row['peak_hemisphere']} {row['peak_vertex']}"
+    return f"{number(row['volume_mm3']):.0f}"
 
 
 def _files(results: Results, subject: str, contrast: str) -> dict[str, dict[str, Path]]:

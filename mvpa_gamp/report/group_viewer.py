@@ -6,26 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
-from mvpa_gamp.report.group_places import Maps, Places, ordered
-from mvpa_gamp.report.group_results import Group
-from mvpa_gamp.report.html import Renderer
+from mvpa_gamp.report.group_facts import Group, GroupFacts, Maps, ordered
 from mvpa_gamp.report.outlines import FAMILY_WISE, at_least
 from mvpa_gamp.report.surface_viewer import MeshBackdrop
 from mvpa_gamp.report.viewer import BUDGET
-from mvpa_gamp.report.viewer_figure import (
-    MapWords,
-    ViewerMap,
-    backdrop_of,
-    seen_from_above,
-    shared_grounds,
-)
-from mvpa_gamp.report.viewer_figure import (
-    viewer_figure as viewer_data,
-)
+from mvpa_gamp.report.viewer_figure import MapWords, ViewerMap, backdrop_of, seen_from_above, viewer_figure
 from mvpa_gamp.report.volumes import Backdrop
 
-_GROUND = "ground-group"
+GROUND = "ground-group"
 _PATTERN = MapWords(
     "mean pattern", "Mean over participants of how a voxel's signal changes with the decision.", 35, True
 )
@@ -50,36 +40,36 @@ _MAPS = {
 }
 _SHARES = (("Mean", "pip"), ("Share", "selfreq"))  # whose scale ends at 1
 _DENSE = (("SignFlip", "t"), ("Mean", "pattern"), ("Mean", "pip"))  # nowhere zero
+Ground = Backdrop | MeshBackdrop | None
 
 
-def backdrop_of_group(group: Group) -> Backdrop | MeshBackdrop | None:
+def backdrop_of_group(group: Group) -> Ground:
     """What lies under the maps of a group, if it has any."""
     if not group.study["maps"]:
         return None
     return backdrop_of(group.folder.group_background, group.folder.group_mask)
 
 
-def comparison_viewer(
-    group: Group, backdrop: Backdrop | MeshBackdrop | None, contrast: str, maps: Maps, places: Places
-) -> str:
+def comparison_viewer(group: Group, backdrop: Ground, facts: GroupFacts) -> dict[str, Any] | None:
     """The maps of the answering method, the one to use first; nothing where there are none."""
-    if backdrop is None or backdrop.is_too_fine or not maps:
-        return ""
-    paths = ordered(maps, places)
+    contrast = facts.contrast
+    if backdrop is None or backdrop.is_too_fine or not facts.maps:
+        return None
+    paths = ordered(facts.maps, facts.peak)
     roomy = int(backdrop.analysed.sum()) * len(group.study["comparisons"]) * len(_DENSE) <= BUDGET
     kept = [key for i, key in enumerate(paths) if i == 0 or roomy or key not in _DENSE]
     shown = [_shown(backdrop, paths[key], _MAPS[key], key) for key in kept]
     shown = [each for each in shown if np.any(each.volume)] or shown[:1]
     sides = group.side(contrast, True), group.side(contrast, False)
     label = f"Viewer of {group.study['comparisons'].get(contrast, contrast)}, maps of the group"
-    place = places.at if places.voxels else None  # else where the map shown is largest
-    return viewer_figure(_GROUND, backdrop, shown, sides, label, group.banner, place)
+    place = facts.peak.at if facts.peak.voxels else None  # else where the map shown is largest
+    return viewer_figure(GROUND, backdrop, shown, sides, label, group.banner, place)
 
 
-def class_viewer(group: Group, backdrop: Backdrop | MeshBackdrop | None, maps: Mapping[str, Maps]) -> str:
+def class_viewer(group: Group, backdrop: Ground, maps: Mapping[str, Maps]) -> dict[str, Any] | None:
     """The pattern of every class, before it the places that passed the test."""
     if backdrop is None or backdrop.is_too_fine:
-        return ""
+        return None
     shown = []
     for name, paths in maps.items():
         for key, words in ((("SignFlipFwe", "t"), _TESTED), (("Mean", "pattern"), _PATTERN)):
@@ -88,11 +78,10 @@ def class_viewer(group: Group, backdrop: Backdrop | MeshBackdrop | None, maps: M
                 shown.append(_shown(backdrop, paths[key], named, key))
     shown = [each for each in shown if np.any(each.volume)]
     if not shown:
-        return ""
+        return None
     sides = "that class", "the others"
-    return viewer_figure(
-        _GROUND, backdrop, shown, sides, "Viewer of all classes, maps of the group", group.banner
-    )
+    label = "Viewer of all classes, maps of the group"
+    return viewer_figure(GROUND, backdrop, shown, sides, label, group.banner)
 
 
 def _shown(backdrop: Backdrop | MeshBackdrop, path: Path, words: MapWords, key: tuple[str, str]) -> ViewerMap:
@@ -102,30 +91,10 @@ def _shown(backdrop: Backdrop | MeshBackdrop, path: Path, words: MapWords, key: 
     return ViewerMap(words, values, 1.0 if key in _SHARES else None)
 
 
-def thumbnail(group: Group, backdrop: Backdrop | MeshBackdrop | None, maps: Maps) -> str:
+def thumbnail(group: Group, backdrop: Ground, facts: GroupFacts) -> Markup | None:
     """The share of participants that select a voxel, from above, where there are several comparisons."""
-    path = maps.get(("Share", "selfreq"))
+    path = facts.maps.get(("Share", "selfreq"))
     if path is None or group.unfolded or not isinstance(backdrop, Backdrop) or not path.is_file():
-        return ""
+        return None
     said = "Share of participants that select a voxel, from above"
     return seen_from_above(backdrop, backdrop.read(path).data, said, signed=False)
-
-
-def group_grounds(group: Group) -> str:
-    """What the viewers of the page share."""
-    backdrop = backdrop_of_group(group)
-    if backdrop is None:
-        return ""
-    return Renderer(group.folder.root, True).section("grounds", shared_grounds({_GROUND: backdrop}))
-
-
-def viewer_figure(*given: Any) -> str:
-    """The viewer as HTML."""
-    from html import escape as text
-
-    view = viewer_data(*given)
-    stamp = f'<p class="stamp">{text(view["banner"])}</p>' if view["banner"] else ""
-    return (
-        f'<figure class="viewer" data-label="{text(view["label"])}" data-view="{text(view["data"])}">'
-        f'<p class="quiet">The viewer needs JavaScript; the figure below does not.</p>{stamp}</figure>'
-    )

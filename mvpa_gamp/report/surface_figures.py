@@ -1,7 +1,6 @@
 """Maps on surfaces: both hemispheres from outside and from inside, by nilearn's surface plotting."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +12,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.brainmaps import read_image
-from mvpa_gamp.imaging.surface_names import in_vertices, is_surface_map
 from mvpa_gamp.report.brain_panels import TITLES, colours_and_scale
-from mvpa_gamp.report.markup import text
 from mvpa_gamp.report.style import INK, QUIET, Drawn, look, png_and_svg
-from mvpa_gamp.results.files import number
 
 if TYPE_CHECKING:
     from mvpa_gamp.imaging.cortex import Cortex
@@ -191,43 +187,3 @@ def _colour_bar(figure: Figure, bottom: float, colours: Colormap, scale: Normali
     bar: Any = figure.colorbar(ScalarMappable(scale, colours), cax=ax)
     bar.ax.tick_params(labelsize=8, length=2, pad=1.5, colors=QUIET)
     bar.outline.set_visible(False)
-
-
-def surface_caption(task: Mapping[str, Any], label: str, kind: str = "", outlines: str = "") -> str:
-    """What the maps of a method show, in HTML; ``outlines`` says what is outlined."""
-    return (
-        f"{kind}Maps of {text(label)}, fitted to all data, both hemispheres from outside and from inside. "
-        f"<b>Orange to red</b> favours {text(task['positive'])}, <b>blue</b> favours "
-        f"{text(task['negative'])}; values close to zero are left out, and grey is sulcal depth (or the mean "
-        f"image, where it is not known). {text(outlines)}"
-    ).strip()
-
-
-def group_caption(mask: Path, usual: str, outline: str = "") -> str:
-    """What a figure of mean maps shows, in HTML; ``usual`` is what is said of volumes."""
-    if not is_surface_map(mask):
-        return usual
-    return text(
-        "Means over participants of the fits' patterns (each scaled to unit root mean square first) and, "
-        "for methods that have them, of inclusion probabilities on the surface, at the vertices analysed in "
-        "all of them; and the share of participants that select a vertex (selection frequency); both "
-        f"hemispheres from outside and from inside. {outline}".strip()
-    )
-
-
-def worded(page: str, mask: Path) -> str:
-    """A page in the words of its maps: voxels, or vertices where the mask is on a surface."""
-    return page_in_vertices(page) if is_surface_map(mask) else page
-
-
-def cluster_volume(row: Mapping[str, str]) -> str:
-    """The volume of a cluster in mm³; of one on a surface the vertex of its peak."""
-    if "peak_vertex" in row:
-        return f"{row['peak_hemisphere']} {row['peak_vertex']}"
-    return f"{number(row['volume_mm3']):.0f}"
-
-
-def page_in_vertices(page: str) -> str:
-    """A page about surfaces: what its text calls voxels are vertices; scripts and links stay."""
-    parts = re.split(r"(<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>)", page, flags=re.DOTALL)
-    return "".join(part if part.startswith("<") else in_vertices(part) for part in parts)

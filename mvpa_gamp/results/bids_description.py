@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mvpa_gamp._version import __version__
+from mvpa_gamp.imaging.folder_record import edited
 from mvpa_gamp.methods.references import ZINIEL_2015
 from mvpa_gamp.results.files import write_json, write_text
 from mvpa_gamp.results.names import ResultsFolder
@@ -35,8 +36,9 @@ files beside maps say how they were made. config.toml has the settings, logs/ th
 def write_description(
     folder: ResultsFolder, banner: str | None, links: Mapping[str, str] | None = None
 ) -> None:
-    """Write dataset_description.json, .bidsignore, and a README where there is none."""
-    write_json(folder.description, description(banner, links))
+    """Write dataset_description.json unless it was edited, .bidsignore, and a README where there is none."""
+    if not edited(folder.root, folder.description.name):
+        write_json(folder.description, description(banner, links))
     write_text(folder.ignored, f"# {banner}\n{_UNNAMED}" if banner else _UNNAMED)
     if not folder.readme.exists():
         name = description(banner)["Name"]

@@ -26,7 +26,7 @@ class Subject:
     name: str
     mask_img: Any
     banner: str | None
-    runs: NDArray | None  # (M,) run of each sample, None where it is not known
+    runs: NDArray | None  # (M,) name of each sample's run, None where it is not known
     volumes: NDArray | None = None  # (M,) place of each sample in the BOLD series
     truth: Mapping[str, NDArray] = field(default_factory=dict)  # contrast to planted voxels (N,) of a phantom
     fold_maps: bool = False  # whether maps of every fold are written
@@ -34,12 +34,17 @@ class Subject:
     events: Mapping[str, NDArray] = field(default_factory=dict)  # (M,) facts on the event behind each sample
     regions: Regions | None = None  # of an atlas, at the voxels of the mask
     about: Mapping[str, Any] = field(default_factory=dict)  # what every sidecar says: Sources, Software, ...
+    run_names: Mapping[int, str] = field(default_factory=dict)  # of runs that are not called by a number
     links: Mapping[str, str] = field(default_factory=dict)  # datasets that Sources name
 
     @cached_property
     def space(self) -> Space:
         """Where the analysed voxels (or vertices) are."""
         return space_of(self.mask_img)
+
+    def run_name(self, run: Any) -> Any:
+        """What a run that is held out is called."""
+        return self.run_names.get(run, run)
 
     def marked(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """The content of a JSON file, under the phantom's banner if there is one."""

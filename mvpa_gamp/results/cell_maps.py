@@ -48,7 +48,7 @@ def write_cell_maps(cell: Cell, fits: FoldFits) -> tuple[str, ...]:
     held_out = fits.held_out if cell.subject.fold_maps and fits.held_out is not None else ()
     for k, run in enumerate(held_out):
         for stat in known.keys() - {"pattern"}:
-            which = f"fold {k + 1}, run {run} held out"
+            which = f"fold {k + 1}, run {cell.subject.run_name(run)} held out"
             write_cell_map(cell, f"{desc}Fold{k + 1:02d}", stat, known[stat][:, k], which)
     return (*known, "selfreq") if selects else tuple(known)
 

@@ -39,7 +39,13 @@ def write_cell_tables(cell: Cell, fits: FoldFits) -> None:
     write_tsv(path, tuple(rows[0]), rows)
     write_json(path.with_suffix(".json"), cell.subject.marked({name: _COLUMNS[name] for name in rows[0]}))
     if fits.n_folds > 1 and fits.held_out is not None:
-        write_tsv(cell.table("jaccard"), *overlap_rows(fits.folds.support, fits.held_out))
+        write_tsv(cell.table("jaccard"), *overlap_rows(fits.folds.support, _held_out(cell, fits)))
+
+
+def _held_out(cell: Cell, fits: FoldFits) -> list[Any]:
+    """The names of the runs that the folds hold out."""
+    assert fits.held_out is not None
+    return [cell.subject.run_name(run) for run in fits.held_out]
 
 
 def _fold_rows(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
@@ -52,7 +58,7 @@ def _fold_rows(cell: Cell, fits: FoldFits) -> list[dict[str, Any]]:
         test = np.zeros(len(wrong), dtype=bool) if refit else fits.tested[:, k]
         rows.append({
             "fold": "refit" if refit else k + 1,
-            "held_out_run": None if refit else fits.held_out[k],
+            "held_out_run": None if refit else cell.subject.run_name(fits.held_out[k]),
             "test_volumes": int(test.sum()),
             "wrong": None if refit else int(wrong[test, k].sum()),
             "error_percent": None if refit else 100 * float(wrong[test, k].mean()),

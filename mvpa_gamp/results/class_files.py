@@ -90,7 +90,7 @@ def write_classes(
         "scoring": found.scoring,
         "chance": found.chance,
         "auc": found.auc,
-        "held_out": [str(name) for name in found.held_out],
+        "held_out": [str(subject.run_name(run)) for run in found.held_out],
         "fold_scores": np.asarray(found.fold_scores).tolist(),
         "contrast_scores": {str(name): list(scores) for name, scores in found.contrast_scores.items()},
         "class_scores": {str(name): list(scores) for name, scores in found.class_scores.items()},

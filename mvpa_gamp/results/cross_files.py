@@ -171,7 +171,7 @@ def _prediction_rows(subject: Subject, found: CrossDecoding) -> list[dict[str, A
         {
             "sample": row,
             "volume": None if subject.volumes is None else subject.volumes[row],
-            "run": found.run[t],
+            "run": subject.run_name(found.run[t]),
             "true": shown[true[t]],
             "predicted": shown[said[t]],
             "trained_side": learnt[said[t]],

@@ -1,6 +1,7 @@
 """The measures of a cell, a method on a comparison: error, sparsity, consistency of the folds' selections."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def consistency(support: NDArray) -> dict[str, Any]:
     }
 
 
-def overlap_rows(support: NDArray, held_out: NDArray) -> tuple[list[str], list[dict[str, Any]]]:
+def overlap_rows(support: NDArray, held_out: Sequence[Any]) -> tuple[list[str], list[dict[str, Any]]]:
     """Columns and rows of the Jaccard matrix, named by the run held out; NaN where nothing is selected."""
     names = [f"run_{run}" for run in held_out]
     matrix = np.asarray(jaccard_matrix(support))

@@ -213,7 +213,7 @@ def _prediction_rows(samples: Samples, classes: Classes, said: HeldOut, judged: 
         {
             "sample": row,
             "volume": None if samples.volumes is None else samples.volumes[row],
-            "run": samples.runs[row],
+            "run": samples.shown_runs[row],
             "fold": said.fold[t] + 1,
             "true": names[classes.codes[said.rows[t]]],
             "predicted": names[judged.predicted[t]],

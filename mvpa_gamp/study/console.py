@@ -4,12 +4,13 @@ import os
 import shutil
 import sys
 import time
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mvpa_gamp.imaging.atomic_files import make_way, write_error
+from mvpa_gamp.imaging.atomic_files import WriteError, make_way, write_error
 from mvpa_gamp.imaging.folder_record import note
 
 _A_WHILE = 10.0  # seconds
@@ -21,6 +22,7 @@ class Console:
     def __init__(self, level: int = 1) -> None:
         self.level = level
         self._log: Path | None = None
+        self._lost = [name for name in ("stdout", "stderr") if getattr(sys, name) is None]
         self._bar: Any = None
         self._total = self._done = self._before = 0
         self._things = ""
@@ -30,7 +32,7 @@ class Console:
     @property
     def width(self) -> int:
         """Columns of the terminal; a file is taken for a wide one."""
-        return shutil.get_terminal_size().columns if sys.stdout.isatty() else 120
+        return shutil.get_terminal_size().columns if _is_terminal(sys.stdout) else 120
 
     def log_to(self, path: Path) -> None:
         """Append everything said from now on to ``path``, with the time."""
@@ -62,7 +64,7 @@ class Console:
         self._close_bar()
         self._total, self._done, self._before, self._things = total, done, done, things
         self._counted_from = time.monotonic()
-        if self.level and sys.stderr.isatty():
+        if self.level and _is_terminal(sys.stderr):
             from tqdm import tqdm
 
             shape = {"bar_format": "{desc} |{bar}|{postfix}"} if things else {"unit": "fit"}
@@ -111,6 +113,8 @@ class Console:
 
     def _write(self, text: str, stream: Any) -> None:
         """Print without tearing the bar apart."""
+        if stream is None:
+            return
         try:
             if self._bar is not None:
                 self._bar.write(text, file=stream)
@@ -118,6 +122,9 @@ class Console:
                 print(text, file=stream)
             stream.flush()
         except BrokenPipeError:
+            _silence(stream)
+        except (OSError, ValueError):  # full, or closed meanwhile: files are finished all the same
+            self._lost.append("stdout" if stream is sys.stdout else "stderr")
             _silence(stream)
 
     def _record(self, text: str) -> None:
@@ -137,6 +144,12 @@ class Console:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._close_bar()
+        if self._lost and error is None:
+            lost = " and ".join(dict.fromkeys(self._lost))
+            raise WriteError(
+                f"{lost} was closed or full, so not everything was printed. Files are written as always; "
+                f"{self._log or 'the log of a run'} has every line."
+            )
 
     def _close_bar(self) -> None:
         if self._bar is not None:
@@ -144,8 +157,15 @@ class Console:
             self._bar = None
 
 
+def _is_terminal(stream: Any) -> bool:
+    """Whether somebody watches; nobody does where a stream was closed."""
+    return stream is not None and stream.isatty()
+
+
 def _silence(stream: Any) -> None:
     """Lead a stream whose reader went away (``| head``) to nowhere: the work goes on, unheard."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+    with suppress(OSError, ValueError):
+        number = stream.fileno()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, number)
+        os.close(nowhere)

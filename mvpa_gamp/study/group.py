@@ -20,16 +20,9 @@ from mvpa_gamp.decoding.group import (
 from mvpa_gamp.decoding.group_differences import DIFFERENCE_COLUMNS, difference_rows
 from mvpa_gamp.imaging.folder_record import read_record, remove_recorded
 from mvpa_gamp.imaging.map_names import shared_entities
-from mvpa_gamp.report.closing import group_closing
+from mvpa_gamp.report.group_answers import group_captions, group_closing, group_tables
+from mvpa_gamp.report.group_facts import read_group
 from mvpa_gamp.report.group_page import build_group_page
-from mvpa_gamp.report.group_results import read_group
-from mvpa_gamp.report.group_words import (
-    ACCURACY_CAPTION,
-    DESIGN_CAPTION,
-    TESTS_CAPTION,
-    group_lines,
-    significance_caption,
-)
 from mvpa_gamp.report.inference import tests_of
 from mvpa_gamp.results.files import MISSING, number, read_json, read_tsv, write_json, write_tsv
 from mvpa_gamp.results.manifest import missing_files
@@ -79,7 +72,7 @@ def _write_group(root: Path, labels: Sequence[str] | None, alpha: float, console
     )
     write_tsv(folder.group_table("summary"), SUMMARY_COLUMNS, rows)
     write_tsv(folder.group_table("differences"), DIFFERENCE_COLUMNS, difference_rows(scores))
-    designs = write_group_designs(folder, people, alpha)
+    write_group_designs(folder, people, alpha)
     maps, sentences = write_group_maps(folder, people, alpha)
     skipped = _skipped(folder, people)
     notes = [
@@ -89,17 +82,13 @@ def _write_group(root: Path, labels: Sequence[str] | None, alpha: float, console
     study = _study(people, scores, alpha, maps, notes) | {"entities": dict(folder.entities)}
     write_json(folder.group, study)
     build_group_page(root)
-    console.result(group_lines(read_tsv(folder.group_table("summary")), study["methods"]), always=True)
-    if designs:
-        console.result(
-            "\n" + group_lines(read_tsv(folder.group_table("designs")), study["methods"]), always=True
-        )
-    more = (DESIGN_CAPTION,) if designs else ()
-    for caption in (ACCURACY_CAPTION, TESTS_CAPTION, significance_caption(alpha, study["test"]), *more):
+    group = read_group(root)
+    console.result("\n\n".join(group_tables(group)), always=True)
+    for caption in group_captions(group):
         console.note(caption)
     for note in [*_skipped_line(skipped), *notes[len(unfinished) + len(skipped) :]]:
         console.note(note)
-    for line in group_closing(read_group(root)):
+    for line in group_closing(group):
         console.note(line)
     return 1 if unfinished else 0
 

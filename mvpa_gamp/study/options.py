@@ -2,19 +2,17 @@
 
 import argparse
 import difflib
-import io
-import sys
-import traceback
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from mvpa_gamp._version import __version__
-from mvpa_gamp.imaging.atomic_files import WriteError
 from mvpa_gamp.parallel import Workers
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.method_names import DEFAULT_METHODS, KNOWN_METHODS
 
+_LONGEST_NAME, _LONGEST_PATH = 255, 3500  # bytes; of paths systems allow 4,096, files need the rest
 RUN_OPTIONS = (
     "config", "out", "work_dir", "keep_fits", "n_jobs", "dask", "resume", "overwrite", "reports_only",
     "quiet", "verbose",
@@ -300,8 +298,28 @@ def add_run(group: Any, out: str) -> None:
     group.add_argument("--version", action="version", version=f"mvpa_gamp {__version__}")
 
 
+def check_name(out: Path, option: str) -> None:
+    """Refuse a name of a folder that files below it could not have, or that settings could not hold."""
+    name, longest = os.fsencode(out.absolute()), max(map(len, map(os.fsencode, out.parts)), default=0)
+    if longest > _LONGEST_NAME or len(name) > _LONGEST_PATH:
+        raise StudyError(
+            f"{option}: expected a path of at most {_LONGEST_PATH} letters and names of at most "
+            f"{_LONGEST_NAME}, got {len(name)} and {longest}. Give a shorter one."
+        )
+    shown = str(out.absolute()).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    if shown != str(out.absolute()) or "\0" in shown:
+        raise StudyError(
+            f"{option} {shown.encode('unicode_escape').decode()}: expected a name in UTF-8, in which "
+            "settings and tables are written. Give another folder."
+        )
+
+
 def check_earlier_run(given: dict[str, Any], out: Path, option: str) -> None:
-    """Refuse to resume a run that never began: a mistyped folder must not become a new study."""
+    """Refuse a name that no folder can have, and to resume a run that never began.
+
+    A mistyped folder must not become a new study.
+    """
+    check_name(out, option)
     if given.get("resume") and not given.get("overwrite") and not out.exists():
         raise StudyError(
             f"--resume: {option} {out} does not exist, so there is no run to continue. Check the name, or "
@@ -330,27 +348,3 @@ def own_options(given: dict[str, Any], *others: str) -> dict[str, Any]:
     """The options given that are settings of the study, lists as tuples."""
     left_out = (*RUN_OPTIONS, *others)
     return {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if k not in left_out}
-
-
-def ended(command: str, given: dict[str, Any], run: Callable[[dict[str, Any]], int]) -> int:
-    """Run a command; returns its exit code: whatever breaks becomes one sentence on stderr."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without UTF-8 shows "?" and ends no run
-    try:
-        return run(given)
-    except StudyError as error:
-        return _failed(command, {}, str(error), 2)  # what was given is wrong: the sentence is enough
-    except WriteError as error:
-        return _failed(command, given, str(error), 1)
-    except KeyboardInterrupt:
-        return _failed(command, {}, "interrupted. Continue with the same command and --resume.", 130)
-    except Exception as error:  # a run must end with a sentence, whatever broke
-        return _failed(command, given, f"{type(error).__name__}: {error} (--verbose shows where)", 1)
-
-
-def _failed(command: str, given: dict[str, Any], message: str, code: int) -> int:
-    """Say what went wrong, on stderr."""
-    if given.get("verbose"):
-        traceback.print_exc()
-    print(f"{command}: error: {message}", file=sys.stderr)
-    return code

@@ -218,7 +218,12 @@ def prepare(output: Output) -> str:
     if output.work is not None:
         folder_record.begin(output.work, _WORK, output.token)
         write_text(output.folder.work_note, f"{output.work}\n")
-    return _left(output) if output.overwrite else ""
+    description = output.folder.description
+    if output.overwrite:
+        return _left(output)
+    if folder_record.edited(root, description.name):
+        return f"{description} was edited since its run wrote it: it is kept as it is."
+    return ""
 
 
 def keep_record(output: Output) -> None:

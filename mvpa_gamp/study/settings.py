@@ -197,6 +197,8 @@ def read_settings(path: Path) -> dict[str, Any]:
         content = _load_toml(path)
     except OSError as error:
         raise StudyError(f"--config {path} cannot be read: {error.strerror}. Give a config.toml.") from error
+    except RecursionError as error:
+        raise StudyError(f"--config {path} is nested too deeply. Correct it or write a new one.") from error
     except ValueError as error:
         raise StudyError(
             f"--config {path} is not valid TOML: {error}. Correct it or write a new one."

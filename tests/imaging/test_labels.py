@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -27,12 +29,6 @@ def test_all_forms_say_the_same(tmp_path, text):
     assert labels.conditions.tolist() == ["rest", "face", "house"]
     assert labels.runs.tolist() == [0, 0, 1]
     assert labels.run_names is None
-
-
-def test_named_runs_are_numbered_in_order_of_appearance(tmp_path):
-    labels = read_labels(written(tmp_path, "labels\trun\na\trun-b\na\trun-b\nc\trun-a\n"))
-    assert labels.runs.tolist() == [1, 1, 2]
-    assert labels.run_names == {1: "run-b", 2: "run-a"}
 
 
 def test_runs_beyond_the_whole_numbers_of_floats_are_names(tmp_path):
@@ -97,3 +93,30 @@ def test_runs_are_stretches_in_order_of_appearance():
     assert runs_in_order(np.array([3, 3, 1, 2, 2])) == [(3, slice(0, 2)), (1, slice(2, 3)), (2, slice(3, 5))]
     with pytest.raises(DataError, match="run 3 appears again at volume 4"):
         runs_in_order(np.array([3, 3, 1, 3]))
+
+
+@pytest.mark.parametrize(
+    ("written", "numbers", "names"),
+    [
+        (["1_1", "1_11", "11_1", "1_2"], [1, 3, 4, 2], {1: "1_1", 2: "1_2", 3: "1_11", 4: "11_1"}),
+        (["10", "1e1"], [2, 1], {1: "1e1", 2: "10"}),
+        (["run-10", "run-2"], [2, 1], {1: "run-2", 2: "run-10"}),
+        (["\u0661", "\u0662"], [1, 2], {1: "\u0661", 2: "\u0662"}),
+        (["nan", "1"], [2, 1], {1: "1", 2: "nan"}),
+        (["3.0", "1.0"], [3, 1], None),
+        (["-1", "+2"], [-1, 2], None),
+    ],
+)
+def test_runs_are_names_unless_all_are_plain_whole_numbers(tmp_path, written, numbers, names):
+    path = tmp_path / "labels.tsv"
+    path.write_text("labels\tchunks\n" + "".join(f"a\t{run}\n" for run in written))
+    labels = read_labels(path)
+    assert labels.runs.tolist() == numbers and labels.run_names == names
+
+
+@pytest.mark.parametrize("written", [("2", "02"), ("1", "1.0"), ("1", "+1")])
+def test_a_run_is_written_in_one_way(tmp_path, written):
+    path = tmp_path / "labels.tsv"
+    path.write_text("labels\tchunks\n" + "".join(f"a\t{run}\n" for run in written))
+    with pytest.raises(DataError, match=f"is written {re.escape(' and '.join(written))}. If both are one"):
+        read_labels(path)

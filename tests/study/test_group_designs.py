@@ -16,10 +16,9 @@ from bids_tree import write_tree
 from mvpa_gamp.__main__ import main
 from mvpa_gamp.decoding import mean_test
 from mvpa_gamp.decoding.group import Score, accuracy_row, group_rows
+from mvpa_gamp.report.group_facts import read_group
+from mvpa_gamp.report.group_methods import group_methods_text, group_references
 from mvpa_gamp.report.group_page import build_group_page
-from mvpa_gamp.report.group_results import read_group
-from mvpa_gamp.report.group_sections import group_references
-from mvpa_gamp.report.group_words import methods_text
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study import finish
@@ -260,25 +259,10 @@ def test_no_table_of_the_group_page_scrolls_and_it_is_short(done, browser):
     assert page.run(f"{wide}.length") == 0
 
 
-def test_folders_without_sides_and_classes_still_have_a_page(done, tmp_path):
-    """Group summaries of earlier versions know neither; the tables are the same."""
-    out = shutil.copytree(done, tmp_path / "out")
-    path = out / "group_summary.json"
-    study = json.loads(path.read_text())
-    for name in ("sides", "classes", "crosses"):
-        del study[name]
-    study["maps"] = [each for each in study["maps"] if not each["of"].startswith("Class")]
-    path.write_text(json.dumps(study))
-    build_group_page(out)
-    said, _ = first_box(out, "designs-answer")
-    assert "no maps of the group" in said and "How stable" in said
-    assert "the first category" in unescape((out / "index.html").read_text())
-
-
 def test_the_methods_text_names_classifiers_folds_and_only_works_that_are_used(done):
     group = read_group(done)
     page = unescape(re.sub(r"<[^>]+>", "", (done / "index.html").read_text(encoding="utf-8")))
-    text = methods_text(group.study, group.summary, group.designs)
+    text = group_methods_text(group)
     assert text in page
     described = group.study["described"]
     assert [method["name"] for method in described] == list(group.study["methods"])

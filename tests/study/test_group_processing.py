@@ -1,9 +1,12 @@
 """Whether participants were processed alike, and what the group's methods text says of it."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from mvpa_gamp.report.group_words import methods_text
+from mvpa_gamp.report.group_facts import Group
+from mvpa_gamp.report.group_methods import group_methods_text
+from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.group_processing import in_common, mixed
 
 STEPS = {"detrend": True, "standardize": True, "lag_trs": 2, "samples": "tr"}
@@ -18,7 +21,8 @@ def person(subject: str, columns: tuple[str, ...] = ("trans_x", "cosine00"), **s
 
 def said(people: list[Any]) -> str:
     study = {"subjects": ["01", "02"], "alpha": 0.05, "test": "runs", "maps": [], "version": "1"}
-    return methods_text({**study, "comparisons": {"a": "a vs b"}, **in_common(people)}, [])
+    study |= {"comparisons": {"a": "a vs b"}, "described": [], "cross_validation": "", "compared_with": []}
+    return group_methods_text(Group(ResultsFolder(Path()), {**study, **in_common(people)}, [], []))
 
 
 def test_numbers_of_excluded_volumes_and_of_cosines_are_no_other_processing():

@@ -204,6 +204,14 @@ def _check_runs(files: Sequence[BidsFile], participant: str, task: str) -> None:
             f"sub-{participant}: {parts[0].path.name} is one echo or part of a run. Combine them first "
             "(fMRIPrep does) and give --derivatives."
         )
+    first: dict[Any, BidsFile] = {}
+    for file in files:
+        own = (tuple(sorted(file.without().items())), file.extension if "hemi" in file.entities else "")
+        if (other := first.setdefault(own, file)) is not file:
+            raise DataError(
+                f"sub-{participant}: {other.path.name} and {file.path.name} are one run of one series twice. "
+                "Keep one of them, or give every run its own number."
+            )
     if len(files) < MIN_RUNS:
         raise DataError(
             f"sub-{participant}: expected at least {MIN_RUNS} runs of task {task}, because cross-validation "

@@ -64,8 +64,8 @@ def _levels(root: Path, file: BidsFile) -> list[Path]:
 
 def natural(text: str) -> tuple[tuple[int, int | str], ...]:
     """A sorting key that puts run 2 before run 10."""
-    parts = re.findall(r"\d+|\D+", text)
-    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in parts)
+    parts = re.findall(r"[0-9]+|[^0-9]+", text)
+    return tuple((0, int(part)) if part[0] in "0123456789" else (1, part) for part in parts)
 
 
 def _plain(key: str, value: str) -> str:

@@ -1,0 +1,104 @@
+"""How a command ends when a signal, the terminal or its surroundings get in its way."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from mvpa_gamp.gamp import compiled
+from mvpa_gamp.haxby import main
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.study import cells
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_ends_in_a_sentence_and_can_be_resumed(finished, tiny, tmp_path, capsys, monkeypatch, name):
+    out, number, stored = tmp_path / "out", getattr(signal, name), []
+    options = tiny.options(out, "--methods", "onebit-cs", "cdn", "--pairs", "all", "--fold-maps", "--quiet")
+    save = cells.save_fits
+
+    def save_or_end(path, *given):
+        stored.append(path)
+        if len(stored) == 3:
+            os.kill(os.getpid(), number)
+            raise RuntimeError("what a worker says that shares the signal")
+        save(path, *given)
+
+    monkeypatch.setattr(cells, "save_fits", save_or_end)
+    before = signal.getsignal(number)
+    assert main(options) == 128 + number
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len([line for line in said if "error: interrupted" in line]) == 1 and "--resume" in said[-1], said
+    assert signal.getsignal(number) is before
+    assert not ResultsFolder(out).lock.exists() and not list(out.rglob(".writing-*"))
+    monkeypatch.undo()
+    assert main([*options, "--resume"]) == 0
+    assert ResultsFolder(out).manifest.read_bytes() == ResultsFolder(finished).manifest.read_bytes()
+
+
+def run_apart(arguments, **more):
+    """A command of its own with Jupyter's way to show figures in its surroundings."""
+    given = {**os.environ, "MPLBACKEND": "module://nowhere_inline.backend_inline"}
+    command = [sys.executable, "-m", "mvpa_gamp.haxby", *arguments]
+    return subprocess.run(command, env=given, stderr=subprocess.PIPE, text=True, **more)
+
+
+@pytest.mark.parametrize("kind", ["closed", "full"])
+def test_a_stream_that_takes_nothing_ends_no_run(finished, tmp_path, kind):
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    given = ["--out", str(copy), "--resume"]
+    if kind == "closed":
+        done = run_apart(given, preexec_fn=lambda: os.close(1))
+    else:
+        with open("/dev/full", "w") as full:
+            done = run_apart(given, stdout=full)
+    assert done.returncode == 1, done.stderr
+    assert "error: stdout was closed or full" in done.stderr and "Traceback" not in done.stderr
+    assert ResultsFolder(copy).manifest.read_bytes() == ResultsFolder(finished).manifest.read_bytes()
+    assert (copy / "index.html").stat().st_size == (finished / "index.html").stat().st_size
+
+
+BAD_NAMES = {
+    "long path": ("x" * 200 + "/") * 25,
+    "long name": "x" * 300,
+    "not utf-8": os.fsdecode(b"caf\xe9"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+@pytest.mark.parametrize("option", [(), ("--resume",), ("--reports-only",)])
+def test_names_that_no_results_folder_can_have(tiny, tmp_path, capsys, name, option):
+    assert main(tiny.options(tmp_path / BAD_NAMES[name], "--pairs", "face:house", *option)) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1 and "error: --out" in said[0] and "Give a" in said[0], said
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 20_000, ".".join(["a"] * 50_000) + " = 1"])
+def test_settings_beyond_all_measure(tiny, tmp_path, capsys, text):
+    (tmp_path / "config.toml").write_text(text)
+    assert main(tiny.options(tmp_path / "out", "--config", str(tmp_path / "config.toml"))) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1 and "--config" in said[0] and len(said[0]) < 1000, said[0][:500]
+
+
+def test_loops_that_may_not_be_compiled_are_not_used(monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert not compiled.is_available()
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
+    assert compiled.is_available()
+
+
+def test_an_edited_description_and_readme_are_kept(finished, tmp_path, capsys):
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    folder = ResultsFolder(copy)
+    for path in (folder.description, folder.readme):
+        path.write_text(path.read_text().replace("mvpa_gamp decoding results", "Our results"))
+    kept = folder.description.read_bytes(), folder.readme.read_bytes()
+    for option in ("--resume", "--reports-only", "--resume"):
+        assert main(["--out", str(copy), option]) == 0
+        assert "it is kept as it is" in capsys.readouterr().err or option != "--resume"
+        assert (folder.description.read_bytes(), folder.readme.read_bytes()) == kept
