@@ -337,6 +337,35 @@ def few_samples(page: Page) -> dict[str, Any] | None:
     return {"subjects": subjects, "size": size}
 
 
+def people(page: Page) -> dict[str, Any] | None:
+    """Forced choice within participants, sensitivity, specificity and area under the curve."""
+    rows = page.results.summary.people
+    if not rows:
+        return None
+    head = ("Comparison", "Method", "Participants", "Forced choice %", "95 % interval", "p",
+            "Sensitivity %", "Specificity %", "AUC")  # fmt: skip
+    body = [
+        [
+            name(row["comparison"]),
+            name(page.results.labels[row["method"]]),
+            str(row["participants"]),
+            _or_none(row["forced_choice_percent"]),
+            f"{_or_none(row['low_percent'])} to {_or_none(row['high_percent'])}",
+            NONE if row["p_value"] is None else two_digits(row["p_value"]),
+            _or_none(row["sensitivity_percent"]),
+            _or_none(row["specificity_percent"]),
+            _or_none(row["auc"], 3),
+        ]
+        for row in rows
+    ]
+    tested = any(row["p_value"] is not None for row in rows)
+    return {"table": table(head, body, 2), "tested": tested}
+
+
+def _or_none(value: float | None, digits: int = 1) -> str:
+    return NONE if value is None else f"{value:.{digits}f}"
+
+
 def groups(page: Page) -> dict[str, Any] | None:
     """The members of every side that is several conditions, how many samples each gives in all and by run."""
     members = page.results.summary.members

@@ -5,12 +5,15 @@ from typing import Any
 import numpy as np
 
 from mvpa_gamp.decoding.information import carries_information
+from mvpa_gamp.decoding.people import people_scores
+from mvpa_gamp.decoding.scores import held_out_answers
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.parallel import Workers
 from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.inference_files import write_inference
 from mvpa_gamp.results.information_files import write_information
+from mvpa_gamp.results.people_files import write_people
 from mvpa_gamp.results.stored_fits import load_fits
 from mvpa_gamp.results.study_files import write_start, write_tables
 from mvpa_gamp.study.checks import usage_errors
@@ -103,6 +106,7 @@ def _beyond_the_table(plan: StudyPlan, found: Found) -> dict[str, Any]:
     return {
         **_write_inference(plan, found),
         **_write_information(plan),
+        **_write_people(plan, found),
         **write_region_files(
             plan.settings, plan.folder, plan.subject, plan.cells, found.by_region, found.records
         ),
@@ -138,3 +142,27 @@ def _write_information(plan: StudyPlan) -> dict[str, Any]:
         n, seed = settings.permutations, settings.seed
         found.append((task, carries_information(X[task.rows], task.y, within, n, seed, blocks=blocks)))
     return {"information": write_information(plan.folder, plan.subject, found)}
+
+
+def _write_people(plan: StudyPlan, found: Found) -> dict[str, Any]:
+    """Forced choice and the like, where maps are of many participants."""
+    samples = plan.samples
+    if samples.people is None:
+        return {}
+    tests = {
+        (each.cell.task.name, each.cell.method.name): answer.permutation
+        for each, answer in zip(plan.inference, found.inference, strict=True)
+    }
+    records = [record.summary for record in found.records]
+    fitted = {(row["contrast"], row["method"]) for row in records if row["status"] == "ok"}
+    out = []
+    for cell in plan.cells:
+        key = cell.task.name, cell.method.name
+        if key not in fitted:
+            continue
+        said = held_out_answers([load_fits(cell.path)[0]])
+        people = samples.people[cell.task.rows][said.rows]
+        by_person = samples.held_out == "participant"
+        scores = people_scores(said.decision[:, 0], cell.task.y[said.rows], people, tests.get(key), by_person)
+        out.append((plan.files(cell), scores))
+    return write_people(plan.folder, plan.subject.name, out)
