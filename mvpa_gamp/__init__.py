@@ -4,7 +4,7 @@ from typing import Any
 
 from ._version import __version__
 
-__all__ = ["GAMPClassifier", "GAMPDecoder", "__version__"]
+__all__ = ["GAMPClassifier", "GAMPDecoder", "GAMPRegressor", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
@@ -17,4 +17,8 @@ def __getattr__(name: str) -> Any:
         from .decoder import GAMPDecoder
 
         return GAMPDecoder
+    if name == "GAMPRegressor":
+        from .decoder import GAMPRegressor
+
+        return GAMPRegressor
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -87,8 +87,15 @@ def pytest_configure(config):
         threadpoolctl.threadpool_limits(1)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """What needs the documentation site first, in one process: building it is the longest piece of work."""
+    """Core tests are those that no file calls whole, nor anything slow; what needs the site comes first.
+
+    Building the documentation is the longest piece of work, in one process.
+    """
+    for item in items:
+        if not any(item.get_closest_marker(name) for name in ("slow", "whole")):
+            item.add_marker("core")
     items.sort(key=lambda item: "site" not in getattr(item, "fixturenames", ()))
 
 

@@ -24,6 +24,8 @@ from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study import group_maps, side_by_side
 from mvpa_gamp.study.side_by_side import _Told
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).parents[1]
 SPACE = "MNI152NLin2009cAsym"
 QUICK = ("--methods", "onebit-cs", "--contrasts", "face:house", "--quiet")

@@ -34,6 +34,8 @@ from mvpa_gamp.gamp.priors import PRIORS
 from mvpa_gamp.methods import METHODS, GampMethod
 from mvpa_gamp.methods.gamp import LOGISTIC_LIKE_VARIANCE
 
+pytestmark = pytest.mark.whole
+
 MAX_SUM = {"mode": "max-sum", "prior": "laplace"}
 
 
@@ -62,7 +64,7 @@ def fitted(data):
     "estimator",
     [
         pytest.param(GAMPClassifier(), marks=pytest.mark.slow),
-        pytest.param(GAMPClassifier(**MAX_SUM, tol=1e-4), marks=pytest.mark.slow),
+        pytest.param(GAMPClassifier(**MAX_SUM, tol=1e-4, max_iter=300), marks=pytest.mark.slow),
         GAMPClassifier(likelihood="probit", prior="gaussian"),
     ],
     ids=["default", "max-sum", "probit-gaussian"],

@@ -23,6 +23,8 @@ from mvpa_gamp import haxby as haxby_command
 from mvpa_gamp.gamp import Probit
 from mvpa_gamp.methods import METHODS
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = (ROOT / "README.md", *sorted(DOCS.glob("*.md")))

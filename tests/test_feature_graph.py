@@ -18,6 +18,8 @@ from mvpa_gamp import GAMPClassifier
 from mvpa_gamp.classifier.graph import feature_graph
 from mvpa_gamp.gamp import Design
 
+pytestmark = pytest.mark.whole
+
 NAMES = [f"gene{k}" for k in range(60)]
 GRID = sparse.csr_array(grid_to_graph(6, 10).astype(float))
 GRID.setdiag(0)

@@ -9,6 +9,8 @@ from mvpa_gamp.feature_scale import rescaled_prior, scale_factor
 from mvpa_gamp.gamp import Bernoulli, ElasticNet, Gaussian, GaussianMixture, Laplace
 from mvpa_gamp.methods import METHODS
 
+pytestmark = pytest.mark.whole
+
 SCALE_FREE = ("gamp-bg-lr", "gamp-bl-lr", "gamp-l1-lr", "gamp-l1-lr-cv", "l1-lr-cv")
 RUNS = np.repeat(np.arange(4), 8)
 Y = np.tile(np.repeat([1.0, -1.0], 4), 4)

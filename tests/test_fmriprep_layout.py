@@ -19,6 +19,8 @@ from mvpa_gamp.__main__ import main
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.study import finish
 
+pytestmark = pytest.mark.whole
+
 IN_MNI = f"space-{SPACE}_res-2_"
 LAG, LENGTH = 2, 41  # volumes
 ASKED = ("--space", SPACE, "--task", "faces", "--task", "objects", "--contrasts", "face:house")

@@ -19,6 +19,8 @@ from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.study.method_names import KNOWN_METHODS
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).parents[1]
 STATS = ("weight", "pattern", "selfreq")
 

@@ -12,6 +12,8 @@ import pytest
 from mvpa_gamp.haxby import main
 from mvpa_gamp.results.files import read_tsv
 
+pytestmark = pytest.mark.whole
+
 
 def refused(options, capsys, *words, code=2):
     """Run, and check the exit code, the message and that nothing was written."""

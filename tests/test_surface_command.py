@@ -23,6 +23,8 @@ from mvpa_gamp.results.files import number, read_json, read_tsv
 from mvpa_gamp.results.manifest import missing_files
 from mvpa_gamp.results.reader import read_results
 
+pytestmark = pytest.mark.whole
+
 BOTH = ("--task", "faces", "houses", "--lag-trs", "0", "--methods", "gamp-sbg-lr", "--quiet")
 CONTRAST, METHOD = "faceMinusHouse", "gampSbgLr"
 

@@ -13,6 +13,8 @@ from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.manifest import missing_files
 from mvpa_gamp.results.reader import read_results
 
+pytestmark = pytest.mark.whole
+
 CONTRAST, METHOD = "faceMinusHouse", "gampSbgLr"
 
 

@@ -106,7 +106,12 @@ def check_images_and_labels(n_images: int, y: Any) -> NDArray:
             "labels in y. Give exactly one label per image (volume)."
         )
     check_sortable("y", y)
-    check_classification_targets(y)
+    try:
+        check_classification_targets(y)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} To predict a number, such as a rating, use GAMPRegressor (commands: --target)."
+        ) from error
     return y
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from mvpa_gamp.decoder.images import ImageSeries, RowMasker, open_images, transform
+from mvpa_gamp.decoder.images import ImageSeries, open_images, transform
 from mvpa_gamp.decoder.inputs import check_groups, confounds_of_runs, groups_to_clean
 from mvpa_gamp.decoder.maps import contrast_key
 from mvpa_gamp.decoding.multiclass import Answers, class_pairs, classify
@@ -56,7 +56,7 @@ class FittedModel:
     coef_std: NDArray | None  # (N, P)
     center: NDArray  # (N,) mean of the training rows
     link: Link
-    masker: RowMasker
+    masker: Any  # of RowMasker; None for rows of features
     scaling: Scaling | None  # what cleaning did to the training runs
     cleaned_by_group: bool
     shortest_run: int
@@ -125,7 +125,7 @@ class FittedModel:
                 rows = transform(self.masker, series, runs, nuisance).astype(np.float64)
             if self._mention_few(len(rows), runs):
                 return rows
-        self._mention_scale(rows)
+        self.mention_scale(rows)
         return rows
 
     def _as_in_training(self, series: ImageSeries, confounds: Any) -> NDArray:
@@ -157,7 +157,7 @@ class FittedModel:
         )
         return True
 
-    def _mention_scale(self, rows: NDArray) -> None:
+    def mention_scale(self, rows: NDArray) -> None:
         """Warn where the images are much larger or smaller than those of fit, in the same units."""
         size = root_mean_square(rows)
         if not (self.size and size) or 1 / _OTHER_SCALE < size / self.size < _OTHER_SCALE:

@@ -50,7 +50,7 @@ def deal_folds(owners: Any, kinds: Any, n: int, seed: int = 0) -> NDArray:
 
     >>> from mvpa_gamp.decoding.folds import deal_folds
     >>> deal_folds([1, 1, 2, 2, 3, 4], ["a", "b", "a", "b", "c", "c"], n=2).tolist()
-    [2, 2, 1, 1, 1, 2]
+    [1, 1, 2, 2, 1, 2]
     """
     owners, kinds = np.asarray(owners), np.asarray(kinds)
     names, rng = np.unique(owners), np.random.default_rng(seed)

@@ -48,6 +48,12 @@ class Neighbours:
         weights = np.repeat(1 / np.maximum(degree, 1), degree).astype(dtype)
         self._mean = sparse.csr_array((weights, graph.indices, graph.indptr), shape=graph.shape)
 
+    def some_edges(self, most: int) -> tuple[NDArray, NDArray]:
+        """The ends (E,) of edges, evenly taken from all; each is there in both directions."""
+        one = np.repeat(np.arange(self._mean.shape[0]), np.diff(self._mean.indptr))
+        taken = np.unique(np.linspace(0, one.size - 1, min(most, one.size)).astype(int))
+        return one[taken], self._mean.indices[taken]
+
     def log_odds(
         self, pi: Array, rate: Array, out: Array, over_columns: BlockMap = map, factor: Array | float = 1.0
     ) -> Array:

@@ -5,6 +5,7 @@ with X, and, for every set of training rows, the eigenvectors of what those rows
 labels: permutations, comparisons with equal rows, classes and continuous targets use the same decomposition.
 """
 
+import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from scipy import sparse
 from ..threads import block_threads
 from .design import checked_matrix
 from .moments import Array
+from .neighbours import Neighbours
 from .row_weights import checked_counts
 
 # Features of X whose rows are scaled, or multiplied from both sides, while they are in a second-level cache.
@@ -25,6 +27,9 @@ _LEAST_WIDTH = 256
 _LARGE_MEAN = 100.0
 # A feature that varies by less than this share of its size is constant but for rounding.
 _CONSTANT = 1e-6
+_EDGES = 5_000
+_LARGEST_CORRELATION = 0.999
+_LARGEST_SHRINKAGE = 0.999  # something is left of what rows share
 
 
 class RowSpace:
@@ -41,6 +46,7 @@ class RowSpace:
         mean, deviation, size = _moments(self.X)
         varies = deviation > _CONSTANT * size
         self.inverse_scale = np.where(varies, 1 / np.where(varies, deviation, 1.0), 0.0).astype(X.dtype)
+        self.n_varying = int(varies.sum())
         if not varies.any():
             raise ValueError(
                 "No feature of X varies, so nothing can be learnt from it. Check how X was built or masked."
@@ -82,6 +88,27 @@ class RowSpace:
             return np.zeros(coef.shape[:-1])
         return np.asarray(coef.astype(float) @ self._mean.astype(float))
 
+    def smoothness(self, neighbours: Neighbours | None) -> float:
+        """How many features one resolution element of smooth volumes holds, at least 1.
+
+        From the mean correlation r of neighbours (some thousand pairs): the width at half maximum of
+        noise that is smooth like this is sqrt(-2 log 2 / log r) voxels, of which one is the voxel's own.
+        """
+        if neighbours is None or self.is_sparse:
+            return 1.0
+        one, two = neighbours.some_edges(_EDGES)
+        total = 0.0
+        for at in _some(one.size):
+            left, right = (
+                (self.X[:, ends[at]] - self._mean[ends[at]]) * self.inverse_scale[ends[at]]
+                for ends in (one, two)
+            )
+            total += float(np.einsum("mn,mn->", left, right, dtype=float))
+        r = min(total / max(1, one.size) / self.X.shape[0], _LARGEST_CORRELATION)
+        if r <= 0:
+            return 1.0
+        return float(max(1.0, -2 * math.log(2) / math.log(r) - 1) ** 1.5)
+
     def _gram(self) -> NDArray:
         def visit(features: slice) -> NDArray:
             part = self.X[:, features]
@@ -122,32 +149,41 @@ class TrainingSet:
     basis: NDArray  # (n, n)
     rho: float
     white: float
+    shrinkage: float  # gamma: what is taken off inner products of different rows
+
+    @property
+    def signal_share(self) -> float:
+        """The part of the targets' variance that common weights explain: fixed, never learnt."""
+        return 1 / (1 + self.rho + self.white)
 
     @property
     def noise_share(self) -> float:
-        """The part of the targets' variance that is noise: fixed, never learnt."""
-        return (self.rho + self.white) / (1 + self.rho + self.white)
+        """The rest, and what shrinkage takes off the part that rows explain of one another."""
+        return 1 - (1 - self.shrinkage) * self.signal_share
 
     def centred(self, values: NDArray) -> NDArray:
         """Values (..., n) of the rows around their weighted mean."""
         return values - (values @ self.share)[..., None]
 
     def dual(self, residual: NDArray, precision: NDArray) -> NDArray:
-        """C' R^-1/2 U diag(1 / precision) U' R^-1/2 C residual, (k, n) from (k, n) and precisions (k, n)."""
-        a = ((self.centred(residual) @ self.basis) / precision) @ self.basis.T
-        return a - a.sum(axis=1)[:, None] * self.share
+        """Q C residual, (k, n) from (k, n): Q = R^-1/2 U diag(1 / precision) U' R^-1/2, precisions (k, n)."""
+        return ((self.centred(residual) @ self.basis) / precision) @ self.basis.T
+
+    def zero_sum(self, dual: NDArray) -> NDArray:
+        """C' dual (k, n): what X' makes of it does not depend on the means of features."""
+        return dual - dual.sum(axis=1)[:, None] * self.share
 
     def leave_group_out(self, targets: NDArray, dual: NDArray, precision: NDArray) -> NDArray:
-        """Predictions F_g = Y_g - Q_gg^-1 a_g of every group by the others, (n, J), of one fit.
+        """Predictions (Y_g - Q_gg^-1 a_g) / (1 - gamma) of every group by the others, (n, J), of one fit.
 
-        Q = R^-1/2 U diag(1 / precision) U' R^-1/2, ``precision`` (n,); targets and dual are (n, J).
+        Targets Y and ``dual`` a = Q C (Y - ...) are (n, J), ``precision`` (n,) is that of Q.
         """
         scaled = self.basis / np.sqrt(precision)
         out = np.empty_like(targets)
         for group in self.groups:
             part = scaled[group]
             out[group] = targets[group] - np.linalg.solve(part @ part.T, dual[group])
-        return out
+        return out / (1 - self.shrinkage)
 
 
 class SetColumns(NamedTuple):
@@ -158,9 +194,18 @@ class SetColumns(NamedTuple):
 
 
 def training_set(
-    gram: NDArray, weights: NDArray, groups: NDArray, rho: float = 1.0, white: float = 1.0
+    gram: NDArray,
+    weights: NDArray,
+    groups: NDArray,
+    rho: float = 1.0,
+    white: float = 1.0,
+    shrinkage: float | None = None,
+    n_features: float = math.inf,
 ) -> TrainingSet:
-    """Decompose the rows whose ``weights`` (M,) are above zero; ``groups`` (M,) name their groups."""
+    """Decompose the rows whose ``weights`` (M,) are above zero; ``groups`` (M,) name their groups.
+
+    ``shrinkage`` None: as much as the rows and the number of features ask for.
+    """
     rows = np.flatnonzero(weights > 0)
     counts, names = weights[rows].astype(float), groups[rows]
     total = float(counts.sum())
@@ -169,6 +214,7 @@ def training_set(
     K = K - share @ K
     K -= (K @ share)[:, None]
     d = max(float(share @ np.diag(K)), np.finfo(float).tiny)
+    gamma = _shrinkage(K, counts, n_features) if shrinkage is None else shrinkage
     of_group = tuple(np.flatnonzero(names == name) for name in np.unique(names))
     left = K.copy()
     half: list[NDArray] = []
@@ -182,27 +228,48 @@ def training_set(
     s, basis = np.linalg.eigh((left + left.T) / 2)
     for group, inverse_root in zip(of_group, half, strict=True):
         basis[group] = inverse_root @ basis[group]
-    return TrainingSet(rows, share, total, of_group, d, np.maximum(s, 0.0), basis, rho, white)
+    return TrainingSet(rows, share, total, of_group, d, np.maximum(s, 0.0), basis, rho, white, gamma)
+
+
+def _shrinkage(K: NDArray, counts: NDArray, n_features: float) -> float:
+    """The square of Ledoit and Wolf's intensity for a Gram matrix K of centred rows: little for fMRI.
+
+    It nears one where features are independent: what rows then seem to share is chance.
+    """
+    total, squares = counts.sum(), np.square(K)
+    spread = float(counts @ squares @ counts) / total**2
+    noise = float(counts @ np.diag(squares)) / total**2 - spread / total
+    distance = spread - float(counts @ np.diag(K) / total) ** 2 / n_features
+    intensity = min(max(noise / distance, 0.0), 1.0) if distance > 0 else 1.0
+    too_few = max(0.0, 1 - total / n_features)  # as many rows as features tell chance from what is shared
+    return min(intensity**2 * too_few, _LARGEST_SHRINKAGE)
 
 
 def training_sets(
     space: RowSpace,
     train: NDArray,
     groups: NDArray,
-    rho: float = 1.0,
-    white: float = 1.0,
+    rho: Array | float = 1.0,
+    white: Array | float = 1.0,
     weights: Any = None,
+    shrinkage: float | None = None,
 ) -> list[SetColumns]:
-    """The different columns of ``train`` (M, B), its rows counted by ``weights``, as training sets."""
+    """The different columns of ``train`` (M, B), its rows counted by ``weights``, as training sets.
+
+    ``rho`` and ``white`` are numbers, or one for every column.
+    """
     counts = checked_counts(weights, train).astype(float)
+    noise = np.stack([np.broadcast_to(each, len(counts.T)).astype(float) for each in (rho, white)], axis=1)
     found: dict[Hashable, list[int]] = {}
     for column, of_rows in enumerate(counts.T):
-        found.setdefault(of_rows.tobytes(), []).append(column)
+        found.setdefault((of_rows.tobytes(), *noise[column]), []).append(column)
+
+    def make(columns: list[int]) -> TrainingSet:
+        of_rows, (own, white) = counts[:, columns[0]], noise[columns[0]]
+        return training_set(space.gram, of_rows, groups, own, white, shrinkage, space.n_varying)
+
     with block_threads(len(found), per_thread=1) as over_sets:
-        made = over_sets(
-            lambda columns: training_set(space.gram, counts[:, columns[0]], groups, rho, white),
-            found.values(),
-        )
+        made = over_sets(make, found.values())
         return [SetColumns(of, np.array(columns)) for of, columns in zip(made, found.values(), strict=True)]
 
 

@@ -2,8 +2,8 @@
 
 Two estimates of the weights take turns until they agree (Rangan, Schniter & Fletcher 2019): a linear one,
 which knows the rows and takes the weights for independent Gaussians of mean r2 and precision g2, and one that
-knows the prior and takes the linear estimate for the weights plus white noise of precision g1. The variance
-of the noise and the rate of the prior stay as they are; the slab of the prior is learnt. docs/mathematics.md
+knows the prior and takes the linear estimate for the weights plus white noise of precision g1. Nothing is
+learnt: the variance of the noise, the rate of the prior and its slab stay as they are. docs/mathematics.md
 derives it; the two steps are in vamp_steps.py.
 """
 
@@ -38,8 +38,9 @@ NOT_FINITE = (
 class VampSettings:
     """Settings of one fit.
 
-    rate : prior probability that a weight is not zero; None: log2(1 + J) min(0.1, n / 2N) for n training rows
-        and J responses, as labels of J + 1 classes carry so many bits. Not learnt.
+    rate : prior probability that a weight is not zero; None: log2(1 + J) min(0.1, c n / 2N) for n training
+        rows and J responses, as labels of J + 1 classes carry so many bits; where neighbours are known, c
+        features are one resolution element (``RowSpace.smoothness``), else 1. Not learnt.
     rho, white : the noise of a group of rows, in units of the signal: its own deviating weights, and white
         noise. The noise is (rho + white) / (1 + rho + white) of the targets' variance. Not learnt.
     damping : size of a step, in (0, 1].
@@ -65,7 +66,7 @@ class VampSettings:
                 f"damping in (0, 1] and 1 <= least_iter <= max_iter, got {self}. Correct them."
             )
 
-    def rate_for(self, n_rows: float, n_features: int, n_responses: int = 1) -> float:
+    def rate_for(self, n_rows: float, n_features: float, n_responses: int = 1) -> float:
         """The rate of a training set."""
         if self.rate is not None:
             return self.rate
@@ -95,7 +96,7 @@ class VampResult:
     n_iter: NDArray  # (B,)
     status: NDArray  # (B,) sentences
     rate: Array  # (B,)
-    slab: Any  # of the weights of scaled features and targets, parameters (B,)
+    slab: Any  # prior of the weights of scaled features and targets, parameters (B,)
     noise: Array  # (B,) share of the targets' variance
 
     @property
@@ -129,7 +130,8 @@ def solve_vamp(
 
     ``sets`` are training sets with the numbers of the columns that train on them, together 0..B-1. Y is
     (M, B) or (M, B, J); rows off a column's training rows are never read. ``slab`` is the prior of weights
-    that are not zero, of variance about one (None: Gaussian); its scale is set here and learnt on the way.
+    that are not zero, of variance about one (None: Gaussian); its scale is set here, by the part of
+    the targets that is not noise.
 
     >>> import numpy as np
     >>> from mvpa_gamp.gamp.row_space import RowSpace, SetColumns, training_set
@@ -162,12 +164,13 @@ def _solve(
     """``solve_vamp`` without a second try."""
     targets = np.moveaxis(Y[:, :, None] if Y.ndim == 2 else Y, 0, -1)  # (B, J, M)
     targets, scale = _standardised(targets, sets)
-    state = _start(space, sets, targets, settings, slab)
+    state = _start(space, sets, targets, settings, slab, neighbours)
     kept = _Kept(space, state, settings)
     active, now = np.arange(len(targets)), list(sets)
     for iteration in range(1, settings.max_iter + 1):
         linear = linear_step(space, now, targets[active], state)
-        denoise(space, linear, state, settings.damping if iteration > 1 else 1.0, neighbours)
+        damping = settings.damping if iteration <= settings.least_iter else settings.damping / 2
+        denoise(space, linear, state, damping if iteration > 1 else 1.0, neighbours)
         gap = _gaps(now, linear, state)
         ended = ~np.isfinite(gap) | (iteration == settings.max_iter)
         ended |= (gap <= settings.tol) & (iteration >= settings.least_iter)
@@ -176,7 +179,7 @@ def _solve(
             kept.put(active, ended, state, left_out, gap, iteration)
         if ended.all():
             break
-        to_next(state, settings.damping)
+        to_next(state, damping)
         if ended.any():
             state, active = state.take(np.flatnonzero(~ended)), active[~ended]
             now = _some_columns(sets, active)
@@ -199,23 +202,27 @@ def _standardised(targets: NDArray, sets: Sequence[SetColumns]) -> tuple[NDArray
 
 
 def _start(
-    space: RowSpace, sets: Sequence[SetColumns], targets: NDArray, settings: VampSettings, slab: Any
+    space: RowSpace,
+    sets: Sequence[SetColumns],
+    targets: NDArray,
+    settings: VampSettings,
+    slab: Any,
+    neighbours: Neighbours | None,
 ) -> State:
     """All weights zero, with the slab variance that gives the scores the variance that is not noise."""
     n_columns, n_responses, n_rows = targets.shape
-    n_features = space.shape[1]
-    rate, noise, energy = (np.empty(n_columns) for _ in range(3))
+    n_elements = space.shape[1] / space.smoothness(neighbours)
+    rate, noise, variance = (np.empty(n_columns) for _ in range(3))
     for of, columns in sets:
-        rate[columns] = settings.rate_for(of.total, n_features, n_responses)
-        noise[columns], energy[columns] = of.noise_share, of.d
-    variance = (1 - noise) / (rate * energy)
-    w = np.zeros((n_columns, n_responses, n_features), dtype=space.dtype)
+        rate[columns] = settings.rate_for(of.total, n_elements, n_responses)
+        noise[columns], variance[columns] = of.noise_share, of.signal_share / (rate[columns] * of.d)
+    w = np.zeros((n_columns, n_responses, space.shape[1]), dtype=space.dtype)
     x_w = np.zeros((n_columns, n_responses, n_rows))
     return State(
         w=w,
         r1=np.zeros_like(w),
         r2=np.zeros_like(w),
-        pi=np.zeros((n_columns, n_features), dtype=space.dtype),
+        pi=np.zeros((n_columns, space.shape[1]), dtype=space.dtype),
         next_r2=np.zeros((3, n_columns)),
         x_w=x_w,
         x_r1=np.zeros_like(x_w),
@@ -224,7 +231,6 @@ def _start(
         g2=1 / (rate * variance),
         mean_variance=np.zeros(n_columns),
         slab=expand(slab, n_columns).scaled(np.sqrt(variance)),
-        last_slab=expand(slab, n_columns),
         log_odds=None,
         rate=rate,
         noise=noise,
@@ -244,9 +250,9 @@ def _left_out(sets: Sequence[SetColumns], targets: NDArray, linear: Linear, stat
     out = np.full(targets.shape, np.nan)
     for of, columns in sets:
         for b in columns:
-            precision = of.s + state.g2[b] * state.noise[b]
-            y, dual = (each[b][:, of.rows].T for each in (targets, linear.dual))
-            out[b][:, of.rows] = of.leave_group_out(y, dual, precision).T
+            precision = (1 - of.shrinkage) * of.s + state.g2[b] * state.noise[b] / linear.kept[b]
+            dual = linear.dual[b][:, of.rows] + linear.total[b][:, None] * of.share
+            out[b][:, of.rows] = of.leave_group_out(targets[b][:, of.rows].T, dual.T, precision).T
     return out
 
 

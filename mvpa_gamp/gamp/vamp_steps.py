@@ -5,7 +5,8 @@ the prior is applied to them, and the result is multiplied by X again. What else
 follows in row space from the Gram matrix.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -14,16 +15,22 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from ..threads import block_threads
+from .compiled import is_worth_it
 from .moments import Array
 from .neighbours import Neighbours
 from .parameters import take
 from .priors.bernoulli import BernoulliPosterior, probability
+from .priors.gaussian import Gaussian
 from .result import some_features
 from .row_space import RowSpace, SetColumns
+from .vamp_kernel import Factors, denoising_kernel
+
+# Features, X' dual and what to divide X by -> sums of variances (B,)
+Step = Callable[[slice, Array, Array], Array]
 
 _SURE = 1 - 1e-7  # a rate of one, whose log-odds are finite
 _SHARE_OF_PRECISION = (1e-6, 0.95)  # what the prior leaves of g1, bounded: g2 stays positive and finite
-_SHARE_SEEN = (1e-12, 1 - 1e-9)
+_LEAST_NEW = 1e-12  # of the precision that weights had, which rows add at least
 
 
 @dataclass
@@ -45,7 +52,6 @@ class State:
     g2: Array  # (B,)
     mean_variance: Array  # (B,) of the weights, over features and responses
     slab: Any  # parameters (B,)
-    last_slab: Any  # the one that w was computed with
     log_odds: Array | None  # (B, N) of every weight's rate where neighbours decide it, None before
     rate: Array  # (B,)
     noise: Array  # (B,)
@@ -55,7 +61,7 @@ class State:
         changes: dict[str, Any] = {}
         for each in fields(self):
             value = getattr(self, each.name)
-            if each.name in ("slab", "last_slab"):
+            if each.name == "slab":
                 changes[each.name] = take(value, columns)
             elif value is not None:
                 changes[each.name] = value[:, columns] if each.name == "next_r2" else value[columns]
@@ -64,62 +70,78 @@ class State:
 
 @dataclass(frozen=True)
 class Linear:
-    """What the linear step says."""
+    """What the linear step says: weights w2 = kept r2 + X' dual, and r1 = of_r2 r2 + of_rows X' dual."""
 
-    dual: Array  # (B, J, M) its weights are r2 + X' dual
-    alpha: Array  # (B,) share of the weights' precision that comes from the rows
-    x_w2: Array  # (B, J, M) X times its weights
+    dual: Array  # (B, J, M), of sum zero over rows
+    total: Array  # (B, J) what was subtracted for that, a share for every row
+    kept: Array  # (B,)
+    g1: Array  # (B,) precision that the rows add to that of the weights
+    of_r2: Array  # (B,)
+    of_rows: Array  # (B,)
+    x_w2: Array  # (B, J, M) X w2
 
 
 def linear_step(space: RowSpace, sets: Sequence[SetColumns], targets: NDArray, state: State) -> Linear:
-    """The posterior mean of weights N(r2, 1 / g2) given targets (B, J, M) with the sets' noise."""
-    dual, alpha = np.zeros(targets.shape), np.empty(len(targets))
-    n_responses = targets.shape[1]
+    """The posterior mean of weights N(r2, 1 / g2) given targets (B, J, M) with the sets' noise.
+
+    Where a set shrinks what its rows share by gamma, its part gamma of K is taken for gamma mean(s) R: it
+    adds to the precision of every weight and predicts no other row.
+    """
+    n_responses, n_features = targets.shape[1], space.shape[1]
+    dual, precision = np.zeros(targets.shape), np.empty(len(targets))
+    kept, sums = np.empty(len(targets)), np.empty(targets.shape[:2])
     for of, columns in sets:
-        precision = of.s + (state.g2[columns] * state.noise[columns])[:, None]  # (k, n)
-        alpha[columns] = (of.s / precision).sum(axis=1) / space.shape[1]
-        residual = (targets[columns] - state.x_r2[columns])[:, :, of.rows].reshape(-1, of.rows.size)
-        found = of.dual(residual, np.repeat(precision, n_responses, axis=0))
-        dual[np.ix_(columns, np.arange(n_responses), of.rows)] = found.reshape(len(columns), n_responses, -1)
-    return Linear(dual, np.clip(alpha, *_SHARE_SEEN), state.x_r2 + dual @ space.gram)
+        g2, noise, gamma = state.g2[columns], state.noise[columns], of.shrinkage
+        total = g2 + gamma * of.s.sum() / n_features / noise
+        kept[columns] = g2 / total
+        D = (1 - gamma) * of.s + (total * noise)[:, None]  # (k, n)
+        variance = ((noise[:, None] / D).sum(axis=1) + (n_features - of.s.size) / total) / n_features
+        precision[columns] = 1 / variance
+        known = (1 - gamma) * kept[columns][:, None, None] * state.x_r2[columns]
+        residual = (targets[columns] - known)[:, :, of.rows].reshape(-1, of.rows.size)
+        found = of.dual(residual, np.repeat(D, n_responses, axis=0))
+        found = found.reshape(len(columns), n_responses, -1)
+        sums[columns] = found.sum(axis=2)
+        dual[np.ix_(columns, np.arange(n_responses), of.rows)] = found - sums[columns][:, :, None] * of.share
+    g1 = np.maximum(precision - state.g2, _LEAST_NEW * state.g2)
+    of_r2, of_rows = (kept * precision - state.g2) / g1, precision / g1
+    x_w2 = kept[:, None, None] * state.x_r2 + dual @ space.gram
+    return Linear(dual, sums, kept, g1, of_r2, of_rows, x_w2)
 
 
 def denoise(
     space: RowSpace, linear: Linear, state: State, damping: float, neighbours: Neighbours | None
 ) -> None:
-    """Give the linear step's weights to the prior: writes r1, g1, r2, w, pi, the slab and their scores.
+    """Give the linear step's weights to the prior: writes r1, g1, r2, w, pi and their scores.
 
     ``damping`` is the size of the step of r1 and g1.
     """
     n_columns, n_responses, n_features = state.w.shape
-    state.g1 = (state.g2 * linear.alpha / (1 - linear.alpha)) ** damping * state.g1 ** (1 - damping)
-    seen = linear.alpha[:, None, None]
+    state.g1 = linear.g1**damping * state.g1 ** (1 - damping)
+    of_r2, of_rows = (damping * each[:, None, None] for each in (linear.of_r2, linear.of_rows))
     state.x_r1 *= 1 - damping
-    state.x_r1 += damping * (state.x_r2 + (linear.x_w2 - state.x_r2) / seen)
+    state.x_r1 += of_r2 * state.x_r2 + of_rows * (linear.x_w2 - linear.kept[:, None, None] * state.x_r2)
     _follow_neighbours(state, neighbours)
     dual = linear.dual.reshape(n_columns * n_responses, -1).astype(space.dtype)
-    step = _block_step(state, damping, damping / seen)
+    fused = space.dtype == np.float32 and is_worth_it(math.prod(state.w.shape) * len(space.gram))
+    make = _fused_step if fused and _is_central(state.slab) else _plain_step
+    step = make(state, 1 - damping, damping * linear.of_r2, damping * linear.of_rows)
 
     @np.errstate(all="ignore")  # what is not finite is seen afterwards
-    def visit(at: slice) -> tuple[NDArray, Array, dict[str, Array]]:
+    def visit(at: slice) -> tuple[NDArray, Array]:
         rows, scale = space.rows(at), space.inverse_scale[at]
         adjoint = np.asarray(dual @ rows).reshape(n_columns, n_responses, -1)
-        adjoint *= scale
-        variance, sums = step(at, adjoint)
-        scaled = np.multiply(state.w[:, :, at], scale, out=adjoint).reshape(len(dual), -1)
-        return np.asarray(rows @ scaled.T), variance, sums
+        variance = step(at, adjoint, scale)
+        return np.asarray(rows @ adjoint.reshape(len(dual), -1).T), variance
 
     x_w, variance = np.zeros((state.x_w.shape[2], len(dual))), np.zeros(n_columns)
-    sums: dict[str, Array] = {}
-    blocks = [slice(None)] if space.is_sparse else space.blocks()
+    blocks = [slice(0, n_features)] if space.is_sparse else space.blocks()
     with block_threads(len(blocks)) as over_blocks:
-        for part, of_block, more in over_blocks(visit, blocks):
+        for part, of_block in over_blocks(visit, blocks):
             x_w += part
             variance += of_block
-            sums = {name: sums.get(name, 0.0) + value for name, value in more.items()}
     state.x_w = x_w.T.reshape(state.x_w.shape)
     state.mean_variance = variance / (n_features * n_responses)
-    state.last_slab, state.slab = state.slab, state.slab.maximize(sums, state.slab.default_learn)
 
 
 def to_next(state: State, damping: float) -> None:
@@ -136,7 +158,7 @@ def weight_variances(state: State) -> Array:
     """The posterior variances (B, J, N) of the weights, in the precision of X."""
     out = np.empty_like(state.w)
     for at in some_features(state.w.shape[2]):
-        for j, (given, pi) in enumerate(_conditions(state, state.last_slab, at)):
+        for j, (given, pi) in enumerate(_conditions(state, at)):
             out[:, j, at] = BernoulliPosterior(given, pi).moments().var.T
     return out
 
@@ -152,36 +174,64 @@ def _follow_neighbours(state: State, neighbours: Neighbours | None) -> None:
     state.log_odds = out
 
 
-def _block_step(state: State, damping: float, gain: Array) -> Any:
-    """What a pass does with the weights X' dual of a block: writes r1, r2, w and pi there, and sums up."""
-    dtype = state.w.dtype
-    a, b, c = state.next_r2.astype(dtype)[:, :, None, None]
-    gain, keep = gain.astype(dtype), dtype.type(1 - damping)
+def _is_central(slab: Any) -> bool:
+    return isinstance(slab, Gaussian) and not np.any(slab.mean)
 
-    def step(at: slice, adjoint: Array) -> tuple[Array, dict[str, Array]]:
-        w, r1, r2 = state.w[:, :, at], state.r1[:, :, at], state.r2[:, :, at]
-        r2 *= c
-        r2 += a * w
-        r2 += b * r1
-        r1 *= keep
-        r1 += gain * adjoint
-        r1 += dtype.type(damping) * r2
-        variance = np.zeros(len(w))
-        sums: dict[str, Array] = {}
-        for j, (given, pi) in enumerate(_conditions(state, state.slab, at)):
-            mean, var = BernoulliPosterior(given, pi).moments()
-            w[:, j] = mean.T
-            variance += var.sum(axis=0, dtype=float)
-            sums = {name: sums.get(name, 0.0) + value for name, value in given.statistics(pi).items()}
-        state.pi[:, at] = pi.T
-        return variance, sums
+
+def _fused_step(state: State, keep: float, of_r2: Array, of_rows: Array) -> Step:
+    """``_plain_step`` in one compiled pass."""
+    n_responses, t, v = state.w.shape[1], 1 / state.g1, state.slab.var
+    gain = v / (v + t)
+    constant = -n_responses / 2 * np.log1p(v / t)
+    kept = np.full_like(gain, keep)
+    of_w, of_r1, of_old_r2 = state.next_r2
+    slab_var, evidence = n_responses * gain * t, gain / (2 * t)
+    given = Factors(of_w, of_r1, of_old_r2, kept, of_rows, of_r2, gain, slab_var, evidence, constant)
+    factors = np.stack(given).astype(np.float32)
+    odds = logit(np.minimum(state.rate, _SURE))[:, None] if state.log_odds is None else state.log_odds
+    odds, kernel = odds.astype(np.float32, copy=False), denoising_kernel()
+
+    def step(at: slice, adjoint: Array, scale: Array) -> Array:
+        sums = np.zeros(len(gain))
+        kernel(at.start, adjoint, scale, state.w, state.r1, state.r2, state.pi, odds, factors, sums)
+        return sums
 
     return step
 
 
-def _conditions(state: State, slab: Any, at: slice) -> list[tuple[Any, Array]]:
+def _plain_step(state: State, keep: float, of_r2: Array, of_rows: Array) -> Step:
+    """What a pass does with X' dual (B, J, n) of a block, before features of X are scaled.
+
+    It writes r1, r2, w and pi there and the scaled weights to where X' dual was, and sums the variances.
+    """
+    dtype = state.w.dtype
+    a, b, c = state.next_r2.astype(dtype)[:, :, None, None]
+    of_r2, of_rows = (each.astype(dtype)[:, None, None] for each in (of_r2, of_rows))
+
+    def step(at: slice, adjoint: Array, scale: Array) -> Array:
+        adjoint *= scale
+        w, r1, r2 = state.w[:, :, at], state.r1[:, :, at], state.r2[:, :, at]
+        r2 *= c
+        r2 += a * w
+        r2 += b * r1
+        r1 *= dtype.type(keep)
+        r1 += of_rows * adjoint
+        r1 += of_r2 * r2
+        variance = np.zeros(len(w))
+        for j, (given, pi) in enumerate(_conditions(state, at)):
+            mean, var = BernoulliPosterior(given, pi).moments()
+            w[:, j] = mean.T
+            variance += var.sum(axis=0, dtype=float)
+        state.pi[:, at] = pi.T
+        np.multiply(w, scale, out=adjoint)
+        return variance
+
+    return step
+
+
+def _conditions(state: State, at: slice) -> list[tuple[Any, Array]]:
     """Of each response, the slab's posterior of the weights (n, B) of some features, and their inclusion."""
-    given = [slab.condition(r.T, 1 / state.g1) for r in np.moveaxis(state.r1[:, :, at], 1, 0)]
+    given = [state.slab.condition(r.T, 1 / state.g1) for r in np.moveaxis(state.r1[:, :, at], 1, 0)]
     odds = logit(np.minimum(state.rate, _SURE)) if state.log_odds is None else state.log_odds[:, at].T
     pi = probability(np.sum([each.log_bayes_factor() for each in given], axis=0), odds)
     return [(each, pi) for each in given]

@@ -58,7 +58,7 @@ class MapTable:
         return replace(self, columns={name: values[lines] for name, values in self.columns.items()})
 
 
-def read_map_table(path: str | Path, needs_file: bool = True) -> MapTable:
+def read_map_table(path: str | Path, needs_file: bool = True, needs_condition: bool = True) -> MapTable:
     """Read a TSV or CSV of maps; DataError in one sentence where a column or a cell is missing."""
     path = Path(path).expanduser()
     if not path.is_file():
@@ -85,7 +85,8 @@ def read_map_table(path: str | Path, needs_file: bool = True) -> MapTable:
     if twice := [name for name in header if header.count(name) > 1]:
         raise DataError(f"table {path}: expected one column {twice[0]!r}, got several. Remove all but one.")
     places = {name: _place(header, names) for name, names in COLUMNS.items()}
-    for name in ("file", "condition", "participant") if needs_file else ("condition", "participant"):
+    asked = {"file": needs_file, "condition": needs_condition, "participant": True}
+    for name in (name for name, needed in asked.items() if needed):
         if places[name] is None:
             raise DataError(
                 f"table {path}: expected a column {' or '.join(COLUMNS[name][:3])}, got "

@@ -43,6 +43,31 @@ def check_fold_input(X: Any, y: Any, train: Any, runs: Any) -> FoldInput:
     return FoldInput(matrix, Y, train, _check_runs(runs, n_rows), scale_factor(matrix))
 
 
+def check_number_input(X: Any, y: Any, train: Any, runs: Any) -> FoldInput:
+    """As ``check_fold_input`` for targets that are any numbers, finite on training rows and not all equal.
+
+    >>> from mvpa_gamp.methods.fold_input import check_number_input
+    >>> check_number_input([[1.0], [2.0], [3.0]], [0.5, 2.5, 9.0], [[True], [True], [False]], [1, 1, 2]).Y.T
+    array([[0.5, 2.5, 0. ]])
+    """
+    matrix = checked_matrix(X)
+    matrix = sparse.csr_array(matrix) if sparse.issparse(matrix) else matrix
+    n_rows = matrix.shape[0]
+    train = _check_train(train, n_rows)
+    values = np.asarray(y)
+    if values.shape not in ((n_rows,), train.shape) or values.dtype.kind not in "fiub":
+        raise ValueError(
+            f"y must hold a number for each of {n_rows} rows (and each fold), got shape {values.shape} of "
+            f"type {values.dtype}. Give one number per row."
+        )
+    Y = np.where(train, values.reshape(n_rows, -1), 0).astype(np.float64)
+    if not np.isfinite(Y).all():
+        raise ValueError("y must be finite on training rows, got NaN or infinity. Leave those rows out.")
+    if not train.any(axis=0).all():
+        raise ValueError("Every fold needs training rows, but one has none. Leave that fold out.")
+    return FoldInput(matrix, Y, train, _check_runs(runs, n_rows), scale_factor(matrix))
+
+
 def check_rows(X: Any, runs: Any, dense: bool = False) -> tuple[Any, NDArray]:
     """X (M, N) and the run (M,) of every row, or a ValueError that says what to change.
 

@@ -33,6 +33,10 @@ PEDREGOSA_2011 = (
     "Pedregosa F, Varoquaux G, Gramfort A, et al. (2011). Scikit-learn: machine learning in Python. Journal "
     "of Machine Learning Research 12, 2825–2830."
 )
+HOERL_1970 = (
+    "Hoerl AE, Kennard RW (1970). Ridge regression: biased estimation for nonorthogonal problems. "
+    "Technometrics 12(1), 55–67. doi:10.1080/00401706.1970.10488634"
+)
 LEDOIT_2004 = (
     "Ledoit O, Wolf M (2004). A well-conditioned estimator for large-dimensional covariance matrices. "
     "Journal of Multivariate Analysis 88(2), 365–411. doi:10.1016/S0047-259X(03)00096-4"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from .fold_fits import FoldFits
-from .fold_input import check_fold_input
+from .fold_input import check_fold_input, check_number_input
 from .references import PEDREGOSA_2011
 
 _EXACT = 1e-6  # of the largest decision: rounding of float32 features
@@ -81,46 +81,57 @@ class ScikitClassifier:
         """Fit one clone per column of ``train``; see ``Method.fit_folds``."""
         start = perf_counter()
         data = check_fold_input(X, y, train, runs)
-        fits = [self._fit(data.X, labels, data.runs) for labels in data.Y.T]
-        models = np.empty(len(fits), dtype=object)
-        models[:] = [fit.model for fit in fits]
+        fits = [
+            _cloned_fit(self.estimator, data.X, np.flatnonzero(labels), labels.astype(int), data.runs)
+            for labels in data.Y.T
+        ]
         keeps = not all(fit.is_linear and _is_logistic(fit) for fit in fits)
-        coef = np.column_stack([fit.coef for fit in fits])
-        return FoldFits(
-            coef=coef,
-            intercept=np.array([fit.intercept for fit in fits]),
-            support=coef != 0,
-            status=tuple(fit.complaint or (_LINEAR if fit.is_linear else _FOLLOWED) for fit in fits),
-            converged=np.array([not fit.complaint for fit in fits]),
-            n_iter=np.array([fit.n_iter for fit in fits]),
-            seconds=perf_counter() - start,
-            parameters={},
-            decision=np.column_stack([fit.decision for fit in fits]),
-            proba=np.column_stack([fit.proba for fit in fits]),
-            models=models if keeps else None,
-        )
+        return _joined(fits, perf_counter() - start, keeps)
 
-    def _fit(self, X: Any, labels: NDArray, runs: NDArray) -> _Fit:
-        # Imported here: scikit-learn is slow to load and other methods do not need it.
-        from sklearn.base import clone
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.model_selection._search import BaseSearchCV
 
-        rows, model = np.flatnonzero(labels), _seeded(clone(self.estimator))
-        of_groups = {"groups": runs[rows]} if isinstance(model, BaseSearchCV) else {}
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model.fit(X[rows], labels[rows].astype(int), **of_groups)
-        complaint = ""
-        for each in caught:
-            if issubclass(each.category, ConvergenceWarning):
-                complaint = f"Not converged: {' '.join(str(each.message).split())}"
-            else:
-                warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-        decision, proba = model_answers(model, X)
-        coef, intercept, is_linear = _weights(model, X, rows, decision)
-        n_iter = int(np.max(getattr(_innermost(model), "n_iter_", 1)))
-        return _Fit(model, coef, intercept, is_linear, decision, proba, n_iter, complaint)
+def _joined(fits: list[_Fit], seconds: float, keeps: bool) -> FoldFits:
+    """The fits of all columns; the models are kept where weights do not give their answers."""
+    models = np.empty(len(fits), dtype=object)
+    models[:] = [fit.model for fit in fits]
+    coef = np.column_stack([fit.coef for fit in fits])
+    return FoldFits(
+        coef=coef,
+        intercept=np.array([fit.intercept for fit in fits]),
+        support=coef != 0,
+        status=tuple(fit.complaint or (_LINEAR if fit.is_linear else _FOLLOWED) for fit in fits),
+        converged=np.array([not fit.complaint for fit in fits]),
+        n_iter=np.array([fit.n_iter for fit in fits]),
+        seconds=seconds,
+        parameters={},
+        decision=np.column_stack([fit.decision for fit in fits]),
+        proba=np.column_stack([fit.proba for fit in fits]),
+        models=models if keeps else None,
+    )
+
+
+def _cloned_fit(estimator: Any, X: Any, rows: NDArray, targets: NDArray, runs: NDArray) -> _Fit:
+    """A clone fitted to some rows, and its answers about all."""
+    # Imported here: scikit-learn is slow to load and other methods do not need it.
+    from sklearn.base import clone
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.model_selection._search import BaseSearchCV
+
+    model = _seeded(clone(estimator))
+    of_groups = {"groups": runs[rows]} if isinstance(model, BaseSearchCV) else {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X[rows], targets[rows], **of_groups)
+    complaint = ""
+    for each in caught:
+        if issubclass(each.category, ConvergenceWarning):
+            complaint = f"Not converged: {' '.join(str(each.message).split())}"
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    decision, proba = model_answers(model, X)
+    coef, intercept, is_linear = _weights(model, X, rows, decision)
+    counted = getattr(_innermost(model), "n_iter_", None)
+    n_iter = 1 if counted is None else int(np.max(counted))
+    return _Fit(model, coef, intercept, is_linear, decision, proba, n_iter, complaint)
 
 
 def _seeded(model: Any) -> Any:
@@ -134,7 +145,8 @@ def _seeded(model: Any) -> Any:
 def model_answers(model: Any, X: Any) -> tuple[NDArray, NDArray]:
     """Decisions and probabilities of +1 (M,) of a fitted classifier of -1 and +1; NaN where it has none.
 
-    A classifier without a decision function decides by its probability above one half, or by its class.
+    Of a regressor decisions are its predictions. A classifier without a decision function decides by its
+    probability above one half, or by its class.
     """
     proba = np.full(X.shape[0], np.nan)
     if hasattr(model, "predict_proba"):
@@ -195,3 +207,45 @@ def _innermost(model: Any) -> Any:
             return _innermost(getattr(model, name))
     steps = getattr(model, "steps", None)
     return _innermost(steps[-1][1]) if steps else model
+
+
+@dataclass(frozen=True)
+class ScikitRegressor:
+    """A regressor of scikit-learn, cloned for every column; as ``ScikitClassifier``, of numbers."""
+
+    estimator: Any
+
+    reference: ClassVar[str] = PEDREGOSA_2011
+    short_reference: ClassVar[str] = "Pedregosa et al., 2011"
+    intercept: ClassVar[str] = "free"
+    has_posterior: ClassVar[bool] = False
+    is_batched: ClassVar[bool] = True
+    uses_connectivity: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """The class of the regressor; of a pipeline or a search, that of the regressor inside."""
+        return type(_innermost(self.estimator)).__name__
+
+    @property
+    def label(self) -> str:
+        """The same."""
+        return self.name
+
+    @property
+    def description(self) -> str:
+        """A sentence for the methods text."""
+        shown = " ".join(repr(self.estimator).split())
+        return f"The regressor {shown} of scikit-learn, fitted to the training data of each fold alone."
+
+    def fit_folds(
+        self, X: Any, y: NDArray, train: NDArray, runs: NDArray, connectivity: Any = None
+    ) -> FoldFits:
+        """Fit one clone per column of ``train``; y is (M,) or (M, B), any numbers."""
+        start = perf_counter()
+        data = check_number_input(X, y, train, runs)
+        fits = [
+            _cloned_fit(self.estimator, data.X, np.flatnonzero(mine), values, data.runs)
+            for mine, values in zip(data.train.T, data.Y.T, strict=True)
+        ]
+        return _joined(fits, perf_counter() - start, keeps=not all(fit.is_linear for fit in fits))

@@ -21,6 +21,7 @@ from .references import RANGAN_2019
 
 # Share of the scores' variance that is added to each direction, for classes of few rows.
 _LEAST_SPREAD = 1e-4
+_ONE_ROW_PER_CLASS = (0.0, 0.3)  # rho and white; white from 0.03 to 0.3 decodes contrast maps alike
 _LEAST_SLOPE = 1e-3  # of log-odds in scores: left-out scores at or below chance tell nothing
 
 
@@ -158,8 +159,9 @@ class VampMethod:
         """The fits to targets Y (M, B) or (M, B, J)."""
         space, settings = RowSpace(data.X), self.settings
         neighbours = self._neighbours(connectivity, space)
-        groups = _groups(data.runs, data.train)
-        sets = training_sets(space, data.train, groups, settings.rho, settings.white, counts)
+        groups = runs_or_rows(data.runs, data.train)
+        rho, white = _noise(settings, groups, Y, data.train)
+        sets = training_sets(space, data.train, groups, rho, white, counts)
         return space, solve_vamp(space, sets, Y, settings, named_prior(self.prior).slab, neighbours)
 
     def _counts(self, Y: NDArray, weights: Any) -> NDArray:
@@ -194,11 +196,25 @@ def rank_matched(inclusion: NDArray) -> NDArray:
     return support
 
 
-def _groups(runs: NDArray, train: NDArray) -> NDArray:
+def runs_or_rows(runs: NDArray, train: NDArray) -> NDArray:
     """The runs as numbers, or the rows where some column trains on one run only."""
     codes = np.unique(runs, return_inverse=True)[1]
     several = all(np.ptp(codes[column]) > 0 for column in train.T)
     return codes if several else np.arange(len(codes))
+
+
+def _noise(settings: VampSettings, groups: NDArray, Y: NDArray, train: NDArray) -> NDArray:
+    """The settings' ``rho`` and ``white``, (2, B), where some group of training rows repeats a class.
+
+    With one row per class the deviating weights of a group cannot be told from noise: there is none of them,
+    and less white noise.
+    """
+    out = np.empty((2, train.shape[1]))
+    for b, rows in enumerate(train.T):
+        of_class = np.unique(Y[rows, b], axis=0, return_inverse=True)[1].ravel()
+        repeats = np.unique(groups[rows] * (of_class.max() + 1) + of_class).size < of_class.size
+        out[:, b] = (settings.rho, settings.white) if repeats else _ONE_ROW_PER_CLASS
+    return out
 
 
 def _calibrated(left_out: NDArray, Y: NDArray, counts: NDArray) -> tuple[NDArray, NDArray]:
@@ -267,9 +283,9 @@ def _parameters(found: VampResult) -> dict[str, NDArray]:
 
 _HOW = (
     "Vector approximate message passing with a {prior} prior and a Gaussian likelihood of the labels, in "
-    "which every run has weights that deviate from the common ones; the inclusion rate and the noise were "
-    "fixed, and the variance of the weights was learnt on the training data, without cross-validation. The "
-    "voxels with the largest inclusion probabilities, as many as their sum, count as selected."
+    "which every run has weights that deviate from the common ones; the inclusion rate, the variance of the "
+    "weights and the noise were fixed, without tuning or cross-validation. The voxels with the largest "
+    "inclusion probabilities, as many as their sum, count as selected."
 )
 
 VAMP_METHODS = (

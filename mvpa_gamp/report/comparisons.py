@@ -19,6 +19,7 @@ from mvpa_gamp.report.answers import (
     selected_sentence,
     sentence,
 )
+from mvpa_gamp.report.backdrops import read_map
 from mvpa_gamp.report.facts import (
     Facts,
     Page,
@@ -28,12 +29,20 @@ from mvpa_gamp.report.facts import (
     leading_columns,
     method_files,
 )
-from mvpa_gamp.report.figure_parts import figure_parts
-from mvpa_gamp.report.html import Cell, Pair, Table, accuracy_matrix, cell, name, swatched, table
+from mvpa_gamp.report.figures.panels import FAMILY_WISE, at_least
+from mvpa_gamp.report.html import (
+    Cell,
+    Pair,
+    Table,
+    accuracy_matrix,
+    cell,
+    figure_parts,
+    name,
+    swatched,
+    table,
+)
 from mvpa_gamp.report.inference import inference_row, power_words
-from mvpa_gamp.report.outlines import FAMILY_WISE, at_least
 from mvpa_gamp.report.viewer import thumbnail, viewer
-from mvpa_gamp.report.volumes import read_map
 from mvpa_gamp.report.words import (
     ALPHA,
     NONE,

@@ -144,6 +144,11 @@ def add_maps(group: Any) -> None:
         "files with --labels TABLE; never detrended",
     )
     group.add_argument(
+        "--target",
+        metavar="COLUMN",
+        help="of --maps: predict the numbers in this column of the table instead of conditions",
+    )
+    group.add_argument(
         "--folds",
         metavar="participant|N|COLUMN",
         help="of --maps: what is held out, a participant (default), each of N folds of participants, or the "

@@ -11,11 +11,10 @@ from mvpa_gamp.parallel import Workers
 from mvpa_gamp.results.bids_description import write_description
 from mvpa_gamp.results.files import write_json, write_text
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.study.checks import check_cross_session, check_settings, usage_errors
+from mvpa_gamp.study.checks import atlas_of, check_cross_session, check_settings, usage_errors
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.finish import rebuild_report
-from mvpa_gamp.study.leakage import check_strictly
 from mvpa_gamp.study.output import (
     PARTICIPANTS,
     Output,
@@ -25,8 +24,7 @@ from mvpa_gamp.study.output import (
     check_resume,
     keep_record,
 )
-from mvpa_gamp.study.preparing import check_preparation
-from mvpa_gamp.study.regions import atlas_of
+from mvpa_gamp.study.preparation import check_preparation, check_strictly
 from mvpa_gamp.study.settings import StudySettings, settings_text
 from mvpa_gamp.study.side_by_side import INCOMPLETE, analyse, own_output, sees_files, side_by_side
 

@@ -1,154 +1,237 @@
-"""Which comparisons and which methods a study runs; what cannot run is refused before the first fit."""
+"""Everything that a study decides before its first fit; what cannot be run is refused on the way."""
 
-import difflib
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.cross_tasks import Cross, check_crosses, make_crosses, session_crosses
-from mvpa_gamp.decoding.designs import Classes, design_pairs, make_classes, parse_classes
-from mvpa_gamp.decoding.folds import leave_one_run_out
-from mvpa_gamp.decoding.groups import dominant, member_rows
-from mvpa_gamp.decoding.tasks import Task, make_tasks
+from mvpa_gamp._version import __version__
+from mvpa_gamp.decoding.covariate_check import CovariateCheck
+from mvpa_gamp.decoding.cross_tasks import Cross
+from mvpa_gamp.decoding.designs import Classes
+from mvpa_gamp.decoding.leakage import Checked
+from mvpa_gamp.decoding.permutation import PermutationPlan, plan_permutations
+from mvpa_gamp.decoding.preparation import Preparation
+from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.samples import Samples
-from mvpa_gamp.methods import METHODS
-from mvpa_gamp.methods.class_weights import with_class_weight
+from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.methods.nested import nested_plan
+from mvpa_gamp.parallel import Workers
+from mvpa_gamp.results.cell import Cell, Subject
+from mvpa_gamp.results.damaged import DamagedFile
+from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.stored_fits import load_fits
+from mvpa_gamp.study.checks import check_settings, find_regions
+from mvpa_gamp.study.comparisons import (
+    check_tuning,
+    choose_classes,
+    choose_crosses,
+    choose_tasks,
+    planted_voxels,
+)
+from mvpa_gamp.study.console import Console
+from mvpa_gamp.study.describe import sidecar_facts
 from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.jobs import Job, make_job
+from mvpa_gamp.study.output import Output, check_inputs, check_output, check_resume
+from mvpa_gamp.study.preparation import (
+    StudyPreparation,
+    blocks_of,
+    check_before_fits,
+    exchange_of,
+    prepare_folds,
+)
+from mvpa_gamp.study.settings import StudySettings, read_earlier
 
 
-def choose_methods(names: Sequence[str]) -> list[Method]:
-    """The methods of the given names, in their order."""
-    unknown = [name for name in names if name not in METHODS]
-    if unknown or not names:
-        came = ", ".join(map(repr, unknown)) or "none"
-        near = [name for each in unknown for name in difflib.get_close_matches(each.lower(), METHODS, n=1)]
-        todo = f"Did you mean {' '.join(near)}?" if near else "Correct the names."
-        raise StudyError(f"--methods: expected some of {', '.join(METHODS)}, got {came}. {todo}")
-    return [METHODS[name] for name in dict.fromkeys(names)]
+@dataclass(frozen=True)
+class PlannedCell:
+    """One method on one comparison, and the job of its fits."""
+
+    task: Task
+    method: Method
+    job: Job
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Names of method and comparison."""
+        return self.method.name, self.task.name
+
+    @property
+    def path(self) -> Path:
+        """Where its fits are kept."""
+        return self.job.path
+
+    @property
+    def label(self) -> str:
+        """For progress lines."""
+        return f"{self.task.label}, {self.method.label}"
 
 
-def weighted_methods(methods: Sequence[Method], class_weight: str | None) -> list[Method]:
-    """The methods with --class-weight; one that cannot weigh the categories is refused by name."""
-    if class_weight not in (None, "balanced"):
+def plan_cells(
+    folder: ResultsFolder, samples: Samples, tasks: Sequence[Task], methods: Sequence[Method], data: str
+) -> list[PlannedCell]:
+    """All cells, comparison by comparison, so that the first one's row is complete early.
+
+    ``data`` is the digest of what fits can see.
+    """
+    cells = []
+    for task in tasks:
+        for method in methods:
+            facts = (data, task.positive, task.negative, method.name, repr(method), __version__)
+            path = folder.fits(samples.subject, task.name, method.name)
+            cells.append(
+                PlannedCell(task, method, make_job(f"{task.label}, {method.label}", path, None, *facts))
+            )
+    return cells
+
+
+def data_fingerprint(samples: Samples) -> str:
+    """A digest of everything that a fit can see, and of the grid the maps live on."""
+    digest = hashlib.sha256()
+    for array in (samples.X, samples.runs, *space_of(samples.mask_img).content()):
+        digest.update(str((array.shape, array.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    digest.update("\n".join(map(str, samples.conditions)).encode())
+    return digest.hexdigest()
+
+
+def is_done(job: Job, say: Callable[[str], None]) -> bool:
+    """Whether the fits of a cell are stored already; fits of other data or settings are refused.
+
+    Damaged ones are as good as none: ``say`` so, and they are made again.
+    """
+    if not job.path.is_file():
+        return False
+    try:
+        fingerprint = load_fits(job.path)[1]
+    except DamagedFile:
+        say(f"{job.path} is damaged: its fits are computed again.")
+        return False
+    if fingerprint != job.fingerprint:
         raise StudyError(
-            f"--class-weight: expected balanced, got {class_weight!r}. Correct it, or leave it out."
+            f"--resume: {job.path.name} was computed from other data, other method settings or another "
+            "version of mvpa_gamp. Use --overwrite to start again, or another results folder."
         )
-    try:
-        return [with_class_weight(method, class_weight) for method in methods]
-    except ValueError as error:
-        raise StudyError(f"--class-weight: {error}") from error
+    return True
 
 
-def choose_tasks(
-    pairs: Sequence[str] | None,
-    samples: Samples,
-    classes: Sequence[str] = (),
-    cross: Sequence[str] = (),
-) -> list[Task]:
-    """The comparisons asked for, those among classes and of crosses included, each with enough runs."""
-    try:
-        chosen = design_pairs(pairs, classes, cross, np.unique(samples.conditions).tolist(), samples.dropped)
-        tasks = make_tasks(samples.conditions, chosen)
-    except ValueError as error:
-        option = "" if str(error).startswith("--") else "--pairs: "
-        raise StudyError(f"{option}{error}") from error
-    for task in tasks:
-        _check_folds(task, np.asarray(samples.runs)[task.rows])
-    return tasks
+@dataclass(frozen=True)
+class Study:
+    """The samples, what is compared by which methods, and what is stored of it already."""
+
+    settings: StudySettings  # resolved
+    output: Output
+    samples: Samples
+    tasks: Sequence[Task]
+    classes: Classes | None
+    crosses: Sequence[Cross]
+    methods: Sequence[Method]
+    prepared: StudyPreparation
+    subject: Subject
+    leakage: Checked
+    covariates: Sequence[CovariateCheck]
+    data: str  # a digest of what fits can see
+    cells: Sequence[PlannedCell]
+    stored: frozenset[Path]  # fits that are there from an earlier run
+    permutations_before: int  # that the run in the folder was asked for, where it is resumed
+
+    @property
+    def folder(self) -> ResultsFolder:
+        """The names inside the results folder."""
+        return self.output.folder
+
+    @property
+    def steps(self) -> Preparation:
+        """What folds do to X."""
+        return self.prepared.steps
+
+    @cached_property
+    def blocks(self) -> NDArray:
+        """The block (M,) of every sample."""
+        return blocks_of(self.samples)
+
+    @property
+    def cautions(self) -> list[str]:
+        """What could make the scores too good, in sentences."""
+        return [*self.leakage.sentences, *(check.caution for check in self.covariates if check.decodes)]
+
+    @property
+    def shared(self) -> tuple[Any, Any, Any]:
+        """What all workers need: X, runs, and which voxels are neighbours where a method asks for it."""
+        asked = any(method.uses_connectivity for method in self.methods)
+        return self.samples.X, self.samples.runs, self.samples.connectivity if asked else None
+
+    def permutations(
+        self, task: Task | Classes, labels: NDArray, n_features: int, by_fold: bool = False
+    ) -> PermutationPlan:
+        """The permutations of labels (m,); ``by_fold``: each fold is a solve of its own."""
+        within, blocks = exchange_of(self.samples, task)
+        n_folds = 1 if by_fold else len(np.unique(self.samples.runs[task.rows]))
+        n, seed = self.settings.permutations, self.settings.seed
+        return plan_permutations(
+            labels, within, n_features, n, seed=seed, blocks=blocks, n_folds=n_folds, ahead=True
+        )
+
+    def files(self, cell: PlannedCell) -> Cell:
+        """Where the files of a cell go, and what they share with those of others."""
+        return Cell(self.folder, self.subject, cell.task, cell.method)
 
 
-def choose_classes(classes: Sequence[str], samples: Samples) -> Classes | None:
-    """The classes to be told apart together, each left in training whatever run is held out."""
-    if not classes:
-        return None
-    known = np.unique(samples.conditions).tolist()
-    found = make_classes(samples.conditions, parse_classes(classes, known, samples.dropped))
-    runs = samples.runs[found.rows]
-    for run in np.unique(runs):
-        missing = set(range(len(found.names))) - set(found.codes[runs != run].tolist())
-        if missing:
-            raise StudyError(
-                f"--classes: without run {run} there are no samples of {found.names[min(missing)]} to "
-                "train on. Each class must occur in at least two runs; leave it out, or give more runs."
-            )
-    return found
-
-
-def choose_crosses(
-    cross: Sequence[str], cross_session: Sequence[str], samples: Samples, tasks: Sequence[Task]
-) -> list[Cross]:
-    """What is trained on one comparison, or on some runs, and tested on another."""
-    runs, out = samples.runs, []
-    for option, make in (
-        ("--cross", lambda: make_crosses(samples.conditions, cross, samples.dropped)),
-        ("--cross-session", lambda: session_crosses(tasks, cross_session, runs, samples.sessions)),
-    ):
-        try:
-            found = make()
-            check_crosses(found, runs)
-        except ValueError as error:
-            raise StudyError(f"{option}: {error}") from error
-        out += found
-    return out
-
-
-def check_tuning(methods: Sequence[Method], parts: Sequence[Task] | Sequence[Cross], runs: NDArray) -> None:
-    """Refuse methods that tune by nested cross-validation where a comparison has too few runs for it."""
-    searching = ", ".join(method.name for method in methods if not method.is_batched)
-    for part in parts if searching else ():
-        train, test = (part.train, part.test) if isinstance(part, Cross) else (part, part)
-        own, held_out = runs[train.rows], np.unique(runs[test.rows])
-        try:
-            nested_plan(train.y[:, None] * (own[:, None] != held_out), own)
-        except ValueError as error:
-            raise StudyError(f"{part.label}, --methods {searching}: {error}") from error
-
-
-def members_part(samples: Samples, tasks: Sequence[Task]) -> dict[str, Any]:
-    """The part of summary.json on sides that are groups: rows of each member, by run, and who dominates."""
-    rows = []
-    for task in (task for task in tasks if task.members):
-        for side in task.sides:
-            counted = member_rows([side], samples.conditions, samples.runs)
-            first = dominant([each.rows for each in counted])
-            rows += [
-                {
-                    "contrast": task.name,
-                    "comparison": task.label,
-                    **each._asdict(),
-                    "dominates": place == first,
-                }
-                for place, each in enumerate(counted)
-            ]
-    return {"members": rows} if rows else {}
-
-
-def planted_voxels(samples: Samples, tasks: Sequence[Task]) -> dict[str, NDArray]:
-    """For a phantom, the voxels (N,) bool whose mean signal differs between the two sides of each task."""
-    if samples.truth is None:
-        return {}
-    means = {}
-    for task in tasks:
-        means[task.name] = [
-            np.mean([samples.truth.response(member) for member in side.members], axis=0)
-            for side in task.sides
-        ]
-    return {name: first != second for name, (first, second) in means.items()}
-
-
-def _check_folds(task: Task, runs: np.ndarray) -> None:
-    """Refuse a comparison that leave-one-run-out cannot judge."""
-    try:
-        folds = leave_one_run_out(runs)
-    except ValueError as error:
-        raise StudyError(f"{task.label}: {error}") from error
-    for train, run in zip(folds.train.T, folds.held_out, strict=True):
-        if len(np.unique(task.y[train])) < 2:
-            raise StudyError(
-                f"{task.label}: without run {run} only one of the two categories is left to train on. "
-                "Each category must occur in at least two runs; give more runs, or other pairs."
-            )
+def plan_study(settings: StudySettings, output: Output, workers: Workers, console: Console) -> Study:
+    """Load the samples and lay out what is compared; nothing is written."""
+    check_output(output)
+    methods = check_settings(settings, workers)
+    settings = settings.resolve(console.note)
+    check_inputs(output, settings)
+    check_resume(output, settings)
+    earlier = (read_earlier(output.folder) if output.resume else None) or {}
+    console.note("Preparing the data ...")
+    samples = settings.source.load()
+    output = replace(output, entities=samples.entities)
+    tasks = choose_tasks(settings.pairs, samples, settings.classes, settings.cross)
+    check_tuning(methods, tasks, samples.runs)
+    regions, prepared = find_regions(settings, samples), prepare_folds(settings, samples)
+    leakage, covariates = check_before_fits(settings, samples, tasks, prepared)
+    data = data_fingerprint(samples) + prepared.key
+    cells = plan_cells(output.folder, samples, tasks, methods, data)
+    stored = [cell.path for cell in cells if output.resume and is_done(cell.job, console.note)]
+    classes = choose_classes(settings.classes, samples)
+    crosses = choose_crosses(settings.cross, settings.cross_session, samples, tasks)
+    check_tuning(methods, crosses, samples.runs)
+    return Study(
+        settings=settings,
+        output=output,
+        samples=samples,
+        tasks=tasks,
+        classes=classes,
+        crosses=crosses,
+        methods=methods,
+        prepared=prepared,
+        subject=Subject(
+            name=samples.subject,
+            mask_img=samples.mask_img,
+            banner=samples.banner,
+            runs=samples.shown_runs,
+            run_names=samples.run_names,
+            volumes=samples.volumes,
+            truth=planted_voxels(samples, tasks),
+            fold_maps=settings.fold_maps,
+            whitened=settings.whiten,
+            events=samples.events,
+            regions=regions,
+            about=sidecar_facts(settings, samples, prepared),
+            links=samples.origin.links,
+        ),
+        leakage=leakage,
+        covariates=covariates,
+        data=data,
+        cells=cells,
+        stored=frozenset(stored),
+        permutations_before=earlier.get("permutations", 0),
+    )

@@ -15,7 +15,8 @@ import numpy as np
 from mvpa_gamp import threads
 from mvpa_gamp.decoding.fit import Scheme, cross_validate
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.study.work import FitWork, answered
+from mvpa_gamp.study.analyses.pairs import FitWork
+from mvpa_gamp.study.jobs import answered
 
 from . import contenders
 from .problems import Problem

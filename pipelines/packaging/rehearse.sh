@@ -16,8 +16,9 @@ for file in /etc/apt/apt.conf.d/* /etc/pip.conf /etc/resolv.conf; do  # how this
     [ -f "$file" ] && install -D "$file" "$root$file"
 done
 mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"
+mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"  # as engines do
 for folder in ${REHEARSE_BIND:-}; do mkdir -p "$root$folder" && mount --rbind "$folder" "$root$folder"; done
-finish() { for at in ${REHEARSE_BIND:-} /dev /proc; do umount -l "$root$at" || true; done; }
+finish() { for at in ${REHEARSE_BIND:-} /dev/shm /dev /proc; do umount -l "$root$at" || true; done; }
 trap finish EXIT
 
 # ENV, COPY and RUN of the recipe, in its order

@@ -24,6 +24,8 @@ from mvpa_gamp.methods import METHODS
 from mvpa_gamp.methods.class_weights import with_class_weight
 from mvpa_gamp.results.reader import read_results
 
+pytestmark = pytest.mark.whole
+
 SPEC = Phantom(shape=(12, 14, 10), n_runs=5, categories=("cat", "face", "house"), signal=2.5)
 
 

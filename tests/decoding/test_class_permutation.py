@@ -14,6 +14,8 @@ from mvpa_gamp.decoding.null import mean_accuracy, null_statistics
 from mvpa_gamp.decoding.permutation import plan_permutations
 from mvpa_gamp.methods import METHODS
 
+pytestmark = pytest.mark.whole
+
 CODES = np.tile(np.repeat([0, 1, 2], 4), 3)
 RUNS = np.repeat([0, 1, 2], 12)
 

@@ -27,6 +27,8 @@ from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.preparation import in_sequence
 from mvpa_gamp.methods import METHODS
 
+pytestmark = pytest.mark.whole
+
 GAMP = METHODS["gamp-bg-lr"]
 
 

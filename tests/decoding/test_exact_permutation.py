@@ -14,6 +14,8 @@ from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.methods import METHODS
 
+pytestmark = pytest.mark.whole
+
 GAMP = METHODS["gamp-bg-lr"]
 
 DESIGNS = {  # blocks of every run, and how many arrangements there are

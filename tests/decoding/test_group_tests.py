@@ -22,6 +22,8 @@ from mvpa_gamp.decoding.prevalence import runs_above_by_chance
 from mvpa_gamp.decoding.scores import mean_balanced_accuracy
 from mvpa_gamp.methods import METHODS
 
+pytestmark = pytest.mark.whole
+
 
 def test_the_mean_test_against_scipy_and_all_sign_patterns():
     values = np.random.default_rng(0).normal(0.1, 0.3, 7)

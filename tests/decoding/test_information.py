@@ -6,6 +6,8 @@ from scipy.stats import binomtest
 from mvpa_gamp.decoding import blocks_of_volumes, carries_information, haufe_pattern, make_tasks
 from mvpa_gamp.decoding.exchange import find_exchange, permuted_labels
 
+pytestmark = pytest.mark.whole
+
 
 def noise(rng, n_runs=10, rows=6, n_features=80):
     """One block of each class per run; noise is correlated in time and between neighbours."""

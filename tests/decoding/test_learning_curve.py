@@ -7,6 +7,8 @@ from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.learning_curve import independent_share, learning_curve
 from mvpa_gamp.methods import METHODS
 
+pytestmark = pytest.mark.whole
+
 GAMP = METHODS["gamp-bg-lr"]
 
 

@@ -17,6 +17,8 @@ from mvpa_gamp.decoding.permutation import (
 )
 from mvpa_gamp.methods import METHODS
 
+pytestmark = pytest.mark.whole
+
 GAMP = METHODS["gamp-bg-lr"]
 
 

@@ -14,6 +14,8 @@ from mvpa_gamp.decoding.null import NullStatistics, null_statistics
 from mvpa_gamp.decoding.permutation import plan_permutations
 from mvpa_gamp.methods import METHODS
 
+pytestmark = pytest.mark.whole
+
 SPATIAL = METHODS["gamp-sbg-lr"]
 SIDE, RUNS, ROWS = 4, 3, 2  # a grid of 16 features; two blocks of either class per run, of two rows each
 GRAPH = grid_to_graph(SIDE, SIDE)

@@ -29,6 +29,8 @@ from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.preparation import Unchanged, in_sequence
 from mvpa_gamp.methods import METHODS
 
+pytestmark = pytest.mark.whole
+
 GAMP = METHODS["gamp-bg-lr"]
 KINDS = ("whitened", "confounds", "both")
 
@@ -180,7 +182,7 @@ def permuted(data, kind, **how):
         data.X,
         data.task.y,
         data.runs,
-        12,
+        7,
         max_inclusion=True,
         **how,
         scheme=Scheme(blocks=data.own_blocks, rows=data.task.rows, preparation=preparation(kind, data)),

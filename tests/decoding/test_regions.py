@@ -21,6 +21,8 @@ from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.methods.fold_fits import FoldFits
 
+pytestmark = pytest.mark.whole
+
 
 @dataclass(frozen=True)
 class ClassMeans:

@@ -19,6 +19,8 @@ from mvpa_gamp.decoding.preparation import NoiseWhitening
 from mvpa_gamp.decoding.whitening import _dual, _gram, _of_rows, _primal, _within_blocks
 from mvpa_gamp.methods import METHODS
 
+pytestmark = pytest.mark.whole
+
 GAMP = METHODS["gamp-bg-lr"]
 
 

@@ -25,6 +25,8 @@ from mvpa_gamp.gamp import (
 from mvpa_gamp.gamp.starts import named_prior, start_laplace, start_prior
 from mvpa_gamp.methods import METHODS
 
+pytestmark = pytest.mark.whole
+
 MAX_SUM = SolverSettings(mode="max-sum", max_iter=20)
 SHORT = SolverSettings(max_iter=5)
 

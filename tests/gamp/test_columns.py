@@ -15,6 +15,8 @@ from mvpa_gamp.gamp.result import CAVITY, FIXED_POINT, ITERATION_LIMIT, NOT_FINI
 from mvpa_gamp.gamp.starts import start_laplace, start_prior
 from mvpa_gamp.methods import METHODS
 
+pytestmark = pytest.mark.whole
+
 MAX_SUM = SolverSettings(mode="max-sum", intercept=True)
 CAVITY_RUN = SolverSettings(intercept=True)
 # Sums in another order, amplified over some hundred iterations.

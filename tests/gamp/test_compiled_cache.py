@@ -9,6 +9,8 @@ import pytest
 
 import mvpa_gamp
 
+pytestmark = pytest.mark.whole
+
 PACKAGE = Path(mvpa_gamp.__file__).parent
 FIT = """
 import sys, warnings

@@ -23,6 +23,8 @@ from mvpa_gamp.gamp.damping import Damping
 from mvpa_gamp.gamp.result import FIXED_POINT
 from mvpa_gamp.gamp.starts import start_prior
 
+pytestmark = pytest.mark.whole
+
 PLAIN, FREE = SolverSettings(mode="max-sum"), SolverSettings(mode="max-sum", intercept=True)
 YES, NO = np.array([True]), np.array([False])
 

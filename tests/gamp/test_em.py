@@ -21,6 +21,8 @@ from mvpa_gamp.gamp import (
 from mvpa_gamp.gamp.parameters import parameters
 from mvpa_gamp.gamp.starts import start_prior
 
+pytestmark = pytest.mark.whole
+
 FIXED_POINT = SolverSettings(stop="fixed-point", max_iter=200)
 
 

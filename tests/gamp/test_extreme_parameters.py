@@ -26,6 +26,8 @@ from mvpa_gamp.gamp.parameters import expand, parameters, parameters_stated, wit
 from mvpa_gamp.gamp.priors import PRIORS
 from mvpa_gamp.methods import GampMethod
 
+pytestmark = pytest.mark.whole
+
 LIMIT = 1e15
 SETTINGS = [
     {"mode": mode, "variance": variance, "max_iter": max_iter, "intercept": max_iter == 5}

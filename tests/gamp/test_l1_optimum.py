@@ -9,6 +9,8 @@ from mvpa_gamp.gamp import Design, ElasticNet, Gaussian, Laplace, Logistic, Prob
 from mvpa_gamp.gamp.result import FIXED_POINT
 from mvpa_gamp.gamp.screening import solve_screened
 
+pytestmark = pytest.mark.whole
+
 SHARES = [0.5, 0.2, 0.05]
 PLAIN, FREE = SolverSettings(mode="max-sum"), SolverSettings(mode="max-sum", intercept=True)
 

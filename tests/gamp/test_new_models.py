@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.whole
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 MODELS = HERE / "new_models"

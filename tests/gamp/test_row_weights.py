@@ -11,6 +11,8 @@ from mvpa_gamp.gamp.starts import start
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.methods.liblinear import _penalty
 
+pytestmark = pytest.mark.whole
+
 SUM_PRODUCT, MAX_SUM = SolverSettings(intercept=True), SolverSettings(mode="max-sum", intercept=True)
 # Sums of k equal numbers instead of k times one, over some ten iterations; the issue asks for 1e-6.
 TOLERANCE = 1e-9

@@ -27,6 +27,8 @@ from mvpa_gamp.gamp import (
 from mvpa_gamp.gamp.quadrature import gaussian_mean_and_slope, graded_edges, integrate
 from mvpa_gamp.gamp.scalar_channels import Channel, Estimate, Models, input_channel, output_channel
 
+pytestmark = pytest.mark.whole
+
 SPARSE = Bernoulli(0.1, Gaussian(0, 1))
 HEAVY = Bernoulli(0.1, Gaussian(0, 10.0))
 
@@ -329,7 +331,7 @@ def test_solver_agrees_within_its_standard_error(name):
     found = state_evolution(likelihood, prior, ratio, **more)
     assert found.converged
     seeds = [[list(SIMULATIONS).index(name), design] for design in range(2)]
-    runs = [simulate(likelihood, prior, ratio, 4000, 5, seed, **more) for seed in seeds]
+    runs = [simulate(likelihood, prior, ratio, 4000, 4, seed, **more) for seed in seeds]
     assert all(result.converged.all() for result, _, _ in runs)
     z_mse = z_score([mse for _, mse, _ in runs], found.mse[-1])
     z_error = z_score([error for _, _, error in runs], found.error_rate[-1])

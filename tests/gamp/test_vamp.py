@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import ndimage, sparse
+from sklearn.feature_extraction.image import grid_to_graph
 from sklearn.linear_model import Ridge
 
 from mvpa_gamp.gamp import (
@@ -13,6 +14,7 @@ from mvpa_gamp.gamp import (
     VampSettings,
     solve_vamp,
     training_sets,
+    vamp_steps,
 )
 from mvpa_gamp.gamp.neighbours import Neighbours
 from mvpa_gamp.gamp.row_space import training_set
@@ -30,9 +32,9 @@ def data():
     return X, y
 
 
-def fit(X, Y, train, settings=None, groups=GROUPS, **given):
+def fit(X, Y, train, settings=None, groups=GROUPS, shrinkage=0.0, **given):
     space, settings = RowSpace(X), settings or VampSettings()
-    sets = training_sets(space, train, groups, settings.rho, settings.white)
+    sets = training_sets(space, train, groups, settings.rho, settings.white, shrinkage=shrinkage)
     return solve_vamp(space, sets, Y, settings, **given)
 
 
@@ -69,7 +71,7 @@ def test_with_everything_included_and_white_noise_it_is_ridge(data):
 def test_left_out_scores_are_those_of_fits_without_the_group(data):
     X, y = data
     space = RowSpace(X)
-    of = training_set(space.gram, np.ones(N_ROWS), GROUPS, 1.0, 1.0)
+    of = training_set(space.gram, np.ones(N_ROWS), GROUPS, 1.0, 1.0, 0.0)
     precision = of.s + 7.0
     dual = of.basis @ ((y - y.mean()) @ of.basis / precision)
     found = of.leave_group_out((y - y.mean())[:, None], dual[:, None], precision)[:, 0]
@@ -191,3 +193,45 @@ def test_constant_features_get_no_weight(data):
     X = np.column_stack([X, np.full(N_ROWS, 7.3)])
     found = fit(X, y[:, None], np.ones((N_ROWS, 1), dtype=bool))
     assert found.coef[-1, 0, 0] == 0 and SetColumns._fields == ("of", "columns")
+
+
+def test_smoothness_is_that_of_the_field():
+    """Noise smoothed by a Gaussian of deviation s has neighbours with correlation exp(-1 / 4 s^2)."""
+    graph, shape = grid_to_graph(24, 24, 24), (24, 24, 24)
+    rng = np.random.default_rng(0)
+    for deviation in (0.0, 2.0):
+        rows = (
+            ndimage.gaussian_filter(rng.standard_normal(shape), deviation, mode="wrap") for _ in range(12)
+        )
+        X = np.stack([each.ravel() for each in rows])
+        found = RowSpace(X).smoothness(Neighbours(graph, X.shape[1], X.dtype))
+        width = 8 * np.log(2) * deviation**2
+        assert found == pytest.approx(max(1, width - 1) ** 1.5, rel=0.25)
+    assert RowSpace(X).smoothness(None) == 1
+
+
+def test_rows_of_independent_features_are_shrunk_and_those_of_few_patterns_are_not():
+    rng = np.random.default_rng(0)
+    everything = np.ones((40, 1), dtype=bool)
+    noise, patterns = rng.standard_normal((40, 3000)), rng.standard_normal((5, 3000))
+    shrunk, shared = (
+        training_sets(RowSpace(X), everything, np.arange(40))[0].of.shrinkage
+        for X in (noise, rng.standard_normal((40, 5)) @ patterns + 0.3 * noise)
+    )
+    assert shrunk > 0.85 and shared < 0.1
+
+
+def test_the_compiled_pass_gives_what_the_plain_one_gives(monkeypatch):
+    pytest.importorskip("numba", reason="Numba is not installed: pip install 'mvpa-gamp[fast]'")
+    rng = np.random.default_rng(5)
+    X, train = rng.standard_normal((40, 700)).astype(np.float32), np.arange(40)[:, None] % 5 != np.arange(3)
+    Y = rng.standard_normal((40, 3, 2)) + 2 * X[:, :2][:, None]
+    graph = Neighbours(sparse.eye_array(700, k=1), 700, X.dtype)
+    found = []
+    for compiled in (False, True):
+        monkeypatch.setattr(vamp_steps, "is_worth_it", lambda n, answer=compiled: answer)
+        found.append(fit(X, Y, train, groups=np.arange(40) % 5, shrinkage=None, neighbours=graph))
+    plain, fused = found
+    np.testing.assert_allclose(fused.inclusion, plain.inclusion, atol=1e-4)
+    np.testing.assert_allclose(fused.coef, plain.coef, atol=1e-4 * np.abs(plain.coef).max())
+    np.testing.assert_allclose(fused.z, plain.z, atol=1e-4)

@@ -12,6 +12,8 @@ from mvpa_gamp.gamp.parameters import parameters
 from mvpa_gamp.methods import METHODS, GampMethod, L1LogisticCV
 from mvpa_gamp.stability import jaccard
 
+pytestmark = pytest.mark.whole
+
 NAMES = [
     name
     for name, method in METHODS.items()

@@ -37,6 +37,8 @@ from pipelines.benchmarks.table import as_text
 from pipelines.benchmarks.targets import TARGETS, target_rows
 from pipelines.benchmarks.timing import Extrapolated, Timed, in_turns, one_core
 
+pytestmark = pytest.mark.whole
+
 TINY = Sizes(
     shape=(9, 11, 9),
     rounds=2,

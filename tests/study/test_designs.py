@@ -26,6 +26,8 @@ from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.study import finish
 
+pytestmark = pytest.mark.whole
+
 ASKED = (
     "--methods", "gamp-bg-lr", "onebit-cs", "--classes", "face", "house", "cat", "--permutations", "4",
     "--cross", "face:house>cat:chair", "--cross-session", "0-1>>2-3", "--pairs", "face+cat:house",

@@ -11,14 +11,14 @@ import pytest
 from mvpa_gamp.gamp import compiled
 from mvpa_gamp.haxby import main
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.study import cells
+from mvpa_gamp.study import jobs
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_ends_in_a_sentence_and_can_be_resumed(finished, tiny, tmp_path, capsys, monkeypatch, name):
     out, number, stored = tmp_path / "out", getattr(signal, name), []
     options = tiny.options(out, "--methods", "onebit-cs", "cdn", "--pairs", "all", "--fold-maps", "--quiet")
-    save = cells.save_fits
+    save = jobs.save_fits
 
     def save_or_end(path, *given):
         stored.append(path)
@@ -27,7 +27,7 @@ def test_a_signal_ends_in_a_sentence_and_can_be_resumed(finished, tiny, tmp_path
             raise RuntimeError("what a worker says that shares the signal")
         save(path, *given)
 
-    monkeypatch.setattr(cells, "save_fits", save_or_end)
+    monkeypatch.setattr(jobs, "save_fits", save_or_end)
     before = signal.getsignal(number)
     assert main(options) == 128 + number
     said = capsys.readouterr().err.strip().splitlines()

@@ -23,6 +23,8 @@ from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study import finish
 
+pytestmark = pytest.mark.whole
+
 PEOPLE = ("01", "02", "03")
 ASKED = (
     "--methods", "gamp-bg-lr", "--classes", "face", "house", "cat", "--permutations", "19",

@@ -27,12 +27,14 @@ from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.report import inference_plots
+from mvpa_gamp.report.figures.nulls import learning_curves
 from mvpa_gamp.report.inference import floor_words, has_values
 from mvpa_gamp.results.files import number, read_tsv, write_tsv
 from mvpa_gamp.results.reader import Results, read_results
-from mvpa_gamp.study import inference_jobs
-from mvpa_gamp.study.inference import permutation_words
+from mvpa_gamp.study import jobs
+from mvpa_gamp.study.analyses.inference import permutation_words
+
+pytestmark = pytest.mark.whole
 
 ROOT = Path(__file__).parents[2]
 ASKED = ("--permutations", "40", "--max-inclusion", "--fdr", "0.2", "--learning-curve")
@@ -185,7 +187,7 @@ def test_a_legend_names_a_prediction_only_where_a_line_is_drawn(known, drawn, in
     write_tsv(path, list(rows[0]), rows)
     assert has_values(read_results(copy), "tiny", "predicted") == drawn
     words = b"predicted for independent voxels"
-    assert (words in inference_plots.learning_curves(read_results(copy), "tiny")) == drawn
+    assert (words in learning_curves(read_results(copy), "tiny")) == drawn
 
 
 @pytest.mark.slow
@@ -248,7 +250,7 @@ def test_inference_that_fails_is_told_and_the_rest_stays(tiny, tmp_path, monkeyp
     def broken(*args, **kwargs):
         raise FloatingPointError("no such luck")
 
-    monkeypatch.setattr(inference_jobs, "joint_null", broken)
+    monkeypatch.setattr(jobs, "joint_null", broken)
     out = tmp_path / "out"
     assert main(options(tiny, out, "--permutations", "5")) == 1
     assert row_of(out)["status"] == "failed: FloatingPointError: no such luck"

@@ -18,6 +18,8 @@ from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.manifest import missing_files, result_files
 from mvpa_gamp.results.reader import read_results
 
+pytestmark = pytest.mark.whole
+
 PAIRS = {"faceMinusHouse": ("face", "house"), "faceMinusCat": ("face", "cat")}
 N, SEED = 99, 3  # in eight runs there are 256 labellings: random ones are drawn
 ENDINGS = ("stat-corr_statmap.nii.gz", "stat-logpfwe_statmap.nii.gz", "mask.nii.gz")

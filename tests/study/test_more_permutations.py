@@ -16,12 +16,13 @@ from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study import finish
 
-N_RUNS = 7  # 128 label vectors of two conditions: some of 20 permutations may be equal
+pytestmark = pytest.mark.whole
+
+N_RUNS = 6  # 64 label vectors of two conditions: some of 20 permutations may be equal
 KINDS = {
     "comparison": ("--pairs", "face:house", "--max-inclusion"),
     "whitened": ("--pairs", "face:house", "--whiten"),
     "classes": ("--classes", "face", "house", "cat"),
-    "whitened classes": ("--classes", "face", "house", "cat", "--whiten"),
     "cross": ("--pairs", "face:house", "--cross", "face:house>cat:chair"),
     "regions": ("--pairs", "face:house", "--by-region"),
 }
@@ -93,9 +94,7 @@ def new_vectors(before, after):
     return len({each.tobytes() for each in drawn.T} - known)
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.slow if " " in kind else ()) for kind in KINDS]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_only_new_permutations_are_fitted_and_all_are_those_of_one_run(command, fitted, monkeypatch, kind):
     monkeypatch.setattr(permutation, "_CHUNK_SIZES", (3,))
     whole = command("whole", 9, kind)

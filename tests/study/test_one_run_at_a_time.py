@@ -17,6 +17,8 @@ from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.lock import FolderLock, Holder, check_lock
 
+pytestmark = pytest.mark.whole
+
 
 def everything(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -40,15 +42,15 @@ def test_a_run_that_began_meanwhile_is_not_disturbed(tiny, tmp_path, capsys, mon
     """Both found the folder empty; the other one was first to write."""
     out = tmp_path / "out"
     other = FolderLock(ResultsFolder(out), "somebody")
-    from mvpa_gamp.study import study_plan
+    from mvpa_gamp.study import run
 
-    plan = study_plan.plan_designs
+    plan = run.plan_analyses
 
     def slow(*given):
         other.take()
         return plan(*given)
 
-    monkeypatch.setattr(study_plan, "plan_designs", slow)
+    monkeypatch.setattr(run, "plan_analyses", slow)
     assert main(tiny.options(out, "--pairs", "face:house")) == 2
     assert "another run is writing there" in capsys.readouterr().err
     assert list(everything(out)) == [Path(".running.json")]

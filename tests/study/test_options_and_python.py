@@ -41,6 +41,8 @@ from mvpa_gamp.methods.class_weights import with_class_weight
 from mvpa_gamp.results.files import cell, read_tsv
 from mvpa_gamp.study import finish
 
+pytestmark = pytest.mark.whole
+
 GAMP = METHODS["gamp-bg-lr"]
 CROSS, ONE_WAY, RUNS = "face:house>cat:chair", "face:house>>cat:chair", "0-2>>3-5"
 
@@ -75,14 +77,18 @@ def data_in(folder: Path, bold: Path, labels: Path, mask: Path) -> Data:
     return Data(bold, labels, mask, folder / "covariates.tsv", samples)
 
 
-@pytest.fixture(scope="module", params=["phantom", "slice"])
-def data(request, tmp_path_factory) -> Data:
-    folder = tmp_path_factory.mktemp(request.param)
-    if request.param == "slice":
-        home = request.getfixturevalue("real_data") / "haxby_slice"
-        if not home.is_dir():
-            pytest.skip(f"real data not found: {home} is no folder (set MVPA_GAMP_DATA)")
-        return data_in(folder, home / "bold.nii.gz", home / "labels.txt", home / "mask.nii.gz")
+@pytest.fixture(scope="module")
+def real(real_data, tmp_path_factory) -> Data:
+    home = real_data / "haxby_slice"
+    if not home.is_dir():
+        pytest.skip(f"real data not found: {home} is no folder (set MVPA_GAMP_DATA)")
+    files = (home / name for name in ("bold.nii.gz", "labels.txt", "mask.nii.gz"))
+    return data_in(tmp_path_factory.mktemp("slice"), *files)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Data:
+    folder = tmp_path_factory.mktemp("phantom")
     spec = Phantom(shape=(9, 11, 9), n_runs=6, categories=("face", "house", "cat", "chair"))
     bold, mask, _, _ = phantom_images(spec)
     nibabel.save(bold, folder / "bold.nii.gz")
@@ -240,6 +246,16 @@ CASES = {
 
 @pytest.mark.parametrize("option", CASES)
 def test_the_command_tells_the_numbers_of_python(option, data, tmp_path):
+    agree(option, data, tmp_path)
+
+
+@pytest.mark.parametrize("option", ["svm and lda", "groups", "cross-session", "fold-confounds"])
+def test_so_it_does_on_real_volumes(option, real, tmp_path):
+    agree(option, real, tmp_path)
+
+
+def agree(option, data, tmp_path):
+    """The command and Python, side by side."""
     case = CASES[option]
     given = [str(data.covariates) if word == COVARIATES else word for word in case.options]
     assert main([*data.options(*given), "--out", str(tmp_path / "out"), "--quiet"]) == 0

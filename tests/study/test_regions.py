@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import nibabel
 import numpy as np
@@ -12,12 +13,13 @@ from mvpa_gamp import __main__ as bids_command
 from mvpa_gamp.decoding import FoldConfounds, decode_regions, fit_confounds, make_tasks
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import Scheme
+from mvpa_gamp.decoding.preparation import Unchanged
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.atlas import open_atlas
 from mvpa_gamp.imaging.regions import OUTSIDE
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.report.inference_text import regions_text
+from mvpa_gamp.report.methods_text import regions_text
 from mvpa_gamp.report.page import section as section_of
 from mvpa_gamp.report.terminal import region_lines
 from mvpa_gamp.results.files import MISSING, number, read_tsv
@@ -25,11 +27,13 @@ from mvpa_gamp.results.manifest import missing_files, result_files
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.results.region_rows import EVERYTHING, SUMS
-from mvpa_gamp.study.cells import plan_cells
-from mvpa_gamp.study.preparing import StudyPreparation
-from mvpa_gamp.study.region_jobs import portions
-from mvpa_gamp.study.regions import plan_region_jobs
+from mvpa_gamp.study.analyses.regions import ByRegion, portions
+from mvpa_gamp.study.output import Output
+from mvpa_gamp.study.plan import plan_cells
+from mvpa_gamp.study.preparation import blocks_of
 from mvpa_gamp.study.settings import StudySettings
+
+pytestmark = pytest.mark.whole
 
 NASTY = "<b>first & 'second'</b> $x_1$"
 PERMUTATIONS, SEED = 7, 3
@@ -247,7 +251,7 @@ def test_a_resumed_run_with_workers_writes_the_same(done, tmp_path, monkeypatch)
         raise AssertionError("a stored answer was asked for again")
 
     for name in ("region_scores", "region_null"):
-        monkeypatch.setattr(f"mvpa_gamp.study.region_jobs.{name}", never)
+        monkeypatch.setattr(f"mvpa_gamp.study.analyses.regions.{name}", never)
     assert main(again) == 0
     before = (out / "index.html").read_bytes()
     shutil.rmtree(out / "figures")
@@ -268,7 +272,7 @@ def test_a_job_that_fails_is_told(tiny, atlas, tmp_path, monkeypatch, capsys):
     def fails(*_, **__):
         raise RuntimeError("no luck today")
 
-    monkeypatch.setattr("mvpa_gamp.study.region_jobs.region_scores", fails)
+    monkeypatch.setattr("mvpa_gamp.study.analyses.regions.region_scores", fails)
     out = tmp_path / "failed"
     assert main(options(tiny, atlas, out, "--by-region")) == 1
     assert "regions: failed: RuntimeError: no luck today" in capsys.readouterr().err
@@ -374,17 +378,18 @@ def test_the_voxels_of_a_region_decide_on_what_is_stored(tiny, atlas, tmp_path):
     cells = plan_cells(ResultsFolder(tmp_path), samples, tasks, [METHODS["gamp-bg-lr"]], "")
     regions = open_atlas(str(atlas)).regions(samples.mask_img)
     moved = replace(regions, of_voxel=np.roll(regions.of_voxel, 1))
-    settings, plain = StudySettings(by_region=True), StudyPreparation()
-    prints = [
-        [
-            job.fingerprint
-            for plan in plan_region_jobs(settings, samples, plain, each, cells)
-            for job in plan.jobs
-        ]
-        for each in (regions, regions, moved)
-    ]
+
+    def planned(each, by_region=True):
+        settings = StudySettings(by_region=by_region)
+        study = SimpleNamespace(
+            settings=settings, samples=samples, steps=Unchanged(), cells=cells, output=Output(tmp_path),
+            subject=SimpleNamespace(regions=each), blocks=blocks_of(samples),
+        )  # fmt: skip
+        return [job.fingerprint for each in ByRegion.of(study).jobs for job in each.jobs]
+
+    prints = [planned(each) for each in (regions, regions, moved)]
     assert prints[0] == prints[1] != prints[2] and len(prints[0]) == 1
-    assert plan_region_jobs(StudySettings(), samples, plain, regions, cells) == []
+    assert planned(regions, by_region=False) == []
 
 
 # --- real volumes

@@ -19,7 +19,9 @@ from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.manifest import missing_files, result_files
 from mvpa_gamp.results.reader import read_results
-from mvpa_gamp.study import work
+from mvpa_gamp.study.analyses import pairs
+
+pytestmark = pytest.mark.whole
 
 USED = ("onebit-cs", "gamp-bg-lr", "gamp-sbg-lr")
 PAIRS = (("face", "house"), ("face", "cat"))
@@ -129,7 +131,7 @@ def test_a_map_that_is_gone_is_written_again_from_the_stored_fits(whitened, tmp_
     out = shutil.copytree(whitened, tmp_path / "out")
     gone = statmap(out, "faceMinusCat", "gamp-sbg-lr", "pip")
     gone.unlink()
-    monkeypatch.setattr(work, "fit_tasks", None)  # nothing is fitted
+    monkeypatch.setattr(pairs, "fit_tasks", None)  # nothing is fitted
     assert main(["--out", str(out), "--resume", "--quiet"]) == 0
     assert gone.read_bytes() == statmap(whitened, "faceMinusCat", "gamp-sbg-lr", "pip").read_bytes()
     assert manifest(out) == manifest(whitened)
@@ -150,7 +152,7 @@ def test_fits_that_fail_are_told(tiny, tmp_path, monkeypatch, capsys):
     def broken(*args, **kwargs):
         raise FloatingPointError("no such luck")
 
-    monkeypatch.setattr(work, "fit_tasks", broken)
+    monkeypatch.setattr(pairs, "fit_tasks", broken)
     out = tmp_path / "out"
     assert main(options(tiny, out, "--whiten")) == 1
     rows = [row for row in read_tsv(out / "summary.tsv") if row["contrast"] != "average"]

@@ -1,0 +1,196 @@
+"""All classes together in a study: one joint solve per method, its answers stored, and their null."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvpa_gamp._version import __version__
+from mvpa_gamp.decoding.classes import score_classes
+from mvpa_gamp.decoding.designs import Classes
+from mvpa_gamp.decoding.fit import Scheme, fit_pairs
+from mvpa_gamp.decoding.folds import Folds
+from mvpa_gamp.decoding.groups import Side, file_side
+from mvpa_gamp.decoding.null import LabelVectors
+from mvpa_gamp.decoding.permutation import PermutationPlan
+from mvpa_gamp.decoding.preparation import Preparation
+from mvpa_gamp.decoding.scores import HeldOut, held_out_answers
+from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.samples import Samples
+from mvpa_gamp.methods.fold_fits import FoldFits, Method
+from mvpa_gamp.results.class_files import AllClasses, maps_by_class, write_class_table, write_classes
+from mvpa_gamp.results.names import ALL_CLASSES
+from mvpa_gamp.results.stored_fits import load_arrays, load_fits
+from mvpa_gamp.study.jobs import (
+    Answers,
+    Arrays,
+    Job,
+    NullWork,
+    Phase,
+    Round,
+    beside,
+    make_job,
+    permutation_jobs,
+    permutation_result,
+    rounds_of,
+)
+from mvpa_gamp.study.plan import PlannedCell, Study
+
+
+class ClassWork(NamedTuple):
+    """Every pair of classes on every fold, and the refits, of one method: columns of one solve."""
+
+    method: Method
+    classes: Classes
+    preparation: Preparation
+
+    def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> list[Arrays | FoldFits]:
+        """What the pairs say about held-out rows of all classes, and the fits of each with its own rows."""
+        rows, codes = self.classes.rows, self.classes.codes
+        if self.preparation.shared:
+            X, runs, mine = X[rows], runs[rows], np.arange(rows.size)
+        else:  # every condition helps to prepare X, and rows of no class train no pair
+            mine, codes = rows, np.full(len(runs), -1)
+            codes[rows] = self.classes.codes
+        held_out = np.unique(runs[mine])
+        tested = runs[:, None] == held_out
+        folds = Folds(~tested, tested, held_out)
+        scheme = Scheme(folds, preparation=self.preparation, connectivity=connectivity)
+        found = fit_pairs(self.method, X, codes, runs, scheme, n_classes=len(self.classes.names))
+        fits = [each.at(mine) for each in found.fits]
+        said = {**held_out_answers(fits)._asdict(), "held_out": np.asarray(held_out)}
+        own = [_own_fits(each, task, rows) for each, task in zip(fits, self.classes.tasks, strict=True)]
+        return [said, *own]
+
+
+def _own_fits(fits: FoldFits, task: Task, rows: NDArray) -> FoldFits:
+    """The fits of a pair with its own rows, without folds that hold none of them out."""
+    own = fits.at(np.searchsorted(rows, task.rows))
+    assert own.tested is not None and own.held_out is not None
+    kept = np.flatnonzero(own.tested.any(axis=0))
+    changed = own.take(np.append(kept, own.n_folds))
+    return replace(changed, tested=own.tested[:, kept], held_out=own.held_out[kept])
+
+
+class MethodJobs(NamedTuple):
+    """One method on all classes: its joint solve, the cells that come out of it, and its permutations."""
+
+    method: Method
+    joint: Job
+    cells: tuple[PlannedCell, ...]
+    permutation: PermutationPlan | None
+    nulls: tuple[Job, ...]
+
+    @property
+    def round(self) -> Round:
+        """The joint solve and everything that it answers."""
+        return Round(self.joint.work, (self.joint, *(cell.job for cell in self.cells)))
+
+
+@dataclass
+class AllTogether:
+    """All classes by every method; ``joint`` are solves to be made, which answer for cells, too."""
+
+    study: Study
+    jobs: Sequence[MethodJobs]
+    joint: Sequence[Round]
+    phases: Sequence[Phase]
+
+    @classmethod
+    def of(cls, study: Study) -> "AllTogether":
+        """The jobs of every method; a joint solve is made where it, or a cell of it, has no answer."""
+        resume = study.output.resume
+        jobs = [] if study.classes is None else [_jobs(study, study.classes, each) for each in study.methods]
+        joint = [
+            each.round
+            for each in jobs
+            if rounds_of([each.joint], resume) or not study.stored.issuperset(c.path for c in each.cells)
+        ]
+        nulls = rounds_of([job for each in jobs for job in each.nulls], resume)
+        return cls(study, jobs, joint, (Phase(nulls),))
+
+    @property
+    def tests(self) -> list[PermutationPlan]:
+        """The permutations of all methods."""
+        return [each.permutation for each in self.jobs if each.permutation is not None]
+
+    def write(self, answers: Answers) -> dict[str, Any]:
+        """Files of all methods that have an answer; the first leads, ``others`` are those of the others."""
+        study, classes = self.study, self.study.classes
+        parts = [
+            write_classes(study.folder, study.subject, each.method, _read(each, classes, study, answers))
+            for each in self.jobs
+            if classes and each.joint.path.is_file() and all(cell.path.is_file() for cell in each.cells)
+        ]
+        if not parts or classes is None:
+            return {}
+        write_class_table(study.folder, study.subject, parts)
+        groups = [list(members) for members in classes.members]
+        return {"classes": {**parts[0], "members": groups, "others": parts[1:]}}
+
+
+def _jobs(study: Study, classes: Classes, method: Method) -> MethodJobs:
+    """The joint solve of a method, and its permutations."""
+    settings, rows = study.settings, classes.rows
+    path = study.folder.fits(study.samples.subject, ALL_CLASSES, method.name)
+    named = repr(list(zip(classes.names, classes.members, strict=True)))
+    facts = (study.data, named, method.name, repr(method), __version__)
+    label = f"{len(classes.names)} classes, {method.label}"
+    joint = make_job(label, path, ClassWork(method, classes, study.steps), *facts)
+    by_name = {cell.task.name: cell for cell in study.cells if cell.method.name == method.name}
+    cells = tuple(by_name[task.name] for task in classes.tasks)
+    if not (settings.permutations and method.is_batched):
+        return MethodJobs(method, joint, cells, None, ())
+    n_voxels = study.samples.X.shape[1]
+    plan = study.permutations(classes, classes.codes, n_voxels, by_fold=not study.steps.shared)
+
+    def null(labels: NDArray) -> NullWork:
+        return NullWork((LabelVectors(method, rows, labels),), study.steps, rows)
+
+    beside_it = beside(path, "permutations")
+    nulls = permutation_jobs(plan, f"{label}: permutations", beside_it, null, *facts)
+    return MethodJobs(method, joint, cells, plan, nulls)
+
+
+def _read(each: MethodJobs, classes: Any, study: Study, answers: Answers) -> AllClasses:
+    """The answers read back from their files, so that a resumed run has the same."""
+    arrays, names = load_arrays(each.joint.path), np.array(classes.names)
+    said = HeldOut(*(arrays[name] for name in HeldOut._fields))
+    scores = score_classes("accuracy", said, classes.codes, names)
+    test = None
+    if each.permutation is not None and not answers.trouble(each.nulls):
+        test = permutation_result(each.permutation, each.method.name, each.nulls)
+    sides = (Side(*both) for both in zip(classes.names, classes.members, strict=True))
+    return AllClasses(
+        names=classes.names,
+        scoring="accuracy",
+        held_out=arrays["held_out"],
+        fold_scores=scores.fold_scores,
+        contrast_scores=scores.contrast_scores,
+        class_scores=scores.class_scores if len(names) > 2 else {},
+        confusion=scores.confusion,
+        predictions=_prediction_rows(study.samples, classes, said, scores.judged),
+        permutation=test,
+        maps=maps_by_class([load_fits(cell.path)[0] for cell in each.cells], len(names)),
+        spelled=tuple(file_side(side) for side in sides),
+        auc=scores.auc,
+    )
+
+
+def _prediction_rows(samples: Samples, classes: Classes, said: HeldOut, judged: Any) -> list[dict[str, Any]]:
+    """A row per held-out volume: what it was taken for, and the probability of each class."""
+    rows, names = classes.rows[said.rows], classes.names
+    return [
+        {
+            "sample": row,
+            "volume": None if samples.volumes is None else samples.volumes[row],
+            "run": samples.shown_runs[row],
+            "fold": said.fold[t] + 1,
+            "true": names[classes.codes[said.rows[t]]],
+            "predicted": names[judged.predicted[t]],
+            **{f"probability_{name}": judged.proba[t, k] for k, name in enumerate(names)},
+        }
+        for t, row in enumerate(rows)
+    ]
