@@ -12,6 +12,7 @@ from nilearn.maskers import NiftiMasker, SurfaceMasker
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
+from mvpa_gamp.coupling import class_pairs
 from mvpa_gamp.decoder.decoded import Decoded
 from mvpa_gamp.decoder.images import (
     CLEANING,
@@ -42,10 +43,8 @@ from mvpa_gamp.decoder.settings import DecoderSettings, mention_unused
 from mvpa_gamp.decoding.covariate_check import check_covariates
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import PairFits, Scheme, fit_pairs
-from mvpa_gamp.decoding.fold_confounds import FoldConfounds
 from mvpa_gamp.decoding.leakage import Checked, Evidence, find_leakage
-from mvpa_gamp.decoding.multiclass import class_pairs
-from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence
+from mvpa_gamp.decoding.preparation import FoldConfounds, NoiseWhitening, Preparation, in_sequence
 from mvpa_gamp.decoding.scorers import OF_PROBABILITIES
 from mvpa_gamp.decoding.splits import Splits, make_splits
 from mvpa_gamp.decoding.tasks import Task
