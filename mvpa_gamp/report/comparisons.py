@@ -316,7 +316,7 @@ def few_samples(page: Page) -> dict[str, Any] | None:
         right = {each: 100 - results.row(subject, *each)["error_percent"] for each in cells}
         said = "; ".join(
             f"{labels[contrast]}, {results.labels[method]}: "
-            f"{right[contrast, method]:.1f} % of held-out samples correct"
+            f"{right[contrast, method]:.1f} % of held-out {page.w.samples} correct"
             for contrast, method in cells
             if contrast in labels
         )
@@ -342,7 +342,7 @@ def few_samples(page: Page) -> dict[str, Any] | None:
         )
         subjects.append({"said": said, "table": table(head, rows, 3)})
     data = results.summary.data
-    size = f"{data['n_samples']:,} samples and {data['n_voxels']:,} {page.w.voxels}"
+    size = f"{data['n_samples']:,} {page.w.samples} and {data['n_voxels']:,} {page.w.voxels}"
     return {"subjects": subjects, "size": size}
 
 

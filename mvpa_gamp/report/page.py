@@ -62,6 +62,8 @@ def render(results: Results, title: str = "") -> str:
     """The HTML of the page."""
     page, summary = Page(results), results.summary
     who = ", ".join(f"sub-{subject}" for subject in results.subjects)
+    if summary.data.get("counted") == "participant":
+        who = f"{summary.data['n_runs']} participants"
     renderer = _renderer(page)
     body = [renderer.section(name, make(page)) for name, make in SECTIONS.items()]
     banners = _banners(page)
