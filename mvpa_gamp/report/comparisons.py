@@ -19,6 +19,7 @@ from mvpa_gamp.report.answers import (
     selected_sentence,
     sentence,
 )
+from mvpa_gamp.report.backdrops import read_map
 from mvpa_gamp.report.facts import (
     Facts,
     Page,
@@ -28,12 +29,20 @@ from mvpa_gamp.report.facts import (
     leading_columns,
     method_files,
 )
-from mvpa_gamp.report.figure_parts import figure_parts
-from mvpa_gamp.report.html import Cell, Pair, Table, accuracy_matrix, cell, name, swatched, table
+from mvpa_gamp.report.figures.panels import FAMILY_WISE, at_least
+from mvpa_gamp.report.html import (
+    Cell,
+    Pair,
+    Table,
+    accuracy_matrix,
+    cell,
+    figure_parts,
+    name,
+    swatched,
+    table,
+)
 from mvpa_gamp.report.inference import inference_row, power_words
-from mvpa_gamp.report.outlines import FAMILY_WISE, at_least
 from mvpa_gamp.report.viewer import thumbnail, viewer
-from mvpa_gamp.report.volumes import read_map
 from mvpa_gamp.report.words import (
     ALPHA,
     NONE,
@@ -335,6 +344,35 @@ def few_samples(page: Page) -> dict[str, Any] | None:
     data = results.summary.data
     size = f"{data['n_samples']:,} samples and {data['n_voxels']:,} {page.w.voxels}"
     return {"subjects": subjects, "size": size}
+
+
+def people(page: Page) -> dict[str, Any] | None:
+    """Forced choice within participants, sensitivity, specificity and area under the curve."""
+    rows = page.results.summary.people
+    if not rows:
+        return None
+    head = ("Comparison", "Method", "Participants", "Forced choice %", "95 % interval", "p",
+            "Sensitivity %", "Specificity %", "AUC")  # fmt: skip
+    body = [
+        [
+            name(row["comparison"]),
+            name(page.results.labels[row["method"]]),
+            str(row["participants"]),
+            _or_none(row["forced_choice_percent"]),
+            f"{_or_none(row['low_percent'])} to {_or_none(row['high_percent'])}",
+            NONE if row["p_value"] is None else two_digits(row["p_value"]),
+            _or_none(row["sensitivity_percent"]),
+            _or_none(row["specificity_percent"]),
+            _or_none(row["auc"], 3),
+        ]
+        for row in rows
+    ]
+    tested = any(row["p_value"] is not None for row in rows)
+    return {"table": table(head, body, 2), "tested": tested}
+
+
+def _or_none(value: float | None, digits: int = 1) -> str:
+    return NONE if value is None else f"{value:.{digits}f}"
 
 
 def groups(page: Page) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from mvpa_gamp.report import group_answers as said
+from mvpa_gamp.report.backdrops import Backdrop, MeshBackdrop
 from mvpa_gamp.report.comparisons import FEW
 from mvpa_gamp.report.figures.group import class_maps_path, draw_group, line_maps, maps_path
 from mvpa_gamp.report.group_answers import difference_words, entries, sentence, words
@@ -33,9 +34,7 @@ from mvpa_gamp.report.group_viewer import (
     thumbnail,
 )
 from mvpa_gamp.report.html import Cell, Pair, Renderer, Table, accuracy_matrix, cell, method_cell, name, table
-from mvpa_gamp.report.surface_viewer import MeshBackdrop
-from mvpa_gamp.report.viewer_figure import shared_grounds
-from mvpa_gamp.report.volumes import Backdrop
+from mvpa_gamp.report.viewer import shared_grounds
 from mvpa_gamp.report.words import NONE, decimals, significant, span, two_digits
 from mvpa_gamp.results.files import MISSING, number, read_tsv, write_text
 

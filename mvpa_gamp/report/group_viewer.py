@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from mvpa_gamp.report.backdrops import Backdrop, MeshBackdrop
+from mvpa_gamp.report.figures.panels import FAMILY_WISE, at_least
 from mvpa_gamp.report.group_facts import Group, GroupFacts, Maps, ordered
-from mvpa_gamp.report.outlines import FAMILY_WISE, at_least
-from mvpa_gamp.report.surface_viewer import MeshBackdrop
-from mvpa_gamp.report.viewer import BUDGET
-from mvpa_gamp.report.viewer_figure import MapWords, ViewerMap, backdrop_of, seen_from_above, viewer_figure
-from mvpa_gamp.report.volumes import Backdrop
+from mvpa_gamp.report.viewer import BUDGET, MapWords, ViewerMap, backdrop_of, seen_from_above, viewer_figure
 
 GROUND = "ground-group"
 _PATTERN = MapWords(

@@ -5,6 +5,7 @@ Everything that is text is escaped by the templates; what is HTML already comes 
 
 import base64
 import hashlib
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib import resources
@@ -14,9 +15,10 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from PIL import Image
 
 from mvpa_gamp.imaging.surface_names import map_files
-from mvpa_gamp.report.style import OVERLAP, colour_of
+from mvpa_gamp.report.style import CUT, OVERLAP, colour_of
 
 _LONG = 30  # letters of a cell that may be broken where a table is too wide
 _FEWEST = 3  # categories of a matrix
@@ -117,6 +119,31 @@ def data_url(content: bytes, kind: str) -> str:
 def picture(path: Path) -> str:
     """A figure file as an address."""
     return data_url(path.read_bytes(), _TYPES[path.suffix])
+
+
+def figure_parts(path: Path) -> list[str]:
+    """A figure of maps as addresses: its first line, and the other lines, which are folded."""
+    return [data_url(part, "image/png") for part in cut_parts(path)]
+
+
+def cut_parts(path: Path) -> list[bytes]:
+    """The image down to its first line, and the other lines below the same headings; or the whole image."""
+    with Image.open(path) as opened:
+        if CUT not in opened.info:
+            return [path.read_bytes()]
+        heading, end = map(int, opened.info[CUT].split())
+        image = opened.convert("RGB")
+    width, height = image.size
+    rest = Image.new("RGB", (width, heading + height - end), "white")
+    rest.paste(image.crop((0, 0, width, heading)), (0, 0))
+    rest.paste(image.crop((0, end, width, height)), (0, heading))
+    return [_png(image.crop((0, 0, width, end))), _png(rest)]
+
+
+def _png(image: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
 
 
 def accuracy_matrix(pairs: Sequence[Pair]) -> dict[str, Any] | None:

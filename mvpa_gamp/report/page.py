@@ -22,6 +22,7 @@ SECTIONS: dict[str, Callable[[Page], Mapping[str, Any] | None]] = {
     "cross_answer": designs.cross_answer,
     "overview": comparisons.overview,
     "comparisons": comparisons.comparisons,
+    "people": comparisons.people,
     "fold_scores": designs.fold_scores,
     "few_samples": comparisons.few_samples,
     "regions": inference.regions,

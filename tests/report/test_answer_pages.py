@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 from mvpa_gamp.haxby import main
-from mvpa_gamp.report.brain_figures import comparison_maps
 from mvpa_gamp.report.facts import comparison_facts, maps_to_use
-from mvpa_gamp.report.figure_parts import cut_parts
+from mvpa_gamp.report.figures.brain import comparison_maps
+from mvpa_gamp.report.html import cut_parts
 from mvpa_gamp.report.inference import few_permutations
 from mvpa_gamp.report.methods_text import methods_paragraphs, references
 from mvpa_gamp.report.page import render

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from mvpa_gamp.report import brain_figures, brain_panels
-from mvpa_gamp.report.outlines import Outline, voxel_edges
+from mvpa_gamp.report.figures import brain
+from mvpa_gamp.report.figures import panels as panels_of
+from mvpa_gamp.report.figures.panels import Outline, voxel_edges
 
 SHAPE = (8, 9, 7)
 AFFINE = np.diag([3.0, 3.0, 4.0, 1.0])
@@ -30,15 +31,15 @@ def drawn(tmp_path_factory, request):
         nibabel.save(nibabel.Nifti1Image(values, AFFINE), tmp_path / f"{name}.nii.gz")
     paths = {name: tmp_path / f"{name}.nii.gz" for name in images}
     lines = [
-        brain_figures.MapLine("method", {name: paths[name] for name in maps}, outlines=outlined(paths)),
-        brain_figures.MapLine("other", {name: paths[name] for name in ("weight", "pattern", "selfreq")}),
+        brain.MapLine("method", {name: paths[name] for name in maps}, outlines=outlined(paths)),
+        brain.MapLine("other", {name: paths[name] for name in ("weight", "pattern", "selfreq")}),
     ][: request.param]
     kept = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(brain_figures, "png_and_svg", lambda figure, *_: kept.append(figure))
-        brain_figures.map_figure(lines, paths["mean"], paths["mask"], None)
+        patch.setattr(brain, "png_and_svg", lambda figure, *_: kept.append(figure))
+        brain.map_figure(lines, paths["mean"], paths["mask"], None)
     axes = [ax for ax in kept[0].axes if ax.images]  # without colour bars
-    panels = brain_figures._panels(SHAPE, maps)
+    panels = brain._panels(SHAPE, maps)
     second = [panel for panel in panels if panel.stat != "pip"] if request.param == 2 else []
     said = [text.get_text() for ax in kept[0].axes if not ax.images for text in ax.texts]
     assert said == ["this method\nhas none"] * (request.param - 1)  # where the second line lacks a map
@@ -80,7 +81,7 @@ def test_every_side_has_its_letter(drawn):
 def test_the_ring_is_seen_on_dark_and_on_pale_voxels(drawn):
     for panel, ax in drawn:
         rings = [ax_line.get_markeredgecolor() for ax_line in ax.lines]
-        assert rings == ([] if panel.projection else ["white", brain_figures.INK])
+        assert rings == ([] if panel.projection else ["white", brain.INK])
         widths = [ax_line.get_markeredgewidth() for ax_line in ax.lines]
         assert widths == sorted(widths, reverse=True)  # the white one shows on both sides of the dark one
 
@@ -120,7 +121,7 @@ def test_nothing_of_a_figure_overlaps_or_leaves_it(drawn):
     [(-0.000082, "−8.2e−5"), (203.4, "203"), (-0.88, "−0.88"), (0.0, "0"), (1e-12, "1e−12")],
 )
 def test_numbers_of_a_colour_bar_are_short(value, shown):
-    assert brain_panels._tick(value) == shown
+    assert panels_of._tick(value) == shown
 
 
 def test_outlines_are_drawn_where_they_belong(drawn):
@@ -151,10 +152,10 @@ def test_single_voxels_of_a_fine_grid_are_enlarged(tmp_path, monkeypatch):
     for name, values in {"mask": mask, "mean": mask * 9.0, "weight": weight, "selfreq": weight}.items():
         nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), tmp_path / f"{name}.nii.gz")
     kept = []
-    monkeypatch.setattr(brain_figures, "png_and_svg", lambda figure, *_: kept.append(figure))
+    monkeypatch.setattr(brain, "png_and_svg", lambda figure, *_: kept.append(figure))
     maps = {name: tmp_path / f"{name}.nii.gz" for name in ("weight", "selfreq")}
-    line = brain_figures.MapLine("method", maps, tmp_path / "weight.nii.gz")
-    brain_figures.map_figure([line], tmp_path / "mean.nii.gz", tmp_path / "mask.nii.gz", None)
+    line = brain.MapLine("method", maps, tmp_path / "weight.nii.gz")
+    brain.map_figure([line], tmp_path / "mean.nii.gz", tmp_path / "mask.nii.gz", None)
     panels = [ax for ax in kept[0].axes if ax.images]
     assert [len(ax.collections) for ax in panels] == [1, 1, 1, 1]
-    assert all(ax.collections[0].get_sizes()[0] == brain_panels._SMALLEST**2 for ax in panels)
+    assert all(ax.collections[0].get_sizes()[0] == panels_of._SMALLEST**2 for ax in panels)

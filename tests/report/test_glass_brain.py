@@ -4,8 +4,8 @@ import nibabel
 import numpy as np
 import pytest
 
-from mvpa_gamp.report.glass_brain import glass_figure, in_standard_space, projected
-from mvpa_gamp.report.volumes import read_volume
+from mvpa_gamp.report.backdrops import read_volume
+from mvpa_gamp.report.figures.brain import glass_figure, in_standard_space, projected
 
 AFFINE = np.array([[-4.0, 0, 0, 40], [0, 4, 0, -60], [0, 0, 4, -30], [0, 0, 0, 1]])  # left is stored last
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mvpa_gamp.report.inference_plots import null_edges
+from mvpa_gamp.report.figures.nulls import null_edges
 from mvpa_gamp.report.methods_text import methods_paragraphs
 from mvpa_gamp.report.page import render, section
 from mvpa_gamp.results.files import read_tsv, write_tsv

@@ -10,10 +10,10 @@ from surface_data import planted, small_mesh, sphere
 
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.imaging.surface_files import stored_cortex
-from mvpa_gamp.report import surface_viewer
+from mvpa_gamp.report import backdrops
 from mvpa_gamp.report.facts import comparison_facts
+from mvpa_gamp.report.figures.surface import vertex_edges
 from mvpa_gamp.report.page import section
-from mvpa_gamp.report.surface_figures import vertex_edges
 from mvpa_gamp.report.viewer import viewer
 from mvpa_gamp.results.reader import read_results
 
@@ -83,7 +83,7 @@ def test_the_page_has_the_meshes_once_and_bytes_of_every_map(folder):
 
 
 def test_meshes_that_are_too_fine_stay_in_their_files(folder, monkeypatch):
-    monkeypatch.setattr(surface_viewer, "MOST", 200)
+    monkeypatch.setattr(backdrops, "MOST", 200)
     results = read_results(folder)
     assert viewer(results, results.subjects[0], results.tasks[0], facts_of(results)) is None
     assert "data-points" not in section(results, "grounds")

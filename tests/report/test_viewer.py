@@ -11,8 +11,7 @@ from PIL import Image
 
 from mvpa_gamp.report.facts import comparison_facts
 from mvpa_gamp.report.style import WEIGHTS
-from mvpa_gamp.report.viewer import viewer
-from mvpa_gamp.report.viewer_figure import colours, mosaic
+from mvpa_gamp.report.viewer import colours, mosaic, viewer
 from mvpa_gamp.results.reader import read_results
 
 

@@ -27,7 +27,7 @@ from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.report import inference_plots
+from mvpa_gamp.report.figures.nulls import learning_curves
 from mvpa_gamp.report.inference import floor_words, has_values
 from mvpa_gamp.results.files import number, read_tsv, write_tsv
 from mvpa_gamp.results.reader import Results, read_results
@@ -187,7 +187,7 @@ def test_a_legend_names_a_prediction_only_where_a_line_is_drawn(known, drawn, in
     write_tsv(path, list(rows[0]), rows)
     assert has_values(read_results(copy), "tiny", "predicted") == drawn
     words = b"predicted for independent voxels"
-    assert (words in inference_plots.learning_curves(read_results(copy), "tiny")) == drawn
+    assert (words in learning_curves(read_results(copy), "tiny")) == drawn
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from mvpa_gamp.imaging.atlas import open_atlas
 from mvpa_gamp.imaging.regions import OUTSIDE
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.report.inference_text import regions_text
+from mvpa_gamp.report.methods_text import regions_text
 from mvpa_gamp.report.page import section as section_of
 from mvpa_gamp.report.terminal import region_lines
 from mvpa_gamp.results.files import MISSING, number, read_tsv

@@ -5,13 +5,32 @@ from dataclasses import replace
 from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_there
-from mvpa_gamp.report import brain_figures, class_plots, inference_plots, plots
-from mvpa_gamp.report.brain_figures import MapLine, map_figure
 from mvpa_gamp.report.designs import CROSS_NULL, class_maps_path, confusion_path, cross_maps_path
 from mvpa_gamp.report.facts import answering
-from mvpa_gamp.report.glass_brain import glass_figure, in_standard_space
+from mvpa_gamp.report.figures.accuracy import (
+    accuracy_and_stability,
+    fold_accuracies,
+    overlap_matrices,
+    precision_recall,
+    selection_spread,
+)
+from mvpa_gamp.report.figures.brain import (
+    MapLine,
+    comparison_maps,
+    glass_figure,
+    in_standard_space,
+    map_figure,
+)
+from mvpa_gamp.report.figures.nulls import (
+    confusion_figure,
+    cross_null_figure,
+    learning_curves,
+    null_accuracies,
+    null_figure,
+    region_bars,
+    score_figure,
+)
 from mvpa_gamp.report.inference import inference_figures, region_tables, regions_of, regions_path
-from mvpa_gamp.report.region_plots import region_bars
 from mvpa_gamp.report.words import known
 from mvpa_gamp.results.reader import Results
 
@@ -25,8 +44,8 @@ def draw_figures(results: Results) -> None:
     if results.cross:
         _draw_crosses(results)
     for what, draw in (
-        ("permutations", inference_plots.null_accuracies),
-        ("learningcurve", inference_plots.learning_curves),
+        ("permutations", null_accuracies),
+        ("learningcurve", learning_curves),
     ):
         for subject, path in inference_figures(results, what).items():
             write_atomic(path, draw(results, subject))
@@ -41,13 +60,13 @@ def draw_figures(results: Results) -> None:
 
 def _draw_participant(results: Results, subject: str) -> None:
     """Accuracies, overlap of folds, and how the planted voxels of a phantom are ranked."""
-    drawn = {"accuracies": plots.fold_accuracies}
+    drawn = {"accuracies": fold_accuracies}
     if len(results.tasks) > 1:
-        drawn["accuracy"] = plots.accuracy_and_stability
+        drawn["accuracy"] = accuracy_and_stability
     if results.has_folds:
-        drawn |= {"overlap": plots.overlap_matrices, "selection": plots.selection_spread}
+        drawn |= {"overlap": overlap_matrices, "selection": selection_spread}
     if results.has_truth:
-        drawn["truth"] = plots.precision_recall
+        drawn["truth"] = precision_recall
     for name, draw in drawn.items():
         write_atomic(results.folder.figure(f"sub-{subject}_{name}.svg"), draw(results, subject))
 
@@ -55,7 +74,7 @@ def _draw_participant(results: Results, subject: str) -> None:
 def _draw_maps(results: Results, subject: str, contrast: str) -> None:
     """The maps of a comparison, and what the answering method selected in a glass brain of standard space."""
     folder, stem = results.folder, f"sub-{subject}_contrast-{contrast}"
-    brain_figures.comparison_maps(results, subject, contrast).write(folder.figure(f"{stem}_maps"))
+    comparison_maps(results, subject, contrast).write(folder.figure(f"{stem}_maps"))
     method = answering(results, subject, contrast)
     path = folder.statmap(subject, contrast, f"{entity(str(method))}Selected", "weight")
     if in_standard_space(results.summary.data) and path.is_file():
@@ -73,13 +92,13 @@ def _draw_regions(results: Results, subject: str, contrast: str) -> None:
 def _draw_classes(results: Results) -> None:
     """Scores by fold, confusion, the null, and maps of every class."""
     folder, subject = results.folder, results.subjects[0]
-    write_atomic(folder.figure("classes_scores.svg"), class_plots.score_figure(results))
-    write_atomic(folder.figure("classes_confusion.svg"), class_plots.confusion_figure(results))
+    write_atomic(folder.figure("classes_scores.svg"), score_figure(results))
+    write_atomic(folder.figure("classes_confusion.svg"), confusion_figure(results))
     if "permutation" in results.classes:
-        write_atomic(folder.figure("classes_null.svg"), class_plots.null_figure(results))
+        write_atomic(folder.figure("classes_null.svg"), null_figure(results))
     for part in results.class_parts[1:]:
         alone = replace(results, summary=replace(results.summary, classes=part))
-        write_atomic(confusion_path(results, part), class_plots.confusion_figure(alone))
+        write_atomic(confusion_path(results, part), confusion_figure(alone))
     for part in results.class_parts:
         if not part.get("maps") or results.summary.settings:  # a decoder's page draws its contrasts
             continue
@@ -96,7 +115,7 @@ def _draw_crosses(results: Results) -> None:
     """Nulls of crosses, and the maps of classifiers that were trained on some runs."""
     folder, subject = results.folder, results.subjects[0]
     if any(known(row["p_value"]) for row in results.cross_rows()):
-        write_atomic(folder.figure(CROSS_NULL), class_plots.cross_null_figure(results))
+        write_atomic(folder.figure(CROSS_NULL), cross_null_figure(results))
     own = [each for each in results.cross["crosses"] if each["own_maps"]]
     for each in own[:_MOST_CROSSES]:
         lines = []

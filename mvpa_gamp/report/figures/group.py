@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mvpa_gamp.imaging.atomic_files import write_atomic
-from mvpa_gamp.report.brain_figures import MapLine, map_figure
-from mvpa_gamp.report.glass_brain import glass_figure
+from mvpa_gamp.report.backdrops import read_map
+from mvpa_gamp.report.figures.accuracy import accuracy_figure
+from mvpa_gamp.report.figures.brain import MapLine, glass_figure, map_figure
+from mvpa_gamp.report.figures.panels import FAMILY_WISE, Outline
 from mvpa_gamp.report.group_facts import Group, answering_designs, class_maps, passed
-from mvpa_gamp.report.group_figures import accuracy_figure
-from mvpa_gamp.report.outlines import FAMILY_WISE, Outline
-from mvpa_gamp.report.volumes import read_map
 
 
 def draw_group(group: Group) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -12,13 +12,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.brainmaps import read_image
-from mvpa_gamp.report.brain_panels import TITLES, colours_and_scale
+from mvpa_gamp.imaging.cortex import Cortex
+from mvpa_gamp.report.figures.brain import MapLine
+from mvpa_gamp.report.figures.panels import TITLES, Outline, colours_and_scale
 from mvpa_gamp.report.style import INK, QUIET, Drawn, look, png_and_svg
-
-if TYPE_CHECKING:
-    from mvpa_gamp.imaging.cortex import Cortex
-    from mvpa_gamp.report.brain_figures import MapLine
-    from mvpa_gamp.report.outlines import Outline
 
 # Rows of a method, in order, at most three; the share of folds where there is no inclusion probability.
 # Before them the map that was tested.

@@ -1,24 +1,92 @@
-"""Figures of numbers: accuracies by fold, overlap and spread of selections, accuracy against stability."""
+"""Figures of accuracies and selections: by run, by participant, overlap and spread, against stability."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.brainmaps import read_image
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.spaces import space_of
-from mvpa_gamp.report.small_multiples import COLUMNS, forest, grid, label_left, legend, lines_of, short
 from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour_of, look, marker_of, svg
 from mvpa_gamp.results.files import number
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE, selects
+
+COLUMNS = 3  # panels per line
+_LONGEST = 40  # letters of a label in a figure
+_NARROWEST = 5.6  # inches: room for a legend above a single panel
+_LEGEND_INCHES = 0.6, 0.085  # width of an entry: its line, and each letter
+
+
+def grid(results: Results, height: float, sharey: bool) -> tuple[Figure, list[Axes]]:
+    """Small multiples, one per comparison."""
+    count = len(results.tasks)
+    columns = min(COLUMNS, count)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(max(_NARROWEST, 3.5 * columns + 0.6), height * rows + 0.7))
+    figure.set_layout_engine("constrained", h_pad=0.1)
+    axes = list(figure.subplots(rows, columns, squeeze=False, sharey=sharey).ravel())
+    for ax in axes[count:]:
+        ax.set_visible(False)
+    return figure, axes[:count]
+
+
+def label_left(axes: Sequence[Axes], text: str) -> None:
+    """A y label for the first panel of each line."""
+    for ax in axes[::COLUMNS]:
+        ax.set_ylabel(text)
+
+
+def legend(figure: Figure, results: Results) -> None:
+    """One legend above all panels, in as many columns as the figure has room for."""
+    handles = [
+        Line2D([], [], color=colour_of(method), marker=marker_of(method), ms=5, lw=1.2, label=label)
+        for method, label in results.labels.items()
+    ]
+    line, letter = _LEGEND_INCHES
+    entry = line + letter * max(len(label) for label in results.labels.values())
+    columns = max(1, min(5, len(handles), int(figure.get_figwidth() / entry)))
+    figure.legend(handles=handles, loc="outside upper left", ncols=columns, labelcolor=INK)
+
+
+def short(label: str) -> str:
+    """A label that leaves room for what it labels."""
+    return label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…"
+
+
+def lines_of(results: Results) -> Iterator[tuple[float, str, str, str]]:
+    """Height, label, contrast and method of every line of a :func:`forest`, from top to bottom."""
+    count = len(results.labels)
+    for at, task in enumerate(results.tasks):
+        for i, method in enumerate(results.labels):
+            yield at + (i + 0.5) / count - 0.5, task["label"], task["contrast"], method
+
+
+def forest(results: Results) -> tuple[Figure, Axes]:
+    """One panel in which every comparison has a band of lines, the first one at the top."""
+    count = len(results.tasks)
+    figure = Figure(figsize=(6.0, 1.25 + count * max(0.26, 0.15 * len(results.labels))), layout="constrained")
+    ax = figure.subplots()
+    ax.set_ylim(count - 0.5, -0.5)
+    ax.set_yticks(range(count), [short(task["label"]) for task in results.tasks], color=INK)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.hlines(
+        [at + 0.5 for at in range(count - 1)], 0, 1, transform=ax.get_yaxis_transform(), color=RULE, lw=0.5
+    )
+    ax.grid(axis="x", color=RULE, lw=0.5)
+    ax.set_axisbelow(True)
+    return figure, ax
+
 
 _MOSAIC = 7.2  # inches across a mosaic: letters of 9 points are 10 pixels at 620
 _BAR = 2.0  # inches along its colour bar
@@ -209,3 +277,55 @@ def _values(path: Path) -> NDArray:
     """The values of an image."""
     image = read_image(path)
     return space_of(image).whole(image)
+
+
+_NARROW, _WIDEST = 5.6, 13.0  # inches
+_UPRIGHT = 60  # letters of names that fit side by side
+
+Rows = Sequence[Mapping[str, str]]
+
+
+def accuracy_figure(
+    summary: Rows, accuracy: Rows, methods: Mapping[str, str], names: Mapping[str, str], banner: str | None
+) -> bytes:
+    """Accuracy of every participant (dots), mean and standard error, comparisons side by side.
+
+    ``summary`` and ``accuracy`` are rows of the group and of its participants, ``methods`` the labels of
+    methods by name, ``names`` what is written below each comparison.
+    """
+    with look():
+        width = min(_WIDEST, max(_NARROW, 1.0 + 0.45 * len(methods) * len(names)))
+        upright = sum(max(map(len, name.split("\n"))) for name in names.values()) <= _UPRIGHT
+        drawing = Figure(figsize=(width, 3.4 if upright else 4.4), layout="constrained")
+        ax = drawing.subplots()
+        for row in summary:
+            key = (row["comparison"], row["method"])
+            mine = [number(r["accuracy_percent"]) for r in accuracy if (r["comparison"], r["method"]) == key]
+            _draw_cell(ax, list(methods), list(names).index(row["comparison"]), row, mine)
+        turned: dict[str, Any] = {} if upright else {"rotation": 40, "ha": "right"}
+        ax.set_xticks(range(len(names)), list(names.values()), **turned)
+        ax.set_ylabel("accuracy on held-out runs (%)")
+        ax.set_ylim(None, 101.5)
+        ax.grid(axis="y", color=RULE, lw=0.5)
+        handles = [
+            Line2D([], [], color=colour_of(name), marker=marker_of(name), ms=5, lw=1.2, label=label)
+            for name, label in methods.items()
+        ]
+        drawing.legend(handles=handles, loc="outside upper left", ncols=min(4, len(handles)), labelcolor=INK)
+        return svg(drawing, banner)
+
+
+def _draw_cell(
+    ax: Axes, methods: Sequence[str], place: int, row: Mapping[str, str], values: Sequence[float]
+) -> None:
+    """The participants of one comparison and method, beside them their mean, and the level of chance."""
+    i, step = methods.index(row["method"]), 0.8 / len(methods)
+    x = place + (i - (len(methods) - 1) / 2) * step
+    of = colour_of(row["method"])
+    ax.plot(np.full(len(values), x), values, "o", ms=3.4, color=of, alpha=0.5, mew=0)
+    mean, se = number(row["accuracy_percent"]), number(row["accuracy_se_percent"])
+    bar = 0.0 if math.isnan(se) else se
+    shape = marker_of(row["method"])
+    ax.errorbar(x + step / 4, mean, yerr=bar, fmt=shape, ms=5, color=of, capsize=2.5, lw=1.3)
+    across, chance = (place - 0.45, place + 0.45), number(row["chance_percent"])
+    ax.plot(across, (chance, chance), color=QUIET, lw=0.7, ls=(0, (4, 3)), zorder=0)
