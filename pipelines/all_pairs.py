@@ -6,13 +6,16 @@ standard error over pairs, and the mean of the pairs' differences to --reference
 pairs share categories and volumes, so these are approximate. On maps of participants every comparison is a
 row, with standard errors over participants. "Null" consistency is that of the same fit after the two labels
 were swapped in half of the groups: training rows that folds share make selections agree without any effect.
-Slice and vt are also whitened.
+Slice and vt are also whitened. A run of some methods keeps the others' rows of an earlier run into the same
+folder; every line of NAME_pairs.csv has its commit and processor.
 """
 
 import argparse
+import csv
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +30,7 @@ from mvpa_gamp.methods import METHODS, FoldFits, Method
 from mvpa_gamp.results.measures import measures_of
 from mvpa_gamp.study.preparation import blocks_of
 
+from .benchmarks.machine import commit, cpu_model
 from .command import Options, parse
 from .data_sets import SETS, DataSet
 from .output import write_record, write_table
@@ -43,6 +47,7 @@ REFERENCE = "vamp-sbg"
 SLOW = ("tron", "onebit-cs", "l1-lr-cv")  # nested cross-validation: on few voxels only
 FEW_VOXELS = 5000
 PLAIN, WHITENED = "as measured", "whitened"
+NUMBERS = ("voxels", "consistency_percent", "null_consistency_percent", "seconds")  # of a cell
 Row = dict[str, Any]
 
 
@@ -121,7 +126,7 @@ def summary(cells: Sequence[Row], by_fold: bool, reference: str) -> list[Row]:
             "comparisons": len(rows), "error_percent": error, "error_se_percent": error_se,
             "difference_percent": difference, "difference_se_percent": difference_se,
             **{name: _mean([row[name] for row in rows])
-               for name in ("voxels", "consistency_percent", "null_consistency_percent", "seconds")},
+               for name in NUMBERS},
         })  # fmt: skip
     return out
 
@@ -161,21 +166,34 @@ def _written(
     options: Options, data: DataSet, cells: Sequence[Row], reference: str, seconds: float,
     own: argparse.Namespace | None,
 ) -> Row:  # fmt: skip
-    rows, stem = summary(cells, data.by_fold, reference), f"{NAME}_{data.word}"
+    stem = f"{NAME}_{data.word}"
+    path = options.out / f"{stem}_pairs.csv"
+    cells = kept(path, cells) + [{**each, "commit": commit(), "cpu": cpu_model()} for each in cells]
+    rows = summary(cells, data.by_fold, reference)
     write_table(options.out / f"{stem}.csv", rows)
-    by_pair = [
-        {"comparison": each["comparison"], "method": each["method"], "noise": each["noise"],
-         "error_percent": 100 * np.mean(each["errors"]), "voxels": each["voxels"],
-         "consistency_percent": each["consistency_percent"],
-         "errors_of_folds_percent": " ".join(f"{100 * error:.6g}" for error in each["errors"])}
-        for each in cells
-    ]  # fmt: skip
-    write_table(options.out / f"{stem}_pairs.csv", by_pair)
+    write_table(path, [{**each, "errors": " ".join(map(repr, each["errors"]))} for each in cells])
     said = (f"{r['comparison']} {r['method']} {r['noise']} {r['error_percent']:.1f} %" for r in rows)
     record = {"headline": f"[{data.label}] " + "; ".join(said), "data": data.label, "rows": rows,
               "simulated": data.samples.is_phantom, "n_voxels": data.samples.X.shape[1]}  # fmt: skip
-    path = options.out / f"{stem}.json"
-    return write_record(path, record, pipeline=NAME, options=options, seconds=seconds, own=own)
+    record_path = options.out / f"{stem}.json"
+    return write_record(record_path, record, pipeline=NAME, options=options, seconds=seconds, own=own)
+
+
+def kept(path: Path, cells: Sequence[Row]) -> list[Row]:
+    """Cells of an earlier run whose method is not among ``cells``; each names the commit that computed it."""
+    if not path.exists():
+        return []
+    again = {(each["method"], each["noise"]) for each in cells}
+    with path.open(newline="", encoding="utf-8") as stream:
+        lines = [line for line in csv.DictReader(stream) if (line["method"], line["noise"]) not in again]
+    return [
+        {
+            **line,
+            "errors": [float(each) for each in line["errors"].split()],
+            **{name: float(line[name]) if line[name] else None for name in NUMBERS},
+        }
+        for line in lines
+    ]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

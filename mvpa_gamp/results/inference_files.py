@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mvpa_gamp.decoding.calibration import FdrSelection, fdr_refusal
+from mvpa_gamp.decoding.discoveries import PlantedCheck, PlantedEffect
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve
 from mvpa_gamp.decoding.permutation import PermutationTest, holm
-from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
 from mvpa_gamp.decoding.scores import is_unequal
 from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.imaging.map_names import entity

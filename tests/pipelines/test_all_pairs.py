@@ -46,6 +46,11 @@ def test_all_methods_on_a_phantom(tmp_path, phantom):
     assert stored["rows"] == record["rows"] and stored["simulated"] is True
     assert {"commit", "cpu", "command", "seconds"} <= set(stored["provenance"])
     assert not list(tmp_path.glob("*_unfinished*"))
+    all_pairs.run(Options(full=False, seed=0, out=tmp_path), [phantom], ("svm",))
+    again = rows_of(tmp_path / "all_pairs_phantom.csv")
+    unchanged = [row for row in rows if row["method"] != "svm"]
+    assert again[:3] == unchanged and [row["method"] for row in again[3:]] == ["svm", "svm"]
+    assert {row["error_percent"] for row in again[3:]} <= {row["error_percent"] for row in rows}
 
 
 def test_maps_of_participants_are_found_centred_and_compared_one_by_one(tmp_path, monkeypatch):
@@ -73,7 +78,7 @@ def test_maps_of_participants_are_found_centred_and_compared_one_by_one(tmp_path
     ]
     assert len(rows) == 6 and {row["noise"] for row in rows} == {"as measured"}
     pairs = rows_of(tmp_path / "all_pairs_contrasts_pairs.csv")
-    errors = np.array(pairs[0]["errors_of_folds_percent"].split(), float)
+    errors = 100 * np.array(pairs[0]["errors"].split(), float)
     assert float(rows[0]["error_se_percent"]) == pytest.approx(errors.std(ddof=1) / np.sqrt(8))
     (folder / "contrasts_2mm.tsv").write_text(text + "heat\t09\n")
     with pytest.raises(ValueError, match=r"a line per map .32., got 33"):
