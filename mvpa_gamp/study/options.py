@@ -139,8 +139,8 @@ def add_maps(group: Any) -> None:
         "--maps",
         nargs="+",
         metavar="TABLE|FILE",
-        help="maps of many participants: a TSV with the columns file, condition and participant, or image "
-        "files with --labels TABLE; never detrended",
+        help="maps of many participants: a TSV with the columns file, condition and participant, a folder of "
+        "BIDS statistical maps, or image files with --labels TABLE; never detrended",
     )
     group.add_argument(
         "--target",
@@ -163,6 +163,13 @@ def add_maps(group: Any) -> None:
         "--zero-voxels",
         metavar="drop|keep",
         help="of --maps: voxels that are 0 or missing in some participant (default drop)",
+    )
+    group.add_argument(
+        "--covariates",
+        nargs="+",
+        metavar="COLUMN",
+        help="of --maps: columns of numbers, such as age, regressed out with coefficients of each fold's "
+        "training maps",
     )
 
 

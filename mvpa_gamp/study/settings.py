@@ -42,6 +42,7 @@ SECTIONS = {
     ),
     "data": (
         "data_dir", "fetch", "participant_label", "mask", "bold", "maps", "labels", "folds", "zero_voxels",
+        "covariates",
         "surface_mesh", "phantom", "phantom_shape",
     ),
     "processing": (
