@@ -271,7 +271,6 @@ def _samples(
     X, mask_img, more = _without_zeros(source, matrix.X[volume], matrix.mask_img)
     scaling = _scaling(source, people, conditions, runs)
     X = scale(X, people, scaling)
-    one = np.unique(people, return_counts=True)[1].max() == 1
     counted = [f"{(conditions == name).sum()} {name}" for name in sorted(set(conditions.tolist()))]
     told = f"{len(X)} maps of {len(names)} participants ({', '.join(counted)})."
     samples = Samples(
@@ -282,7 +281,7 @@ def _samples(
         background_img=mean_volume(volumes.images, magnitude=True, what="map"),
         subject="all",
         kind="beta",
-        notes=(*notes, *matrix.notes, *more, *(_left_alone(people) if scaling != "none" and not one else ())),
+        notes=(*notes, *matrix.notes, *more, *_scaling_notes(people, conditions, scaling)),
         fingerprints=None if matrix.fingerprints is None else matrix.fingerprints[volume],
         origin=origin_of_files(files),
         held_out=held_out,
@@ -387,12 +386,19 @@ def scale(X: NDArray, people: NDArray, scaling: str) -> NDArray:
     return out
 
 
-def _left_alone(people: NDArray) -> tuple[str, ...]:
-    """Participants whose number of maps differs from the others'."""
-    numbers = np.unique(people, return_counts=True)[1]
-    if numbers.min() == numbers.max():
+def _scaling_notes(people: NDArray, conditions: NDArray, scaling: str) -> tuple[str, ...]:
+    """What a reader must know of maps that were scaled with others."""
+    if scaling == "none":
         return ()
-    return (f"Participants have {numbers.min()} to {numbers.max()} compared maps.",)
+    numbers, notes = np.unique(people, return_counts=True)[1], []
+    if len(set(conditions.tolist())) > 2:
+        notes.append(
+            f"Each participant's maps are scaled over all {len(set(conditions))} compared conditions. "
+            "Two conditions alone (--pairs a:b) are scaled over these two, which usually decodes better."
+        )
+    if numbers.min() < numbers.max():
+        notes.append(f"Participants have {numbers.min()} to {numbers.max()} compared maps.")
+    return tuple(notes)
 
 
 def _everywhere(volumes: Volumes) -> Any:
