@@ -264,6 +264,11 @@ def add_regions(group: Any) -> None:
         help="also decode from each region alone (GAMP methods); with --permutations, tested and corrected "
         "for all regions",
     )
+    group.add_argument(
+        "--without-region",
+        action="store_true",
+        help="with --by-region: also decode from all voxels but those of each region (a virtual lesion)",
+    )
 
 
 def add_run(group: Any, out: str) -> None:
