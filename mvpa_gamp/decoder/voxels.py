@@ -21,7 +21,7 @@ from mvpa_gamp.decoding.regions import FEWEST_VOXELS, decode_regions, others
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.atlas import open_atlas
 from mvpa_gamp.imaging.regions import Regions
-from mvpa_gamp.results.region_rows import (
+from mvpa_gamp.results.regions import (
     ACCURACY_COLUMNS,
     REGION_COLUMNS,
     TEST_COLUMNS,

@@ -7,9 +7,8 @@ from typing import Any
 from scipy.special import stdtrit
 
 from mvpa_gamp.report.comparisons import member_cautions
-from mvpa_gamp.results.leading import BALANCED, leading_of_tasks
 from mvpa_gamp.results.reader import Results
-from mvpa_gamp.results.tables import AVERAGE
+from mvpa_gamp.results.tables import AVERAGE, BALANCED, leading_of_tasks
 
 _BALANCED = 0.8  # rarer over more frequent category; below, the majority alone is right in over 55 %
 

@@ -24,7 +24,7 @@ from mvpa_gamp.report.words import (
 )
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
-from mvpa_gamp.results.region_rows import EVERYTHING
+from mvpa_gamp.results.regions import EVERYTHING
 
 REGIONS_SHOWN = 15  # in a figure
 _REGION_ROWS = 12  # of a table on the page

@@ -30,10 +30,17 @@ from mvpa_gamp.report.words import (
     words_of,
 )
 from mvpa_gamp.results.files import number
-from mvpa_gamp.results.leading import ERROR, LeadingMeasure
 from mvpa_gamp.results.names import ALL_CLASSES
 from mvpa_gamp.results.reader import Results
-from mvpa_gamp.results.tables import AVERAGE, OF_SELECTIONS, Row, selects, with_accuracy
+from mvpa_gamp.results.tables import (
+    AVERAGE,
+    ERROR,
+    OF_SELECTIONS,
+    LeadingMeasure,
+    Row,
+    selects,
+    with_accuracy,
+)
 
 _LONGEST_NAME = 48  # characters of a comparison in print
 _NARROWEST = 19

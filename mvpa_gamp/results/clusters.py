@@ -1,4 +1,4 @@
-"""The clusters that selected voxels (or vertices) form in the brain, with coordinates."""
+"""The clusters that selected voxels (or vertices) form in the brain, and where a pattern is strongest."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -63,3 +63,38 @@ def _cluster(
 def _rounded(place: NDArray) -> list[float]:
     """Coordinates in mm, rounded to a micrometre."""
     return [round(float(v), 3) + 0.0 for v in place]
+
+
+PATTERN_CLUSTER_COLUMNS = (
+    "contrast", "method", "cluster", "higher_for", "voxels", "volume_mm3",
+    "peak_x_mm", "peak_y_mm", "peak_z_mm", "peak_i", "peak_j", "peak_k", "peak_pattern",
+    "centre_x_mm", "centre_y_mm", "centre_z_mm",
+)  # fmt: skip
+_SHARE_OF_PEAK = 0.5  # a place reaches down to half of the strongest value, as a width at half height does
+_MOST = 10  # places listed: further ones are weaker than noise makes them
+
+
+def pattern_cluster_rows(pattern: NDArray, names: tuple[str, str], space: Space) -> list[dict[str, Any]]:
+    """Clusters of voxels whose pattern is at least half as strong as the strongest, strongest first.
+
+    ``pattern`` (N,) is in the order of the space; ``names`` are the categories for which positive
+    and negative values stand. Voxels of different sign are never one cluster. This describes a map and tests
+    nothing.
+    """
+    strength = np.abs(pattern)
+    if not np.isfinite(strength).all() or not strength.max(initial=0.0) > 0:
+        return []
+    strong = strength >= _SHARE_OF_PEAK * strength.max()
+    rows = [
+        {**row, "higher_for": name, "peak_pattern": row["peak_weight"]}
+        for name, sign in zip(names, (1, -1), strict=True)
+        for row in cluster_rows(strong & (sign * pattern > 0), pattern, strength, space)
+    ]
+    at = [f"peak_{name}" for name in space.place_names]
+    rows.sort(key=lambda row: (-abs(row["peak_pattern"]), *(row[name] for name in at)))
+    kept = [
+        name
+        for name in placed(PATTERN_CLUSTER_COLUMNS, space)
+        if name not in ("contrast", "method", "cluster")
+    ]
+    return [{"cluster": i + 1, **{name: row[name] for name in kept}} for i, row in enumerate(rows[:_MOST])]

@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.surface_names import is_surface_map
-from mvpa_gamp.results.damaged import ResultsError, reading
-from mvpa_gamp.results.files import number, read_tsv
-from mvpa_gamp.results.leading import LeadingMeasure, leading_of_tasks
+from mvpa_gamp.results.files import ResultsError, number, read_tsv, reading
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.summary import Summary, read_summary
-from mvpa_gamp.results.tables import join_timings, with_accuracy
+from mvpa_gamp.results.tables import LeadingMeasure, join_timings, leading_of_tasks, with_accuracy
 
 _TEXT = ("subject", "contrast", "comparison", "method", "status")
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.results.damaged import reading
-from mvpa_gamp.results.files import write_npz
+from mvpa_gamp.results.files import reading, write_npz
 
 _PARAMETER = "parameter_"
 _MAPS = ("coef", "coef_std", "inclusion", "pattern")  # in the single precision of maps

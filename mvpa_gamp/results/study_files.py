@@ -13,13 +13,12 @@ from mvpa_gamp.imaging.brainmaps import write_image, write_meshes
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.results.bids_description import write_description
 from mvpa_gamp.results.cell import CellRecord, Subject
-from mvpa_gamp.results.cell_tables import CONFUSION_COLUMNS
-from mvpa_gamp.results.clusters import CLUSTER_COLUMNS, placed
+from mvpa_gamp.results.cells import CONFUSION_COLUMNS
+from mvpa_gamp.results.clusters import CLUSTER_COLUMNS, PATTERN_CLUSTER_COLUMNS, placed
 from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.ledger import Ledger
 from mvpa_gamp.results.measures import CONSISTENCY_COLUMNS
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.pattern_clusters import PATTERN_CLUSTER_COLUMNS
 from mvpa_gamp.results.summary import About, Summary, method_facts
 from mvpa_gamp.results.tables import SUMMARY_COLUMNS, TIMING_COLUMNS, average_rows, timing_averages
 

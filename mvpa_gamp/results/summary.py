@@ -8,8 +8,7 @@ from typing import Any
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.results.damaged import ResultsError, reading
-from mvpa_gamp.results.files import read_json
+from mvpa_gamp.results.files import ResultsError, read_json, reading
 
 Part = Mapping[str, Any]
 _FACTS = ("name", "label", "description", "reference", "short_reference", "intercept", "is_batched")

@@ -28,11 +28,10 @@ from mvpa_gamp.report.group_facts import read_group
 from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.report.inference import tests_of
 from mvpa_gamp.results.files import MISSING, number, read_json, read_tsv, write_json, write_tsv
-from mvpa_gamp.results.manifest import missing_files
+from mvpa_gamp.results.manifest import missing_files, verify
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results, ResultsError
 from mvpa_gamp.results.tables import AVERAGE
-from mvpa_gamp.results.verify import verify
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import LEFT_OUT
 from mvpa_gamp.study.errors import StudyError

@@ -12,9 +12,9 @@ from mvpa_gamp.imaging.haxby import HaxbySource, find_haxby
 from mvpa_gamp.imaging.maps import MapsSource
 from mvpa_gamp.imaging.phantom.source import PhantomSource
 from mvpa_gamp.imaging.source import OwnFiles, Source
-from mvpa_gamp.results.damaged import DamagedFile
+from mvpa_gamp.results.files import DamagedFile
+from mvpa_gamp.results.manifest import is_as_recorded
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.verify import is_as_recorded
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.options import DEFAULT_METHODS
 

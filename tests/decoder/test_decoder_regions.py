@@ -10,7 +10,7 @@ from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.imaging.atlas import phantom_atlas
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
 from mvpa_gamp.imaging.regions import OUTSIDE
-from mvpa_gamp.results.region_rows import EVERYTHING, SUMS
+from mvpa_gamp.results.regions import EVERYTHING, SUMS
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,16 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from mvpa_gamp.decoding import cross_validate
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.report import terminal
-from mvpa_gamp.results.leading import BALANCED, ERROR, leading_measure, leading_of_tasks
 from mvpa_gamp.results.measures import NO_SELECTION, measures_of
-from mvpa_gamp.results.tables import SUMMARY_COLUMNS, average_rows, selects
+from mvpa_gamp.results.tables import (
+    BALANCED,
+    ERROR,
+    SUMMARY_COLUMNS,
+    average_rows,
+    leading_measure,
+    leading_of_tasks,
+    selects,
+)
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,7 @@ import shutil
 
 import pytest
 
-from mvpa_gamp.results.damaged import DamagedFile, ResultsError
-from mvpa_gamp.results.files import read_json
+from mvpa_gamp.results.files import DamagedFile, ResultsError, read_json
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.results.summary import read_summary
 

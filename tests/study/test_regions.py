@@ -26,7 +26,7 @@ from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.manifest import missing_files, result_files
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import read_results
-from mvpa_gamp.results.region_rows import EVERYTHING, SUMS
+from mvpa_gamp.results.regions import EVERYTHING, SUMS
 from mvpa_gamp.study.analyses.regions import ByRegion, portions
 from mvpa_gamp.study.output import Output
 from mvpa_gamp.study.plan import plan_cells
@@ -399,7 +399,7 @@ def test_the_voxels_of_a_region_decide_on_what_is_stored(tiny, atlas, tmp_path):
 def test_parcels_of_the_real_slice(haxby_slice, real_data):
     """A grid of parcels: what is known of face and house lies in a few of them; sums are the whole."""
     from mvpa_gamp.decoding import cross_validate
-    from mvpa_gamp.results.region_rows import region_rows
+    from mvpa_gamp.results.regions import region_rows
 
     mask = nibabel.load(real_data / "haxby_slice" / "mask.nii.gz")
     i, j, _ = np.indices(mask.shape[:3])

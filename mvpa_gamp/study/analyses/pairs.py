@@ -13,9 +13,9 @@ from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.report.terminal import pair_lines
 from mvpa_gamp.results.cell import CellRecord
-from mvpa_gamp.results.cell_files import failed_cell, write_cell
-from mvpa_gamp.results.leading import leading_measure
+from mvpa_gamp.results.cells import failed_cell, write_cell
 from mvpa_gamp.results.stored_fits import load_fits
+from mvpa_gamp.results.tables import leading_measure
 from mvpa_gamp.study.comparisons import members_part
 from mvpa_gamp.study.jobs import Answers, Phase, Round
 from mvpa_gamp.study.plan import PlannedCell, Study

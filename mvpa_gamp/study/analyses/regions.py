@@ -22,7 +22,7 @@ from mvpa_gamp.decoding.regions import (
 )
 from mvpa_gamp.imaging.regions import Regions
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.results.region_files import CellRegions, write_regions
+from mvpa_gamp.results.regions import CellRegions, write_regions
 from mvpa_gamp.results.stored_fits import load_fits
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.jobs import (
