@@ -1,4 +1,4 @@
-"""The manifest of a folder: digests of all tables and maps as their run recorded them, and whether they hold."""
+"""The manifest of a folder: digests of tables and maps as their run recorded them, and whether they hold."""
 
 import hashlib
 import re
