@@ -156,6 +156,8 @@ def main(argv: Sequence[str] | None = None, command: str = _COMMAND) -> int:
 
 def _run(given: dict[str, Any]) -> int:
     """Rebuild the page, or run the study."""
+    if "target" in given:
+        return _predict_number(given)
     from mvpa_gamp.study.console import Console
     from mvpa_gamp.study.finish import rebuild_report
     from mvpa_gamp.study.output import Output
@@ -169,6 +171,19 @@ def _run(given: dict[str, Any]) -> int:
         start = {name: given.get(name, False) for name in ("resume", "overwrite", "keep_fits")}
         output = Output(out, **start, work_dir=options.work_dir(given))
         return run_study(study_settings(given), output, options.workers(given), console)
+
+
+def _predict_number(given: dict[str, Any]) -> int:
+    """The numbers of a column instead of conditions."""
+    from mvpa_gamp.decoder.number_folder import run_target
+    from mvpa_gamp.imaging.errors import DataError
+    from mvpa_gamp.study.errors import StudyError
+
+    try:
+        run_target(given, (lambda sentence: None) if given.get("quiet") else print)
+    except DataError as error:
+        raise StudyError(str(error)) from error
+    return 0
 
 
 if __name__ == "__main__":

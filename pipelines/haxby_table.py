@@ -30,7 +30,7 @@ from mvpa_gamp.report.style import WARNING
 from mvpa_gamp.results.measures import measures_of
 from mvpa_gamp.results.tables import average_rows
 from mvpa_gamp.study.comparisons import choose_methods, choose_tasks
-from mvpa_gamp.study.method_names import DEFAULT_METHODS
+from mvpa_gamp.study.options import DEFAULT_METHODS
 
 from .command import Options, parse
 from .data_folder import find_data

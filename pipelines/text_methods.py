@@ -29,8 +29,8 @@ from mvpa_gamp.gamp import (
 from mvpa_gamp.gamp.screening import solve_screened
 from mvpa_gamp.gamp.starts import FEATURES_PER_ROW, LARGEST_RATE, SCORE_VARIANCE, start_laplace
 from mvpa_gamp.methods.gamp import LOGISTIC_LIKE_VARIANCE
-from mvpa_gamp.methods.l1_path import solve_path
-from mvpa_gamp.methods.l1_working_set import Settings, null_fits, solve_block
+from mvpa_gamp.methods.l1_logistic import solve_path
+from mvpa_gamp.methods.l1_solver import Settings, null_fits, solve_block
 
 N_VALUES, N_FOLDS = 10, 2
 TOL = 1e-3  # the paper gave it to every algorithm, each of which takes it in its own way

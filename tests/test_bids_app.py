@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.__main__ import build_parser, main, study_settings
-from mvpa_gamp.decoding.ordering import places, share_as_good
+from mvpa_gamp.decoding.permutation import places, share_as_good
 from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.reader import read_results
-from mvpa_gamp.study import group_maps, side_by_side
-from mvpa_gamp.study.side_by_side import _Told
+from mvpa_gamp.study import group_maps, participants
+from mvpa_gamp.study.participants import _Told
 
 pytestmark = pytest.mark.whole
 
@@ -497,17 +497,17 @@ def test_workers_that_do_not_see_the_files_get_fits_instead_of_participants(bids
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as cluster:
         where = cluster.scheduler_address
-        assert side_by_side._answers_of_all(where, needed) == [True, True]
+        assert participants._answers_of_all(where, needed) == [True, True]
         with distributed.Client(cluster) as client:
             worker = next(iter(client.scheduler_info()["workers"]))
             client.run(blind_to, str(out), workers=[worker])
-            assert side_by_side._answers_of_all(where, needed) == [True, True]
+            assert participants._answers_of_all(where, needed) == [True, True]
             client.run(blind_to, str(bids_tree.root), workers=[worker])
-        assert sorted(side_by_side._answers_of_all(where, needed)) == [False, True]
-        assert sorted(side_by_side._answers_of_all(where, [str(out.parent)])) == [True, True]
+        assert sorted(participants._answers_of_all(where, needed)) == [False, True]
+        assert sorted(participants._answers_of_all(where, [str(out.parent)])) == [True, True]
         capfd.readouterr()
         assert main(participant(bids_tree, out, *only, "--dask", where)) == 0
-        assert sorted(side_by_side._answers_of_all(where, [str(out)])) == [False, True]
+        assert sorted(participants._answers_of_all(where, [str(out)])) == [False, True]
     said = capfd.readouterr().err
     assert (
         f"Not every worker has access to {bids_tree.root} and {out}" in said and "one after the other" in said
@@ -521,7 +521,7 @@ def test_participants_whose_worker_dies_twice_are_told(bids_tree, tmp_path, monk
         yield _Told(None, "", "")
         raise RuntimeError("a process was terminated")
 
-    monkeypatch.setattr(side_by_side, "run_tasks", broken)
+    monkeypatch.setattr(participants, "run_tasks", broken)
     out = tmp_path / "out"
     assert main(participant(bids_tree, out, *QUICK, "--n-jobs", "2")) == 1
     said = capsys.readouterr().err

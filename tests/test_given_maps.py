@@ -6,6 +6,7 @@ import nibabel
 import numpy as np
 import pytest
 from people_maps import AFFINE, SHAPE, make_people
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.haxby import main
@@ -72,6 +73,13 @@ def test_the_decoder_refuses_lines_of_a_4d_image_with_short_runs(nothing):
         warnings.simplefilter("ignore")
         decoder = GAMPDecoder("gamp-bg-lr", mask=MASK, ignore=OTHERS).fit(*given)
     assert not decoder.masker_.detrend and 25 <= 100 * decoder.fold_scores_.mean() <= 75
+
+
+def test_folds_that_split_participants_are_refused_where_their_maps_are_scaled_together(nothing):
+    folds = StratifiedKFold(4, shuffle=True, random_state=0)
+    with pytest.raises(ValueError, match="cv: folds train and test on images of one group"):
+        decoded(nothing, cv=folds)
+    assert decoded(nothing, cv=GroupKFold(4)) < 75
 
 
 def test_an_effect_is_still_decoded(tmp_path):

@@ -17,7 +17,7 @@ from mvpa_gamp.haxby import build_parser, main, study_settings
 from mvpa_gamp.imaging.source import OwnFiles
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import number, read_tsv
-from mvpa_gamp.study.method_names import KNOWN_METHODS
+from mvpa_gamp.study.options import KNOWN_METHODS
 
 pytestmark = pytest.mark.whole
 

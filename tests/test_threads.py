@@ -7,8 +7,8 @@ import pytest
 
 from mvpa_gamp import threads
 from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Logistic, SolverSettings, fit_em
-from mvpa_gamp.methods import l1_path
-from mvpa_gamp.methods.l1_working_set import Settings
+from mvpa_gamp.methods import l1_logistic
+from mvpa_gamp.methods.l1_solver import Settings
 
 
 def test_the_environment_may_allow_fewer_threads_than_cores(monkeypatch):
@@ -48,15 +48,15 @@ def test_the_l1_path_uses_the_allowed_threads_inside_a_limit_of_the_blas(monkeyp
     labels[:, :2] = (-1.0, 1.0)
     lambdas = np.full((1, 90), 2.0)
     settings = Settings(tol=1e-4, max_iter=1000, fit_intercept=False)
-    alone = l1_path.solve_path(X, labels, lambdas, settings)[0]
-    everybody, one = Barrier(3, timeout=10), l1_path.solve_block  # 90 fits are three blocks
+    alone = l1_logistic.solve_path(X, labels, lambdas, settings)[0]
+    everybody, one = Barrier(3, timeout=10), l1_logistic.solve_block  # 90 fits are three blocks
 
     def together(*given):
         everybody.wait()  # broken after ten seconds unless three threads are here at once
         return one(*given)
 
     monkeypatch.setattr(threads, "allowed_threads", lambda: 3)
-    monkeypatch.setattr(l1_path, "solve_block", together)
+    monkeypatch.setattr(l1_logistic, "solve_block", together)
     with threads.block_threads(1):  # as the commands do
-        fits = l1_path.solve_path(X, labels, lambdas, settings)[0]
+        fits = l1_logistic.solve_path(X, labels, lambdas, settings)[0]
     np.testing.assert_array_equal(fits.decision, alone.decision)

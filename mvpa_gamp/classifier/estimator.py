@@ -31,6 +31,7 @@ from .inputs import (
     sample_weights,
     training_means,
 )
+from .row_space import RowSpaceFit, check_settings, fit_row_space
 
 _ALL = " Every feature is selected: no weight of this prior is exactly zero."
 _NONE = (
@@ -120,6 +121,14 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
         the defaults. An empty graph is the plain prior at equal ``damping``, whose default differs.
     class_weight : None, "balanced" or {class: weight}, as in scikit-learn: multiplies the weights of the
         samples of a class. "balanced" is n_samples / (n_classes * samples of the class).
+    solver : "gamp", or "vamp": vector approximate message passing in row space, for features that are smooth
+        or correlated, such as whole brains. Labels then have a Gaussian likelihood, nothing is learnt but the
+        weights, and ``likelihood``, ``mode``, ``em``, ``learn_*``, ``fit_intercept``, ``center``, ``stop``,
+        ``tol`` and ``variance`` stay at their defaults. Groups of samples, ``fit(X, y, groups=...)``, have
+        weights that deviate from the common ones; a sample of weight 2 is two copies in one group. Three or
+        more classes are fitted together: pairs share ``inclusion_prob_``. Probabilities are calibrated, and
+        ``loo_score_`` is computed, on samples whose group was left out. The features of largest inclusion
+        probability are selected, as many as the probabilities sum up to.
 
     Attributes
     ----------
@@ -177,6 +186,7 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
         variance: str = "full",
         connectivity: Any = None,
         class_weight: Any = None,
+        solver: str = "gamp",
     ) -> None:
         self.likelihood = likelihood
         self.prior = prior
@@ -193,16 +203,20 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
         self.variance = variance
         self.connectivity = connectivity
         self.class_weight = class_weight
+        self.solver = solver
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GAMPClassifier":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "GAMPClassifier":
         """Fit to samples X (n_samples, n_features), dense or sparse, and their classes y.
 
+        ``groups`` (n_samples,), for ``solver="vamp"``, name samples that belong together, such as those of a
+        run or a participant.
         ``sample_weight`` (n_samples,) multiplies the log-likelihood of each sample: one of weight 2 counts
         like two copies of it, one of weight 0 is left out.
         """
         for name in ("em", "fit_intercept"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+        check_settings(self, groups)
         settings, likelihood, given = self._settings(), chosen_likelihood(self.likelihood), X
         if y is not None:
             check_none_missing("y", y)
@@ -215,6 +229,9 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
         warn_of_unequal(X)
         seen, names = given if hasattr(given, "columns") else X, getattr(self, "feature_names_in_", None)
         self.connectivity_ = feature_graph(self.connectivity, seen, X.shape[1], names)
+        if self.solver == "vamp":
+            self._keep_row_space(fit_row_space(self, X, codes, groups, weights, self.connectivity_))
+            return self
         design = Design(
             rescaled(X, factor), labels != 0, center="train" if centered else None,
             connectivity=self.connectivity_, **({} if weights is None else {"weights": weights}),
@@ -254,6 +271,8 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
     def _log_odds(self, X: Any) -> NDArray:
         """What each pair says, (n, n_pairs): log-odds of its second class, or scores in max-sum mode."""
         X = self._checked(X)
+        if self.solver == "vamp":
+            return np.asarray(X @ self.coef_.T.astype(float)) + self.intercept_
         score, variance = pair_scores(X, self.coef_, self.coef_std_, self.intercept_, self._center_)
         return score if self.mode == "max-sum" else self.likelihood_.log_odds(score, variance)
 
@@ -288,6 +307,8 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
 
     def _selected(self) -> NDArray:
         """What each pair selects, (n_pairs, n_features)."""
+        if self.solver == "vamp":
+            return np.atleast_2d(self._support_)
         return selected_features(self.prior_, np.atleast_2d(self.inclusion_prob_), self.coef_)
 
     def _settings(self) -> SolverSettings:
@@ -355,6 +376,22 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+    def _keep_row_space(self, fit: RowSpaceFit) -> None:
+        names = self.classes_.tolist()
+        self.pairs_ = [(names[i], names[j]) for i, j in class_pairs(len(names))]
+        self.prior_, self._support_ = fit.prior, fit.support
+        self.coef_, self.coef_std_, self.intercept_ = fit.coef, fit.coef_std, fit.intercept
+        self.inclusion_prob_ = _one_or_all(fit.inclusion.astype(float))
+        self.loo_score_ = _one_or_all(fit.left_out_score)
+        self.n_iter_ = _one_or_all(np.full(len(fit.coef), fit.n_iter))
+        self.status_ = _one_or_all([fit.status] * len(fit.coef))
+        self.converged_ = fit.converged
+        self.hyperparameters_ = {"noise": fit.noise, "gap": fit.gap} | {
+            f"prior.{name}": np.squeeze(value)[()] for name, value in parameters(fit.prior).items()
+        }
+        if not self.converged_:
+            warnings.warn(fit.status, ConvergenceWarning, stacklevel=3)
 
     def _checked(self, X: Any, y: Any = "no_validation", reset: bool = False) -> Any:
         """X, and y where it is given, as scikit-learn checks them; ``reset`` at the start of a fit."""

@@ -6,15 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mvpa_gamp.coupling import class_pairs, classify
 from mvpa_gamp.decoder.images import RowMasker
 from mvpa_gamp.decoder.model import FittedModel, link_of, root_mean_square
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import Refits, Scheme
-from mvpa_gamp.decoding.fold_confounds import FoldConfounds
 from mvpa_gamp.decoding.leakage import Checked
-from mvpa_gamp.decoding.multiclass import class_pairs, classify
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
-from mvpa_gamp.decoding.preparation import Preparation, prepared_by_all
+from mvpa_gamp.decoding.preparation import FoldConfounds, Preparation, prepared_by_all
 from mvpa_gamp.decoding.scorers import mean_score, score_rows
 from mvpa_gamp.decoding.scores import HeldOut, held_out_answers
 from mvpa_gamp.decoding.splits import Splits

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mvpa_gamp.coupling import Answers
 from mvpa_gamp.decoder.decoded import Decoded, model_of
 from mvpa_gamp.decoder.fit import Given, decode_images, is_ignored
 from mvpa_gamp.decoder.fitted import FittedDecoder
@@ -31,7 +32,6 @@ from mvpa_gamp.decoder.maps import (
 from mvpa_gamp.decoder.model import TRAINING
 from mvpa_gamp.decoder.model_folder import load_model, save_model
 from mvpa_gamp.decoding.classes import score_classes
-from mvpa_gamp.decoding.multiclass import Answers
 from mvpa_gamp.decoding.scorers import mean_score, score_rows
 from mvpa_gamp.imaging.volume_masker import CLEANING
 

@@ -12,6 +12,7 @@ from nilearn.maskers import NiftiMasker, SurfaceMasker
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
+from mvpa_gamp.coupling import class_pairs
 from mvpa_gamp.decoder.decoded import Decoded
 from mvpa_gamp.decoder.images import (
     CLEANING,
@@ -42,16 +43,19 @@ from mvpa_gamp.decoder.settings import DecoderSettings, mention_unused
 from mvpa_gamp.decoding.covariate_check import check_covariates
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import PairFits, Scheme, fit_pairs
-from mvpa_gamp.decoding.fold_confounds import FoldConfounds
 from mvpa_gamp.decoding.leakage import Checked, Evidence, find_leakage
-from mvpa_gamp.decoding.multiclass import class_pairs
-from mvpa_gamp.decoding.preparation import NoiseWhitening, Preparation, in_sequence
+from mvpa_gamp.decoding.preparation import FoldConfounds, NoiseWhitening, Preparation, in_sequence
 from mvpa_gamp.decoding.scorers import OF_PROBABILITIES
 from mvpa_gamp.decoding.splits import Splits, make_splits
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.processing import MIN_SERIES, Processing, check_series
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.methods.fold_fits import Method
+
+# Of fewer images of a group, those that are cleaned together contain enough of each other to be decoded where
+# folds train on some and test on others (docs/leakage.md).
+MIN_SPLIT = 20
 
 
 class Given(NamedTuple):
@@ -184,12 +188,31 @@ def _rows(decoder: DecoderSettings, asked: _Asked, confounds: Any) -> _Rows:
     in_time = {name: getattr(asked.masker, name) for name in ("detrend", "high_pass", "low_pass")}
     sizes = Counter(np.zeros(len(asked.kept)).tolist() if cleaned_by is None else cleaned_by.tolist())
     check_series(Processing(**in_time), sizes, are_maps(asked.series))
+    if cleaned_by is not None:
+        _check_whole_groups(asked, min(sizes.values()))
     nuisance = confounds_of_runs(confounds, asked.series.counts, cleaned_by)
     found = extract(asked.masker, asked.series, cleaned_by, nuisance)
     notes = asked.notes + notes + found.notes
     if asked.given_groups is None and decoder.cv is None:
         notes += (WITHOUT_GROUPS,)
     return _Rows(np.ascontiguousarray(found.X[asked.kept]), found, cleaned_by, nuisance, notes)
+
+
+def _check_whole_groups(asked: _Asked, smallest: int) -> None:
+    """Refuse folds that train and test on images of one small group, which cleaning has mixed."""
+    assert asked.groups is not None
+    folds, groups = asked.splits.folds, asked.runs
+    if smallest >= MIN_SPLIT or asked.splits.leave_one_group_out:
+        return
+    if any(
+        np.isin(groups[test], groups[train]).any()
+        for train, test in zip(folds.train.T, folds.tested.T, strict=True)
+    ):
+        raise DataError(
+            "cv: folds train and test on images of one group, and each group is cleaned by itself, the "
+            f"smallest of {smallest} images: they would contain parts of each other. Hold out whole groups "
+            "(cv=None, or a splitter such as GroupKFold), or give standardize=None."
+        )
 
 
 def _size_told(asked: _Asked, rows: _Rows) -> str:

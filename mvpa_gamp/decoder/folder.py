@@ -7,6 +7,7 @@ from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from nilearn.reporting import HTMLReport
@@ -16,6 +17,7 @@ from mvpa_gamp.decoder.voxels import FoundVoxels
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import space_name
+from mvpa_gamp.imaging.folder_record import begin
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
 from mvpa_gamp.imaging.volume_masker import CLEANING
@@ -53,6 +55,7 @@ def write_folder(
         entity(subject), decoder.mask_img_, _banner(subject), data.groups, data.rows, whitened=decoder.whiten,
         about={"Processing": steps, "Software": versions()},
     )  # fmt: skip
+    begin(folder.root, "decoder", uuid4().hex)
     write_start(folder, who, data.mean_img)
     cells = [
         (Cell(folder, who, task, data.method), fits.at(task.rows))

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from mvpa_gamp.coupling import Answers, class_pairs, classify
 from mvpa_gamp.decoder.images import ImageSeries, open_images, transform
 from mvpa_gamp.decoder.inputs import check_groups, confounds_of_runs, groups_to_clean
 from mvpa_gamp.decoder.maps import contrast_key
-from mvpa_gamp.decoding.multiclass import Answers, class_pairs, classify
 from mvpa_gamp.imaging.scaling import Scaling
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.methods.scikit import model_answers

@@ -332,6 +332,33 @@ class GAMPRegressor(RegressorMixin, BaseEstimator):
             connectivity=self._graph,
         )  # fmt: skip
 
+    def generate_report(
+        self,
+        title: str | None = None,
+        permutation: RegressionTest | None = None,
+        curve: NumberCurve | None = None,
+    ) -> Any:
+        """A self-contained HTML page: scores, predictions, weights, test, curve, methods text.
+
+        Parameters
+        ----------
+        title : :obj:`str` or None
+        permutation : what ``permutation_test`` returned, or None
+        curve : what ``learning_curve`` returned, or None
+
+        Returns
+        -------
+        An object with ``save_as_html(path)`` and ``html``.
+        """
+        self._check_trained()
+        from string import Template
+
+        from mvpa_gamp.decoder.folder import DecoderReport
+        from mvpa_gamp.decoder.number_folder import Fitted, page
+
+        text = page([Fitted(self, permutation, curve)], title or "")
+        return DecoderReport(Template("$page"), "", {"page": text})
+
     def save(self, folder: str | Path) -> Path:
         """Write the model to a new folder, as ``GAMPDecoder.save`` does; images only."""
         self._check_trained()

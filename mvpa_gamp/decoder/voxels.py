@@ -8,15 +8,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvpa_gamp.coupling import class_pairs
 from mvpa_gamp.decoder.decoded import Decoded
 from mvpa_gamp.decoder.maps import ContrastMaps, contrast_key
 from mvpa_gamp.decoding.calibration import FdrSelection, calibrate
-from mvpa_gamp.decoding.discoveries import Planting, planted_check, planted_count
+from mvpa_gamp.decoding.discoveries import PlantedCheck, Planting, planted_check, planted_count
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.information import InformationMap, carries_information
-from mvpa_gamp.decoding.multiclass import class_pairs
-from mvpa_gamp.decoding.planted import PlantedCheck
 from mvpa_gamp.decoding.preparation import in_sequence
 from mvpa_gamp.decoding.regions import FEWEST_VOXELS, decode_regions
 from mvpa_gamp.decoding.tasks import Task

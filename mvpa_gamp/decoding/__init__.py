@@ -5,10 +5,9 @@ from .covariate_check import CovariateCheck, check_covariates
 from .cross import CrossDecoding, cross_decode, cross_permutation_test
 from .cross_tasks import Cross, make_crosses, session_crosses
 from .designs import Classes, make_classes, parse_classes
-from .discoveries import Planting, planted_check, select_at_fdr
+from .discoveries import PlantedCheck, PlantedEffect, Planting, planted_check, select_at_fdr
 from .exchange import blocks_of_volumes, permuted_labels
 from .fit import Scheme, cross_validate, fit_tasks, haufe_pattern
-from .fold_confounds import ConfoundRegression, FoldConfounds, fit_confounds
 from .folds import Folds, leave_one_run_out
 from .group_tests import FlipMap, MeanTest, flip_map, mean_test
 from .groups import Side, read_side
@@ -17,8 +16,17 @@ from .leakage import Checked, Evidence, Finding, find_leakage
 from .learning_curve import Extrapolation, LearningCurve, learning_curve
 from .null import LabelVectors, NullStatistics, joint_null, null_statistics
 from .permutation import PermutationPlan, PermutationTest, holm, permutation_test, plan_permutations
-from .planted import PlantedCheck, PlantedEffect
-from .preparation import InSequence, NoiseWhitening, Preparation, Prepared, Unchanged, prepared_by_all
+from .preparation import (
+    ConfoundRegression,
+    FoldConfounds,
+    InSequence,
+    NoiseWhitening,
+    Preparation,
+    Prepared,
+    Unchanged,
+    fit_confounds,
+    prepared_by_all,
+)
 from .regions import RegionTest, decode_regions, exact_sums
 from .scores import HeldOut, fold_balanced_accuracies, fold_errors, held_out_answers
 from .tasks import PAPER_PAIRS, Task, contrast_name, make_tasks, parse_pairs

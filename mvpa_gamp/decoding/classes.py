@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .multiclass import Answers, class_pairs, classify
+from ..coupling import Answers, class_pairs, classify
 from .scorers import score_rows
 from .scores import HeldOut, pairwise_aucs
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..coupling import Pairs, class_pairs
 from ..methods.fold_fits import FoldFits, Method
 from .folds import Folds, leave_one_run_out
-from .multiclass import Pairs, class_pairs
 from .preparation import FittedPreparation, Preparation, Prepared, Unchanged, folds_of_rows
 from .tasks import Task, check_signs
 

@@ -39,9 +39,9 @@ def order_findings(
         return []
     return [
         f"The order of conditions hardly varies across {word}s ({_listed(told)}): anything that changes "
-        f"during a {word}, such as drift, fatigue or adaptation, also distinguishes them, and detrending or "
-        "filtering does not undo this. Compare conditions whose order varies; in a new study, randomise the "
-        "order."
+        f"during a {word}, such as drift, fatigue or adaptation, also distinguishes them. Detrending "
+        "and filtering do not undo this: each volume then contains parts of the others, by its place. "
+        "Compare conditions whose order varies; in a new study, randomise the order."
     ]
 
 

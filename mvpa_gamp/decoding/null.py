@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..coupling import Pairs, class_pairs, classify
 from ..methods.fold_fits import FoldFits, Method
 from .fit import Columns, Scheme, Solved, pair_columns, solve
 from .folds import Folds
-from .multiclass import Pairs, class_pairs, classify
 from .preparation import folds_of_rows
 from .scores import HeldOut, pairwise_aucs, share_by_fold
 

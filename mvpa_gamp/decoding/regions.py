@@ -15,8 +15,7 @@ from ..methods.fold_fits import Method
 from ..methods.fold_input import check_rows
 from .fit import Scheme, cross_validate, graph_for
 from .null import null_statistics
-from .ordering import places, share_as_good
-from .permutation import PermutationPlan, plan_permutations
+from .permutation import PermutationPlan, places, plan_permutations, share_as_good
 from .scores import fold_errors
 
 # Fewer voxels than this say more about single voxels, and about where the border runs, than about a region.

@@ -20,9 +20,11 @@ _TIE = 1e-9
 class NumberScores(NamedTuple):
     """How well held-out numbers are predicted.
 
-    ``correlation`` is of all held-out predictions with the numbers; ``within`` the same after the mean of
-    every group is taken away from both, NaN where groups have one row; ``r2`` is 1 minus the squared error
-    relative to that of predicting the mean of the training rows; ``error`` the mean absolute error.
+    ``correlation`` is of all held-out predictions with the numbers, both as deviations from the mean of the
+    training rows: this mean is low where the held-out numbers are high, so that raw predictions of nothing
+    correlate negatively. ``within`` is the same after the mean of every group is taken away from both, NaN
+    where groups have one row; ``r2`` is 1 minus the squared error relative to that of predicting the mean of
+    the training rows; ``error`` the mean absolute error.
     """
 
     correlation: float
@@ -64,7 +66,9 @@ def number_scores(y: NDArray, predicted: NDArray, folds: Folds, groups: Any) -> 
     if groups is not None:
         at = np.unique(np.asarray(groups)[rows], return_inverse=True)[1]
         within = correlation(_around_means(said, at), _around_means(true, at))
-    return NumberScores(correlation(said, true), within, r2, float(np.abs(true - said).mean()))
+    return NumberScores(
+        correlation(said - usual, true - usual), within, r2, float(np.abs(true - said).mean())
+    )
 
 
 def correlation(a: NDArray, b: NDArray) -> float:

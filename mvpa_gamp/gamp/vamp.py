@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .moments import Array
 from .neighbours import Neighbours
-from .parameters import expand, put, take
+from .parameters import expand, put
 from .priors.gaussian import Gaussian
 from .row_space import RowSpace, SetColumns
 from .starts import FEATURES_PER_ROW, LARGEST_RATE
@@ -266,14 +266,14 @@ class _Kept:
     """Columns as they ended, in units of scaled features and standardised targets."""
 
     def __init__(self, space: RowSpace, state: State, settings: VampSettings) -> None:
-        n_columns, n_features = state.pi.shape
         self.space, self.settings = space, settings
-        self.w, self.variance = np.zeros_like(state.w), np.zeros_like(state.w)
-        self.pi = np.zeros((n_columns, n_features), dtype=space.dtype)
+        self.w = self.variance = self.pi = np.zeros(0, dtype=space.dtype)  # made when columns end
+        n_columns = len(state.rate)
         self.x_w = np.zeros(state.x_w.shape)
         self.left_out = np.full(state.x_w.shape, np.nan)
         self.gap, self.n_iter = np.empty(n_columns), np.empty(n_columns, dtype=int)
         self.rate, self.noise, self.slab = state.rate, state.noise, state.slab
+        self.shape = state.w.shape
 
     def put(
         self, active: NDArray, ended: NDArray, state: State, left_out: NDArray, gap: Array, iteration: int
@@ -282,12 +282,15 @@ class _Kept:
         at = active[ended]
         self.gap[at], self.n_iter[at], self.left_out[at] = gap[ended], iteration, left_out[ended]
         finite = np.flatnonzero(ended & np.isfinite(gap))
-        good = active[finite]
-        if not good.size:
+        good, variance = active[finite], weight_variances(state)
+        self.x_w[good] = state.x_w[finite]
+        if finite.size == self.shape[0]:  # all at once, the usual case
+            self.w, self.pi, self.variance = state.w, state.pi, variance
             return
-        self.w[good], self.pi[good], self.x_w[good] = state.w[finite], state.pi[finite], state.x_w[finite]
-        self.variance[good] = weight_variances(state.take(finite))
-        self.slab = put(self.slab, good, take(state.slab, finite))
+        if not self.w.size:
+            self.w, self.variance = (np.zeros(self.shape, dtype=self.w.dtype) for _ in range(2))
+            self.pi = np.zeros(self.shape[::2], dtype=self.w.dtype)
+        self.w[good], self.pi[good], self.variance[good] = state.w[finite], state.pi[finite], variance[finite]
 
     def result(self, sets: Sequence[SetColumns], Y: NDArray, scale: NDArray) -> VampResult:
         """The fits in the units of X and Y."""

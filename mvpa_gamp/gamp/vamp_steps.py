@@ -154,6 +154,7 @@ def to_next(state: State, damping: float) -> None:
     state.x_r2 = a * state.x_w + b * state.x_r1 + c * state.x_r2
 
 
+@np.errstate(all="ignore")  # columns that are not finite are left out
 def weight_variances(state: State) -> Array:
     """The posterior variances (B, J, N) of the weights, in the precision of X."""
     out = np.empty_like(state.w)

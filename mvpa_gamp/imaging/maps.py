@@ -58,7 +58,7 @@ class MapTable:
         return replace(self, columns={name: values[lines] for name, values in self.columns.items()})
 
 
-def read_map_table(path: str | Path, needs_file: bool = True) -> MapTable:
+def read_map_table(path: str | Path, needs_file: bool = True, needs_condition: bool = True) -> MapTable:
     """Read a TSV or CSV of maps; DataError in one sentence where a column or a cell is missing."""
     path = Path(path).expanduser()
     if not path.is_file():
@@ -85,7 +85,8 @@ def read_map_table(path: str | Path, needs_file: bool = True) -> MapTable:
     if twice := [name for name in header if header.count(name) > 1]:
         raise DataError(f"table {path}: expected one column {twice[0]!r}, got several. Remove all but one.")
     places = {name: _place(header, names) for name, names in COLUMNS.items()}
-    for name in ("file", "condition", "participant") if needs_file else ("condition", "participant"):
+    asked = {"file": needs_file, "condition": needs_condition, "participant": True}
+    for name in (name for name, needed in asked.items() if needed):
         if places[name] is None:
             raise DataError(
                 f"table {path}: expected a column {' or '.join(COLUMNS[name][:3])}, got "
@@ -270,7 +271,6 @@ def _samples(
     X, mask_img, more = _without_zeros(source, matrix.X[volume], matrix.mask_img)
     scaling = _scaling(source, people, conditions, runs)
     X = scale(X, people, scaling)
-    one = np.unique(people, return_counts=True)[1].max() == 1
     counted = [f"{(conditions == name).sum()} {name}" for name in sorted(set(conditions.tolist()))]
     told = f"{len(X)} maps of {len(names)} participants ({', '.join(counted)})."
     samples = Samples(
@@ -281,7 +281,7 @@ def _samples(
         background_img=mean_volume(volumes.images, magnitude=True, what="map"),
         subject="all",
         kind="beta",
-        notes=(*notes, *matrix.notes, *more, *(_left_alone(people) if scaling != "none" and not one else ())),
+        notes=(*notes, *matrix.notes, *more, *_scaling_notes(people, conditions, scaling)),
         fingerprints=None if matrix.fingerprints is None else matrix.fingerprints[volume],
         origin=origin_of_files(files),
         held_out=held_out,
@@ -386,12 +386,19 @@ def scale(X: NDArray, people: NDArray, scaling: str) -> NDArray:
     return out
 
 
-def _left_alone(people: NDArray) -> tuple[str, ...]:
-    """Participants whose number of maps differs from the others'."""
-    numbers = np.unique(people, return_counts=True)[1]
-    if numbers.min() == numbers.max():
+def _scaling_notes(people: NDArray, conditions: NDArray, scaling: str) -> tuple[str, ...]:
+    """What a reader must know of maps that were scaled with others."""
+    if scaling == "none":
         return ()
-    return (f"Participants have {numbers.min()} to {numbers.max()} compared maps.",)
+    numbers, notes = np.unique(people, return_counts=True)[1], []
+    if len(set(conditions.tolist())) > 2:
+        notes.append(
+            f"Each participant's maps are scaled over all {len(set(conditions))} compared conditions. "
+            "Two conditions alone (--pairs a:b) are scaled over these two, which usually decodes better."
+        )
+    if numbers.min() < numbers.max():
+        notes.append(f"Participants have {numbers.min()} to {numbers.max()} compared maps.")
+    return tuple(notes)
 
 
 def _everywhere(volumes: Volumes) -> Any:

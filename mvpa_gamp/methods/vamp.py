@@ -2,27 +2,28 @@
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import helmert
 from scipy.special import expit
 
-from ..coupling import class_pairs
 from ..gamp import RowSpace, VampResult, VampSettings, solve_vamp, training_sets
 from ..gamp.neighbours import Neighbours
 from ..gamp.parameters import parameters
 from ..gamp.starts import named_prior
+from ..gamp.vamp_classes import (
+    calibrated,
+    class_targets,
+    noise_levels,
+    pair_turns,
+    rank_matched,
+    runs_or_rows,
+)
 from .class_weights import ClassWeight, check_class_weight, row_weights
 from .fold_fits import FoldFits
 from .fold_input import FoldInput, check_fold_input
 from .references import RANGAN_2019
-
-# Share of the scores' variance that is added to each direction, for classes of few rows.
-_LEAST_SPREAD = 1e-4
-_ONE_ROW_PER_CLASS = (0.0, 0.3)  # rho and white; white from 0.03 to 0.3 decodes contrast maps alike
-_LEAST_SLOPE = 1e-3  # of log-odds in scores: left-out scores at or below chance tell nothing
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,8 @@ class VampMethod:
         began = time.perf_counter()
         data = check_fold_input(X, y, train, runs)
         counts = self._counts(data.Y, weights)
-        _, found = self._solved(data, data.Y, counts, connectivity)
-        shift, slope = _calibrated(found.left_out[:, :, 0], data.Y, counts)
+        found = self._solved(data, data.Y, counts, connectivity)
+        shift, slope = calibrated(found.left_out[:, :, 0], data.Y, counts)
         decision = found.z[:, :, 0] - shift
         return FoldFits(
             coef=found.coef[:, :, 0],
@@ -120,49 +121,37 @@ class VampMethod:
         """
         began = time.perf_counter()
         n_classes = int(codes[train].max()) + 1
-        pairs = np.array(class_pairs(n_classes))
         signs = np.where(train, np.where(codes == 0, 1.0, -1.0), 0.0)
         data = check_fold_input(X, signs, train, runs)
         counts = _class_counts(codes, train, n_classes, self.class_weight == "balanced")
-        contrasts = helmert(n_classes).T  # (K, J)
-        Y = np.where(train[:, :, None], contrasts[np.where(train, codes, 0)], 0.0)
-        space, found = self._solved(data, Y, counts, connectivity)
-        discriminants = [
-            _discriminant(found.left_out[rows, b], codes[rows, b], counts[rows, b])
-            for b, rows in enumerate(train.T)
-        ]
-        first, second = pairs.T
-        turn = np.stack([(d.slopes[:, first] - d.slopes[:, second]) for d in discriminants])  # (B, J, P)
-        offset = np.stack([d.offsets[first] - d.offsets[second] for d in discriminants])  # (B, P)
-        each = turn.astype(space.dtype)
-        decision = np.einsum("mbj,bjp->mbp", found.z, turn) + offset
-        intercept = np.einsum("bj,bjp->bp", found.intercept, turn) + offset
-        flat = (-1, intercept.size)
+        found = self._solved(data, class_targets(codes, train, n_classes), counts, connectivity)
+        turns = pair_turns(found.left_out, codes, counts, n_classes)
+        decision = turns.decision(found.z)
+        coef, coef_std, intercept = turns.weights(found)
+        n_pairs, flat = turns.offsets.shape[1], (-1, turns.offsets.size)
         return FoldFits(
-            coef=np.einsum("nbj,bjp->nbp", found.coef, each).reshape(flat),
+            coef=coef.reshape(flat),
             intercept=intercept.ravel(),
-            support=np.repeat(rank_matched(found.inclusion), len(pairs), axis=1),
-            status=tuple(str(sentence) for sentence in np.repeat(found.status, len(pairs))),
-            converged=np.repeat(found.converged, len(pairs)),
-            n_iter=np.repeat(found.n_iter, len(pairs)),
+            support=np.repeat(rank_matched(found.inclusion), n_pairs, axis=1),
+            status=tuple(str(sentence) for sentence in np.repeat(found.status, n_pairs)),
+            converged=np.repeat(found.converged, n_pairs),
+            n_iter=np.repeat(found.n_iter, n_pairs),
             seconds=time.perf_counter() - began,
-            parameters={name: np.repeat(value, len(pairs)) for name, value in _parameters(found).items()},
+            parameters={name: np.repeat(value, n_pairs) for name, value in _parameters(found).items()},
             decision=decision.reshape(flat),
             proba=expit(decision).reshape(flat),
-            coef_std=np.sqrt(np.einsum("nbj,bjp->nbp", found.coef_var, np.square(each))).reshape(flat),
-            inclusion=np.repeat(found.inclusion, len(pairs), axis=1),
+            coef_std=coef_std.reshape(flat),
+            inclusion=np.repeat(found.inclusion, n_pairs, axis=1),
         )
 
-    def _solved(
-        self, data: FoldInput, Y: NDArray, counts: NDArray, connectivity: Any
-    ) -> tuple[RowSpace, VampResult]:
+    def _solved(self, data: FoldInput, Y: NDArray, counts: NDArray, connectivity: Any) -> VampResult:
         """The fits to targets Y (M, B) or (M, B, J)."""
         space, settings = RowSpace(data.X), self.settings
         neighbours = self._neighbours(connectivity, space)
         groups = runs_or_rows(data.runs, data.train)
-        rho, white = _noise(settings, groups, Y, data.train)
+        rho, white = noise_levels(settings, groups, Y, data.train)
         sets = training_sets(space, data.train, groups, rho, white, counts)
-        return space, solve_vamp(space, sets, Y, settings, named_prior(self.prior).slab, neighbours)
+        return solve_vamp(space, sets, Y, settings, named_prior(self.prior).slab, neighbours)
 
     def _counts(self, Y: NDArray, weights: Any) -> NDArray:
         """How often each row counts in each column, 0 off training."""
@@ -179,85 +168,6 @@ class VampMethod:
                 "sklearn.feature_extraction.image.grid_to_graph. Without a graph use vamp-bg."
             )
         return Neighbours(connectivity, space.shape[1], space.dtype)
-
-
-def rank_matched(inclusion: NDArray) -> NDArray:
-    """The K features of largest inclusion probability in every column (N, B), K their rounded sum, not 0.
-
-    >>> import numpy as np
-    >>> from mvpa_gamp.methods.vamp import rank_matched
-    >>> rank_matched(np.array([[0.4], [0.45], [0.3], [0.35]]))[:, 0].tolist()
-    [True, True, False, False]
-    """
-    support = np.zeros(inclusion.shape, dtype=bool)
-    for column, pi in enumerate(inclusion.T):
-        size = max(1, round(float(pi.sum(dtype=float))))
-        support[np.argsort(-pi, kind="stable")[:size], column] = True
-    return support
-
-
-def runs_or_rows(runs: NDArray, train: NDArray) -> NDArray:
-    """The runs as numbers, or the rows where some column trains on one run only."""
-    codes = np.unique(runs, return_inverse=True)[1]
-    several = all(np.ptp(codes[column]) > 0 for column in train.T)
-    return codes if several else np.arange(len(codes))
-
-
-def _noise(settings: VampSettings, groups: NDArray, Y: NDArray, train: NDArray) -> NDArray:
-    """The settings' ``rho`` and ``white``, (2, B), where some group of training rows repeats a class.
-
-    With one row per class the deviating weights of a group cannot be told from noise: there is none of them,
-    and less white noise.
-    """
-    out = np.empty((2, train.shape[1]))
-    for b, rows in enumerate(train.T):
-        of_class = np.unique(Y[rows, b], axis=0, return_inverse=True)[1].ravel()
-        repeats = np.unique(groups[rows] * (of_class.max() + 1) + of_class).size < of_class.size
-        out[:, b] = (settings.rho, settings.white) if repeats else _ONE_ROW_PER_CLASS
-    return out
-
-
-def _calibrated(left_out: NDArray, Y: NDArray, counts: NDArray) -> tuple[NDArray, NDArray]:
-    """What to subtract from scores, and the slope that turns them into log-odds, each (B,).
-
-    Scores of the two classes are taken for Gaussians of one variance, as left-out scores (M, B) of training
-    rows show them. Classes of equal weight have their border at a score of 0: least squares shrinks the
-    distance of their means to a share c and leaves their mean at that of the labels, so the border is
-    (1 - c) times the mean label, less what the classes' frequencies say.
-    """
-    shift, slope = np.empty(Y.shape[1]), np.empty(Y.shape[1])
-    for b, (scores, y, count) in enumerate(zip(left_out.T, Y.T, counts.T, strict=True)):
-        sides = [np.flatnonzero((y * sign > 0) & (count > 0)) for sign in (1, -1)]
-        sizes = [count[side].sum() for side in sides]
-        means = [np.average(scores[side], weights=count[side]) for side in sides]
-        squares = sum(
-            float(count[side] @ np.square(scores[side] - mean))
-            for side, mean in zip(sides, means, strict=True)
-        )
-        variance = max(squares / sum(sizes), np.finfo(float).tiny)
-        slope[b] = max((means[0] - means[1]) / variance, _LEAST_SLOPE)
-        middle = (1 - (means[0] - means[1]) / 2) * (sizes[0] - sizes[1]) / sum(sizes)
-        shift[b] = np.clip(middle - np.log(sizes[0] / sizes[1]) / slope[b], -1, 1)
-    return shift, slope
-
-
-class _Discriminant(NamedTuple):
-    """Log-probabilities of K classes, up to a common term: scores (J,) @ slopes + offsets."""
-
-    slopes: NDArray  # (J, K)
-    offsets: NDArray  # (K,)
-
-
-def _discriminant(scores: NDArray, codes: NDArray, counts: NDArray) -> _Discriminant:
-    """Fisher's discriminant of scores (m, J) of rows of classes ``codes``, counted by ``counts``."""
-    classes = range(int(codes.max()) + 1)
-    sizes = np.bincount(codes, weights=counts)
-    means = np.stack([np.average(scores[codes == k], axis=0, weights=counts[codes == k]) for k in classes])
-    spread = scores - means[codes]
-    scatter = (spread.T * counts) @ spread / counts.sum()
-    scatter += _LEAST_SPREAD * max(np.trace(scatter), np.finfo(float).tiny) * np.eye(len(scatter))
-    slopes = np.linalg.solve(scatter, means.T)
-    return _Discriminant(slopes, np.log(sizes / sizes.sum()) - np.einsum("kj,jk->k", means, slopes) / 2)
 
 
 def _class_counts(codes: NDArray, train: NDArray, n_classes: int, balanced: bool) -> NDArray:

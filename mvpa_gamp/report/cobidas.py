@@ -27,7 +27,7 @@ _YOURS = "To be added by the authors."
 _SENTENCES = 6  # comparisons that have a sentence each; more are in summary.tsv
 _TRANSFORMS = (
     "trial_model", "hrf_model", "drift_model", "smoothing_fwhm", "high_pass", "confounds", "detrend",
-    "standardize", "lag_trs", "non_steady_state_volumes", "scrubbed_volumes",
+    "standardize", "scaling", "lag_trs", "non_steady_state_volumes", "scrubbed_volumes",
 )  # fmt: skip
 
 
@@ -93,7 +93,8 @@ def _preparation(results: Results) -> str:
         if steps.get("whiten")
         else ""
     )
-    return f"Within each run, without use of labels: {'; '.join(said) or 'none'}.{whitened}"
+    word = held_out_word(results.summary)
+    return f"Within each {word}, without use of labels: {'; '.join(said) or 'none'}.{whitened}"
 
 
 def _plain(value: Any) -> str:
@@ -193,8 +194,7 @@ def _significance(results: Results) -> str:
             else f"Labels: {compared_with([compared_classes(whole)])}; p = {whole['pvalue']:.3g}."
         )
     holm = "p-values in inference.tsv, also Holm-corrected for the comparisons of a method"
-    where = f"within {held_out_word(results.summary)}s"
-    how = f"labels exchanged {results.exchanged} {where}, all of the cross-validation repeated"
+    how = f"labels exchanged {results.exchanged}, all of the cross-validation repeated"
     said = all_compared(results)
     return f"{said[0].upper()}{said[1:]}, {how}; {holm}."
 

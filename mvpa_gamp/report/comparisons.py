@@ -316,7 +316,7 @@ def few_samples(page: Page) -> dict[str, Any] | None:
         right = {each: 100 - results.row(subject, *each)["error_percent"] for each in cells}
         said = "; ".join(
             f"{labels[contrast]}, {results.labels[method]}: "
-            f"{right[contrast, method]:.1f} % of held-out samples correct"
+            f"{right[contrast, method]:.1f} % of held-out {page.w.samples} correct"
             for contrast, method in cells
             if contrast in labels
         )
@@ -342,8 +342,37 @@ def few_samples(page: Page) -> dict[str, Any] | None:
         )
         subjects.append({"said": said, "table": table(head, rows, 3)})
     data = results.summary.data
-    size = f"{data['n_samples']:,} samples and {data['n_voxels']:,} {page.w.voxels}"
+    size = f"{data['n_samples']:,} {page.w.samples} and {data['n_voxels']:,} {page.w.voxels}"
     return {"subjects": subjects, "size": size}
+
+
+def people(page: Page) -> dict[str, Any] | None:
+    """Forced choice within participants, sensitivity, specificity and area under the curve."""
+    rows = page.results.summary.people
+    if not rows:
+        return None
+    head = ("Comparison", "Method", "Participants", "Forced choice %", "95 % interval", "p",
+            "Sensitivity %", "Specificity %", "AUC")  # fmt: skip
+    body = [
+        [
+            name(row["comparison"]),
+            name(page.results.labels[row["method"]]),
+            str(row["participants"]),
+            _or_none(row["forced_choice_percent"]),
+            f"{_or_none(row['low_percent'])} to {_or_none(row['high_percent'])}",
+            NONE if row["p_value"] is None else two_digits(row["p_value"]),
+            _or_none(row["sensitivity_percent"]),
+            _or_none(row["specificity_percent"]),
+            _or_none(row["auc"], 3),
+        ]
+        for row in rows
+    ]
+    tested = any(row["p_value"] is not None for row in rows)
+    return {"table": table(head, body, 2), "tested": tested}
+
+
+def _or_none(value: float | None, digits: int = 1) -> str:
+    return NONE if value is None else f"{value:.{digits}f}"
 
 
 def groups(page: Page) -> dict[str, Any] | None:

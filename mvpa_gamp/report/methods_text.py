@@ -66,7 +66,7 @@ def methods_paragraphs(results: Results) -> list[str]:
         processing_words(summary.processing, summary.data.get("unit", "volumes")),
         _validation(results),
         " ".join(_method(method) for method in results.methods) + _intercepts(results.methods),
-        _measures(),
+        _measures(held_out_word(summary)),
         *design_paragraphs(results),
         *inference_text(results),
         *regions_text(results),
@@ -174,15 +174,15 @@ def _intercepts(methods: Sequence[Mapping[str, Any]]) -> str:
     return f" Intercepts: {'; '.join(said)}."
 
 
-def _measures() -> str:
-    """What the columns of the table mean."""
+def _measures(counted: str) -> str:
+    """What the columns of the table mean; ``counted`` is what is held out."""
     return (
         SELECTED + " Sparsity is the share of selected voxels among all, averaged over folds. "
         "Consistency is the mean Jaccard index between the voxels selected in every two "
         "folds (Ziniel et al., 2015), given with the value expected from random "
         "selections of the same sizes; we also report the stability of Nogueira et al. (2018) with its 95 % "
-        "interval and Kuncheva's (2007) index. Maps are refits on all runs; activation patterns follow Haufe "
-        "et al. (2014)."
+        "interval and Kuncheva's (2007) index. Maps are refits on all "
+        f"{counted}s; activation patterns follow Haufe et al. (2014)."
     )
 
 
@@ -233,7 +233,7 @@ def _tests(results: Results) -> list[str]:
     floor = floor_words(results)
     return [
         f"Above-chance decoding was tested with {all_compared(results)}: labels were exchanged "
-        f"{results.exchanged} within {held_out_word(results.summary)}s and the whole cross-validation, "
+        f"{results.exchanged} and the whole cross-validation, "
         "including tuning, was repeated; p = (1 + k) / (1 + n) with k of the n at least as accurate as "
         "observed (Phipson & Smyth, 2010; equal accuracies were ordered by the area under the ROC curve of "
         f"held-out decisions), {f'{floor}, ' if floor else ''}Holm-corrected for the comparisons."

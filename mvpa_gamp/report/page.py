@@ -22,6 +22,7 @@ SECTIONS: dict[str, Callable[[Page], Mapping[str, Any] | None]] = {
     "cross_answer": designs.cross_answer,
     "overview": comparisons.overview,
     "comparisons": comparisons.comparisons,
+    "people": comparisons.people,
     "fold_scores": designs.fold_scores,
     "few_samples": comparisons.few_samples,
     "regions": inference.regions,
@@ -61,6 +62,8 @@ def render(results: Results, title: str = "") -> str:
     """The HTML of the page."""
     page, summary = Page(results), results.summary
     who = ", ".join(f"sub-{subject}" for subject in results.subjects)
+    if summary.data.get("counted") == "participant":
+        who = f"{summary.data['n_runs']} participants"
     renderer = _renderer(page)
     body = [renderer.section(name, make(page)) for name, make in SECTIONS.items()]
     banners = _banners(page)

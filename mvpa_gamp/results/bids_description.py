@@ -1,12 +1,13 @@
 """What makes a results folder a BIDS derivative: description, README, and what BIDS has no names for."""
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 from mvpa_gamp._version import __version__
-from mvpa_gamp.imaging.folder_record import edited
+from mvpa_gamp.imaging.folder_record import edited, note
 from mvpa_gamp.methods.references import ZINIEL_2015
-from mvpa_gamp.results.files import write_json, write_text
+from mvpa_gamp.results.files import json_text, write_json, write_text
 from mvpa_gamp.results.names import ResultsFolder
 
 _NAME = "mvpa_gamp decoding results"
@@ -39,6 +40,9 @@ def write_description(
     """Write dataset_description.json unless it was edited, .bidsignore, and a README where there is none."""
     if not edited(folder.root, folder.description.name):
         write_json(folder.description, description(banner, links))
+    else:  # the manifest has what a run writes, so that the difference can be told
+        text = json_text(description(banner, links))
+        note(folder.description, hashlib.sha256(text.encode()).hexdigest())
     write_text(folder.ignored, f"# {banner}\n{_UNNAMED}" if banner else _UNNAMED)
     if not folder.readme.exists():
         name = description(banner)["Name"]

@@ -16,8 +16,6 @@ from mvpa_gamp.imaging.spaces import Space, space_of
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.results.names import ResultsFolder
 
-NO_THRESHOLD = "none"  # every voxel of the mask has its value
-
 
 @dataclass(frozen=True)
 class Subject:
@@ -93,9 +91,9 @@ class Cell:
         names = (self.subject.name, task.name, task.label, self.method.name)
         return dict(zip(("subject", "contrast", "comparison", "method"), names, strict=True))
 
-    def display(self, stat: str, what: str = "") -> Display:
-        """What the header of a map says: the map, the method and the comparison."""
-        return self.subject.display(stat, f"{what or stat} {self.method.name} {self.task.label}")
+    def words(self, what: str) -> str:
+        """For the header of a map: the map, the method and the comparison."""
+        return f"{what} {self.method.name} {self.task.label}"
 
     def table(self, name: str) -> Path:
         """The path of one of its tables."""

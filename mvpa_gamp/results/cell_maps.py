@@ -3,32 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.results.cell import NO_THRESHOLD, Cell
+from mvpa_gamp.results.cell import Cell
+from mvpa_gamp.results.ledger import NO_THRESHOLD, SELECTED, Ledger
 
-_MEANING = {
-    "weight": "Weight of each voxel in the linear classifier; positive favours the first category. "
-    "A weight is not activation.",
-    "weightsd": "Posterior standard deviation of each weight under the model.",
-    "pip": "Posterior probability that a voxel's weight is not zero under the model.",
-    "selfreq": "Share of cross-validation folds in which a voxel was selected; folds share training data.",
-    "pattern": "Activation pattern of the classifier (Haufe et al., 2014): covariance of each voxel with the "
-    "decision value over training volumes, divided by the decision's variance.",
-}
-_WHITENED = {
-    "weight": "Noise was whitened; weights are mapped back to voxels.",
-    "pip": "Noise was whitened; probabilities are those of whitened voxels, mixtures of a voxel and those "
-    "whose noise it shares.",
-    "selfreq": "Noise was whitened; selections are those of whitened voxels, mixtures of a voxel and those "
-    "whose noise it shares.",
-    "pattern": "Noise was whitened for fitting; the pattern is that of the measured volumes.",
-}
-_UNITS = {"weight": "arbitrary", "weightsd": "arbitrary", "pattern": "arbitrary", "pip": "1", "selfreq": "1"}
-_SELECTED = (
-    "Selected: inclusion probability above one half where the method has one, else a weight that is not zero."
-)
 _PROBABLE, _NOT_ZERO = "posterior inclusion probability above 0.5", "weight other than 0"
 _FIELDS = {"weight": "coef", "weightsd": "coef_std", "pip": "inclusion", "pattern": "pattern"}
 
@@ -57,20 +36,15 @@ def write_cell_map(
     cell: Cell, desc: str, stat: str, values: NDArray, which: str, threshold: str = NO_THRESHOLD
 ) -> None:
     """One map with its sidecar; ``which`` says what it was estimated from."""
-    about = {
-        "Description": _MEANING[stat],
+    facts = {
         "Estimate": which,
-        "Units": _UNITS[stat],
         "Threshold": threshold,
         "Contrast": f"{cell.task.positive} (positive) versus {cell.task.negative} (negative)",
         "Method": cell.method.name,
         "MethodDescription": cell.method.description,
     }
-    if cell.subject.whitened:
-        about["NoiseWhitening"] = _WHITENED[stat]
     path = cell.folder.statmap(cell.subject.name, cell.task.name, desc, stat)
-    display = cell.display(stat)
-    write_map(path, values, cell.subject.mask_img, cell.subject.sidecar(about), display)
+    Ledger.of(cell).map(path, values, stat, stat, cell.words(stat), facts)
 
 
 def _write_selection(cell: Cell, fits: FoldFits) -> None:
@@ -79,15 +53,13 @@ def _write_selection(cell: Cell, fits: FoldFits) -> None:
     threshold = _PROBABLE if fits.inclusion is not None else _NOT_ZERO
     folder, subject = cell.folder, cell.subject
     path = folder.selected_mask(subject.name, cell.task.name, cell.method.name)
-    about = {
-        "Description": f"Voxels selected by the refit on all samples. {_SELECTED}",
+    facts = {
         "Type": "ROI",
         "Threshold": threshold,
         "Contrast": f"{cell.task.positive} versus {cell.task.negative}",
         "Method": cell.method.name,
     }
-    sidecar = subject.sidecar(about)
-    write_map(path, support.astype(np.uint8), subject.mask_img, sidecar, cell.display("selected"))
+    Ledger.of(cell).map(path, support.astype(np.uint8), "selected", "selected", cell.words("selected"), facts)
     kept = np.where(support, weight, 0.0)
-    which = f"refit on all samples, zero outside of the selected voxels. {_SELECTED}"
+    which = f"refit on all samples, zero outside of the selected voxels. {SELECTED}"
     write_cell_map(cell, f"{entity(cell.method.name)}Selected", "weight", kept, which, threshold)

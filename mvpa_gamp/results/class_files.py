@@ -11,12 +11,12 @@ from mvpa_gamp.decoding.classes import class_maps
 from mvpa_gamp.decoding.groups import alphanumeric
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.tasks import contrast_name
-from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
-from mvpa_gamp.results.cell import NO_THRESHOLD, Subject
+from mvpa_gamp.results.cell import Subject
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.inference_files import null_rows
+from mvpa_gamp.results.ledger import NO_THRESHOLD, Ledger
 from mvpa_gamp.results.names import ALL_CLASSES, ResultsFolder
 
 _CHANCE_OF_RANKING = ("roc_auc", "roc_auc_ovr", "roc_auc_ovo")
@@ -170,15 +170,13 @@ def _write_maps(
     desc = f"{entity(method.name)}Class"
     for stat, values in found.maps.items():
         for name, contrast, column in zip(found.names, found.contrasts, values.T, strict=True):
-            about = {
-                "Description": f"Mean over the {len(found.names) - 1} pairs with {name} of their refits on "
-                "all samples. Positive weights and patterns favour it.",
+            facts = {
                 "Contrast": f"{name} (positive) versus each of the other classes",
                 "Threshold": NO_THRESHOLD,
                 "Method": method.name,
                 "MethodDescription": method.description,
             }
-            path = folder.statmap(subject.name, contrast, desc, stat)
-            display = subject.display(stat, f"{stat} {method.name} {name} vs others")
-            write_map(path, column, subject.mask_img, subject.sidecar(about), display)
+            path, words = folder.statmap(subject.name, contrast, desc, stat), f"{stat} {method.name} {name}"
+            known = {"pairs": len(found.names) - 1, "name": name}
+            Ledger(folder, subject).map(path, column, "class", stat, f"{words} vs others", facts, **known)
     return {"contrasts": found.contrasts, "stats": list(found.maps)} if found.maps else {}

@@ -12,12 +12,13 @@ from mvpa_gamp.decoding.cross import CrossDecoding
 from mvpa_gamp.decoding.cross_tasks import Cross
 from mvpa_gamp.decoding.permutation import PermutationTest, holm
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.brainmaps import sidecar_path, write_map
+from mvpa_gamp.imaging.brainmaps import sidecar_path
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.results.cell import NO_THRESHOLD, Subject
+from mvpa_gamp.results.cell import Subject
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.inference_files import null_rows
+from mvpa_gamp.results.ledger import NO_THRESHOLD, Ledger
 from mvpa_gamp.results.names import ResultsFolder
 
 _COLUMNS = (
@@ -30,13 +31,6 @@ _PREDICTIONS = (
     "sample", "volume", "run", "true", "predicted", "trained_side", "correct", "probability_positive",
     "decision",
 )  # fmt: skip
-_MEANING = {
-    "weight": "Weight of each voxel in the classifier trained on some runs; positive favours the first "
-    "category.",
-    "weightsd": "Posterior standard deviation of each weight under the model.",
-    "pip": "Posterior probability that a voxel's weight is not zero under the model.",
-    "pattern": "Activation pattern of the classifier (Haufe et al., 2014).",
-}
 
 
 @dataclass(frozen=True)
@@ -197,8 +191,7 @@ def _write_maps(folder: ResultsFolder, subject: Subject, one: CrossFound) -> lis
     files = []
     for stat, values in trained_maps(one.found).items():
         task = one.cross.train
-        about = {
-            "Description": _MEANING[stat],
+        facts = {
             "Estimate": f"trained on {one.cross.train_on}",
             "Threshold": NO_THRESHOLD,
             "Contrast": f"{task.positive} (positive) versus {task.negative} (negative)",
@@ -206,7 +199,7 @@ def _write_maps(folder: ResultsFolder, subject: Subject, one: CrossFound) -> lis
             "MethodDescription": one.method.description,
         }
         path = folder.statmap(subject.name, one.cross.name, entity(one.method.name), stat)
-        display = subject.display(stat, f"{stat} {one.method.name} {one.cross.label}")
-        write_map(path, values, subject.mask_img, subject.sidecar(about), display)
+        words = f"{stat} {one.method.name} {one.cross.label}"
+        Ledger(folder, subject).map(path, values, f"trained {stat}", stat, words, facts)
         files += [path, sidecar_path(path)]
     return files

@@ -52,9 +52,13 @@ def number(text: str) -> float:
 
 
 def write_json(path: Path, content: Any) -> Path:
-    """Write JSON that strict readers accept: NaN becomes null, NumPy numbers become plain ones."""
-    text = json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False)
-    return write_text(path, text + "\n")
+    """Write JSON that strict readers accept."""
+    return write_text(path, json_text(content))
+
+
+def json_text(content: Any) -> str:
+    """JSON in which NaN is null and NumPy numbers are plain ones."""
+    return json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_json(path: Path) -> Any:

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from mvpa_gamp.decoding.calibration import FdrSelection, fdr_refusal
+from mvpa_gamp.decoding.discoveries import PlantedCheck, PlantedEffect
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve
 from mvpa_gamp.decoding.permutation import PermutationTest, holm
-from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
 from mvpa_gamp.decoding.scores import is_unequal
-from mvpa_gamp.imaging.brainmaps import write_map
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.results.cell import NO_THRESHOLD, Cell
+from mvpa_gamp.results.cell import Cell
 from mvpa_gamp.results.clusters import placed
 from mvpa_gamp.results.files import write_tsv
+from mvpa_gamp.results.ledger import NO_THRESHOLD, Ledger
 from mvpa_gamp.results.names import ResultsFolder
 
 _COLUMNS = (
@@ -131,13 +131,9 @@ def _write_null(cell: Cell, fits: FoldFits, test: PermutationTest) -> dict[str, 
 def _write_family_wise(cell: Cell, fits: FoldFits, test: PermutationTest) -> None:
     assert fits.inclusion is not None
     p = test.family_wise(fits.inclusion[:, : fits.n_folds].mean(axis=1, dtype=float))
-    about = (
-        "-log10 of the p-value of each voxel's mean inclusion probability over folds, corrected for all "
-        f"voxels by the largest one in each of {test.null.size} permutations. 1.301 is p = 0.05."
-    )
     path = cell.folder.statmap(cell.subject.name, cell.task.name, entity(cell.method.name), "logpfwe")
-    display = cell.display("logpfwe", "-log10 family-wise p")
-    write_map(path, -np.log10(p), cell.subject.mask_img, _sidecar(cell, about), display)
+    words, known = cell.words("-log10 family-wise p"), {"n": test.null.size}
+    Ledger.of(cell).map(path, -np.log10(p), "logpfwe", "logpfwe", words, _facts(cell), **known)
 
 
 def write_selection(
@@ -145,15 +141,12 @@ def write_selection(
 ) -> dict[str, Any]:
     """Mask and table of the voxels selected at the rate, and the check of that rate; returns its columns."""
     verdict = chosen.verdict if check is None else check.verdict
-    about = (
-        f"Voxels selected at a false-discovery rate of {chosen.fdr:g}, calibrated by {chosen.n} permutations "
-        "of the labels, from inclusion probability times squared correlation with the labels within runs. "
-        f"{chosen.verdict}{'' if check is None else ' ' + verdict}"
-    )
+    both = chosen.verdict if check is None else f"{chosen.verdict} {verdict}"
+    known = {"rate": chosen.fdr, "n": chosen.n, "verdict": both}
     path = cell.folder.fdr_mask(cell.subject.name, cell.task.name, cell.method.name)
-    display = cell.display(f"selected at FDR {chosen.fdr:g}")
-    sidecar = {**_sidecar(cell, about), "Type": "ROI", "Threshold": f"false-discovery rate of {chosen.fdr:g}"}
-    write_map(path, chosen.selected, cell.subject.mask_img, sidecar, display)
+    stat = f"selected at FDR {chosen.fdr:g}"
+    facts = {**_facts(cell), "Type": "ROI", "Threshold": f"false-discovery rate of {chosen.fdr:g}"}
+    Ledger.of(cell).map(path, chosen.selected, "fdr", stat, cell.words(stat), facts, **known)
     path = cell.folder.fdr_voxels(cell.subject.name, cell.task.name, cell.method.name)
     write_tsv(path, placed(_VOXELS, cell.subject.space, ""), _voxel_rows(cell, fits, chosen))
     if check is not None:
@@ -194,7 +187,6 @@ def _write_curve(cell: Cell, curve: LearningCurve, farther: Sequence[Extrapolati
     return {"curve": curve.refusal or "Measured and predicted accuracy agree; the curve is extrapolated."}
 
 
-def _sidecar(cell: Cell, about: str) -> dict[str, Any]:
+def _facts(cell: Cell) -> dict[str, Any]:
     contrast = f"{cell.task.positive} versus {cell.task.negative}"
-    facts = {"Description": about, "Contrast": contrast, "Method": cell.method.name}
-    return cell.subject.sidecar({**facts, "Threshold": NO_THRESHOLD})
+    return {"Contrast": contrast, "Method": cell.method.name, "Threshold": NO_THRESHOLD}

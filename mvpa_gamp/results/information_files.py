@@ -7,10 +7,10 @@ import numpy as np
 
 from mvpa_gamp.decoding.information import InformationMap
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.brainmaps import write_map
-from mvpa_gamp.results.cell import NO_THRESHOLD, Subject
+from mvpa_gamp.results.cell import Subject
 from mvpa_gamp.results.clusters import placed
 from mvpa_gamp.results.files import write_tsv
+from mvpa_gamp.results.ledger import NO_THRESHOLD, Ledger
 from mvpa_gamp.results.names import ResultsFolder
 
 LEVEL = 0.05  # family-wise
@@ -28,7 +28,7 @@ def write_information(
     for task, each in found:
         _write_maps(folder, subject, task, each)
         rows.append(_write_voxels(folder, subject, task, each))
-    write_tsv(folder.subject_table(subject.name, "information"), _COLUMNS, rows)
+    Ledger(folder, subject).table("information", _COLUMNS, rows)
     return {"level": LEVEL, "contrasts": [task.name for task, _ in found], "thresholded": True}
 
 
@@ -36,23 +36,18 @@ def _write_maps(folder: ResultsFolder, subject: Subject, task: Task, each: Infor
     """The maps of one comparison: everywhere, its mask, and where the test was passed."""
     what = f"{task.positive} (positive) versus {task.negative} (negative)"
     selected, tested = each.selected(LEVEL), f"family-wise p of {LEVEL} or less"
-    corr = "Correlation of each voxel with the labels, both centred within runs"
     maps = (
-        ("corr", each.correlation, f"{corr}.", NO_THRESHOLD),
-        ("logpfwe", -np.log10(each.pvalue), "-log10 of the p-value of that correlation, corrected for "
-         f"all voxels by step-down maxima over {each.n} permutations of the labels. 1.301 is p = 0.05.",
-         NO_THRESHOLD),
-        ("mask", selected,
-         f"Voxels that carry information about the labels, family-wise p <= {LEVEL}.", tested),
-        ("corr", np.where(selected, each.correlation, 0.0),
-         f"{corr}, where its family-wise p <= {LEVEL}; 0 elsewhere.", tested),
-    )  # fmt: skip
+        ("corr", "corr", each.correlation, NO_THRESHOLD),
+        ("logpfwe", "logpfwe", -np.log10(each.pvalue), NO_THRESHOLD),
+        ("mask", "mask", selected, tested),
+        ("corr passed", "corr", np.where(selected, each.correlation, 0.0), tested),
+    )
     paths = [folder.information(subject.name, task.name, ending) for ending in MAPS]
     paths.append(folder.tested_information(subject.name, task.name))
-    for path, (stat, values, about, threshold) in zip(paths, maps, strict=True):
-        sidecar = subject.sidecar({"Description": about, "Contrast": what, "Threshold": threshold})
-        display = subject.display(stat, f"information {stat} {task.label}")
-        write_map(path, values, subject.mask_img, sidecar, display)
+    known = {"level": LEVEL, "n": each.n}
+    for path, (kind, stat, values, threshold) in zip(paths, maps, strict=True):
+        facts, words = {"Contrast": what, "Threshold": threshold}, f"information {stat} {task.label}"
+        Ledger(folder, subject).map(path, values, f"information {kind}", stat, words, facts, **known)
 
 
 def _write_voxels(

@@ -172,8 +172,11 @@ class Results:
     @cached_property
     def exchanged(self) -> str:
         """How permutations moved the labels, in words."""
+        if said := self.summary.data.get("exchanged"):
+            return str(said)
         kinds = {row["exchanged"] for row in self.inference_rows() if row["status"] == "ok"}
-        return "sample by sample" if kinds == {"sample"} else "in whole blocks"
+        how = "sample by sample" if kinds == {"sample"} else "in whole blocks"
+        return f"{how} within {'session' if self.summary.held_out == 'session' else 'run'}s"
 
     @property
     def inference(self) -> Mapping[str, Any]:

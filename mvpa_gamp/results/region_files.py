@@ -1,8 +1,7 @@
 """Regions of an atlas as files: the atlas on the grid of the data, and a table per method and comparison."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.results.cell import Cell, Subject
 from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.region_rows import (
     ACCURACY_COLUMNS,
     REGION_COLUMNS,
@@ -125,17 +123,3 @@ def _of_all_voxels(fits: FoldFits, cell: Cell) -> dict[str, float]:
 def _written(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row with all digits where sums must add up."""
     return {**row, **{name: repr(row[name]) for name in _EXACT if row.get(name) is not None}}
-
-
-def region_files(results: Results) -> Iterator[Path]:
-    """Every file that the ``regions`` part of summary.json promises."""
-    found = results.summary.regions
-    if not found:
-        return
-    for subject in results.subjects:
-        image = results.folder.atlas(subject)
-        yield from (image, sidecar_path(image), sidecar_path(image).with_suffix(".tsv"))
-    for name in found["tables"]:
-        subject, contrast, method = name.split("/")
-        path = results.folder.cell_table(subject.removeprefix("sub-"), contrast, method, "regions")
-        yield from (path, path.with_suffix(".json"))

@@ -9,13 +9,14 @@ import numpy as np
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.brainmaps import write_image, write_map, write_meshes
+from mvpa_gamp.imaging.brainmaps import write_image, write_meshes
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.results.bids_description import write_description
 from mvpa_gamp.results.cell import CellRecord, Subject
 from mvpa_gamp.results.cell_tables import CONFUSION_COLUMNS
 from mvpa_gamp.results.clusters import CLUSTER_COLUMNS, placed
 from mvpa_gamp.results.files import write_json, write_tsv
+from mvpa_gamp.results.ledger import Ledger
 from mvpa_gamp.results.measures import CONSISTENCY_COLUMNS
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.pattern_clusters import PATTERN_CLUSTER_COLUMNS
@@ -31,18 +32,15 @@ def write_start(folder: ResultsFolder, subject: Subject, background_img: Any) ->
     """What is known before the first fit: description, versions, the volumes maps are drawn on."""
     write_description(folder, subject.banner, subject.links)
     write_json(folder.environment, environment())
-    mask = subject.sidecar({"Description": "Voxels that entered the analysis.", "Type": "ROI"})
-    inside = np.ones(subject.space.size, dtype=np.uint8)
-    shown = subject.display("mask", subject.space.said("analysed voxels"))
-    write_map(folder.mask(subject.name), inside, subject.mask_img, mask, shown)
+    ledger, inside = Ledger(folder, subject), np.ones(subject.space.size, dtype=np.uint8)
+    words = subject.space.said("analysed voxels")
+    ledger.map(folder.mask(subject.name), inside, "mask", "mask", words, {"Type": "ROI"})
     write_meshes(folder.mask(subject.name), subject.mask_img)
     mean = subject.sidecar({"Description": "Mean volume, the background of the figures."})
     write_image(folder.background(subject.name), background_img, mean)
-    about = "Planted voxels: those whose signal differs between the two categories."
     for contrast, truth in subject.truth.items():
-        planted = subject.sidecar({"Description": about})
-        path, shown = folder.truth(subject.name, contrast), subject.display("mask", f"planted {contrast}")
-        write_map(path, truth.astype(np.uint8), subject.mask_img, planted, shown)
+        path, words = folder.truth(subject.name, contrast), f"planted {contrast}"
+        ledger.map(path, truth.astype(np.uint8), "truth", "mask", words, {})
 
 
 def environment() -> dict[str, str]:
@@ -70,20 +68,21 @@ def write_tables(
     ``extra`` are further parts of summary.json, such as ``inference`` and ``classes``; the confusion of all
     classes, if any, joins that of the comparisons.
     """
+    ledger = Ledger(folder, subject)
     consistent = [record.consistency for record in records if record.consistency is not None]
-    write_tsv(folder.subject_table(subject.name, "consistency"), CONSISTENCY_COLUMNS, consistent)
+    ledger.table("consistency", CONSISTENCY_COLUMNS, consistent)
     confusion = [row for record in records for row in record.confusion]
     classes = extra.get("classes", {})
     confusion += [row for part in (classes, *classes.get("others", ())) for row in part.get("confusion", [])]
-    write_tsv(folder.subject_table(subject.name, "confusion"), CONFUSION_COLUMNS, confusion)
+    ledger.table("confusion", CONFUSION_COLUMNS, confusion)
     clusters = [row for record in records for row in record.clusters]
     named = placed(CLUSTER_COLUMNS, subject.space)
     named = named if subject.regions is None else (*named, "region")  # of the peak
-    write_tsv(folder.subject_table(subject.name, "clusters"), named, clusters)
+    ledger.table("clusters", named, clusters)
     places = [row for record in records for row in record.pattern_clusters]
     if places:
         names = placed(PATTERN_CLUSTER_COLUMNS, subject.space)
-        write_tsv(folder.subject_table(subject.name, "patternclusters"), names, places)
+        ledger.table("patternclusters", names, places)
     rows = [record.summary for record in records]
     rows += average_rows(rows)
     columns = [c for c in SUMMARY_COLUMNS if subject.truth or "average_precision" not in c]

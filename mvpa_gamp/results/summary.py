@@ -16,7 +16,7 @@ _FACTS = ("name", "label", "description", "reference", "short_reference", "inter
 # Parts that the file has only where they were asked for.
 _BEYOND = (
     "pattern_clusters", "inference", "information", "regions", "classes", "cross", "members",
-    "fold_confounds",
+    "fold_confounds", "people",
 )  # fmt: skip
 
 
@@ -60,6 +60,7 @@ class Summary(About):
     cross: Part = field(default_factory=dict)
     members: Sequence[Part] = ()
     fold_confounds: Part = field(default_factory=dict)
+    people: Sequence[Part] = ()
     leakage: Part = field(default_factory=dict)
     version: str = __version__
 

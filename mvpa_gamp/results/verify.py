@@ -1,21 +1,17 @@
 """Whether the files of a finished folder are still what its run wrote."""
 
 import hashlib
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mvpa_gamp.imaging.folder_record import stays_inside
 from mvpa_gamp.results.damaged import DamagedFile, reading
 from mvpa_gamp.results.files import read_json, read_tsv
-from mvpa_gamp.results.manifest import MANIFEST_COLUMNS, result_files
+from mvpa_gamp.results.manifest import manifest_digests, recorded_results
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results, read_results
-
-_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 def verify(root: Path, say: Callable[[str], None]) -> Results:
@@ -36,26 +32,15 @@ def verify(root: Path, say: Callable[[str], None]) -> Results:
             continue
         raise DamagedFile(path, f"its content is not what {folder.manifest} recorded")
     results = read_results(root)
-    with reading(folder.study, "the summary of a study"):
-        promised = list(result_files(results))
-    if unknown := [name for name in known if not (root / name).exists() and root / name not in promised]:
+    recorded = recorded_results(folder)
+    if unknown := [name for name in known if name not in recorded]:
         raise DamagedFile(folder.manifest, f"it lists {unknown[0]!r}, which no run wrote")
-    for path in promised:
-        if path.exists() and path.relative_to(root).as_posix() not in known:
+    for path in (root / name for name in recorded if name not in known):
+        if known:
+            raise DamagedFile(folder.manifest, f"it does not list {path.name!r}, which its run wrote")
+        if path.exists():
             _read(path)
     return results
-
-
-def manifest_digests(folder: ResultsFolder) -> dict[str, str]:
-    """The digest of every file of the manifest, by its path in the folder."""
-    rows = read_tsv(folder.manifest)
-    with reading(folder.manifest, "a table of digests"):
-        known = {row[MANIFEST_COLUMNS[0]]: row[MANIFEST_COLUMNS[1]] for row in rows}
-    if len(known) < len(rows) or not all(_DIGEST.fullmatch(digest) for digest in known.values()):
-        raise DamagedFile(folder.manifest, "it cannot be read as a table of digests")
-    if outside := [name for name in known if not stays_inside(name)]:
-        raise DamagedFile(folder.manifest, f"it lists {outside[0]!r}, which is no place in the folder")
-    return known
 
 
 def is_as_recorded(path: Path, folder: ResultsFolder) -> bool:

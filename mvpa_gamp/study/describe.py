@@ -13,7 +13,7 @@ from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.spaces import is_surface, space_of
 from mvpa_gamp.results.study_files import versions
 from mvpa_gamp.results.summary import About
-from mvpa_gamp.study.preparation import StudyPreparation
+from mvpa_gamp.study.preparation import StudyPreparation, exchange_of
 from mvpa_gamp.study.settings import StudySettings
 
 LEFT_OUT = ("non_steady_state_volumes", "scrubbed_volumes")  # how many volumes were not used, and why
@@ -82,6 +82,7 @@ def _processing(settings: StudySettings, samples: Samples) -> dict[str, Any]:
         steps |= {"confounds": columns, "confound_columns": columns}
         steps |= {name: samples.provenance.get(name) for name in LEFT_OUT}
     if samples.people is not None:
+        steps |= dict.fromkeys(("detrend", "standardize", "lag_trs"))  # maps are no series
         steps |= {"scaling": samples.provenance["map_scaling"]}
     if samples.kind == "trial":
         steps |= _modelled(settings) | {"standardize": samples.provenance["trial_scaling"]}
@@ -110,7 +111,7 @@ def _data(samples: Samples, tasks: Sequence[Task]) -> dict[str, Any]:
         "n_samples": decoded.size,
         "n_voxels": samples.X.shape[1],
         "n_runs": len(np.unique(samples.runs if samples.people is None else samples.people)),
-        "counted": "run" if samples.people is None else "participant",
+        **_of_people(samples, tasks),
         "kind": samples.kind,
         "unit": samples.plural,
         "bids_space": samples.space,
@@ -121,4 +122,18 @@ def _data(samples: Samples, tasks: Sequence[Task]) -> dict[str, Any]:
         "categories": sorted(set(map(str, samples.conditions))),
         "notes": list(samples.notes),
         "provenance": dict(samples.provenance),
+    }
+
+
+def _of_people(samples: Samples, tasks: Sequence[Task]) -> dict[str, Any]:
+    """What is counted instead of runs where maps are of many participants, and how labels are exchanged."""
+    if samples.people is None:
+        return {}
+    moved = [(task, exchange_of(samples, task)[0]) for task in tasks]
+    if all(np.array_equal(within, samples.people[task.rows]) for task, within in moved):
+        return {"counted": "participant", "exchanged": "within participants"}
+    folds = any(np.unique(within).size > 1 for _, within in moved)
+    return {
+        "counted": "participant",
+        "exchanged": "as whole participants" + (" within folds" if folds else ""),
     }

@@ -19,34 +19,21 @@ from mvpa_gamp.imaging.brainmaps import (
     write_map,
     write_meshes,
 )
+from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.origin import bids_uri
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.imaging.surface_names import expanded, is_there
-from mvpa_gamp.results.cell import NO_THRESHOLD
 from mvpa_gamp.results.files import read_json
+from mvpa_gamp.results.ledger import MAPS, NO_THRESHOLD
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.study_files import versions
-from mvpa_gamp.study.group_grids import analysed, grid_trouble
 
 _AVERAGED = ("pip", "pattern")
 _SELECTED = 0.5  # of the inclusion probability, as in the table
 _FAMILY_WISE = 0.05  # of the map that is thresholded
-_PASSED = " Where their two-sided family-wise p-value by sign flips is at most 0.05, 0 elsewhere."
 _SELECTED_IF = {"pip": f"posterior inclusion probability above {_SELECTED}", "weight": "weight other than 0"}
-_MEANING = {
-    "pip": "Mean over participants of the posterior probability that a voxel's weight is not zero.",
-    "pattern": "Mean over participants of activation patterns (Haufe et al., 2014), each divided by its root "
-    "mean square over the common voxels, so that no participant outweighs another.",
-    "selfreq": "Share of participants whose refit on all runs selects the voxel: inclusion probability above "
-    "1/2, or for methods without one a weight that is not zero.",
-    "t": "T values over participants of activation patterns (Haufe et al., 2014), each divided by its root "
-    "mean square over the common voxels.",
-    "logpfwe": "-log10 of the two-sided family-wise p-value of the t value, by flipping the signs of whole "
-    "participants' patterns (largest |t| over voxels; Nichols & Holmes, 2002), for this comparison and "
-    "method alone: not corrected over comparisons or methods.",
-}
 
 
 @dataclass(frozen=True)
@@ -91,7 +78,7 @@ def write_group_maps(
     common = space.of_whole(inside.astype(np.uint8))
     about, shown = _shared_facts(people), _display("mask", "analysed in all participants", people)
     masks_of = [person.folder.mask(person.subjects[0]) for person in people]
-    told = {**about, "Description": "Voxels analysed in all participants.", "Type": "ROI"}
+    told = {**about, "Description": MAPS["group mask"].meaning, "Type": "ROI"}
     ones = np.ones(int(inside.sum()), dtype=np.uint8)
     write_map(folder.group_mask, ones, common, told | _sources(folder, masks_of), shown)
     write_meshes(folder.group_mask, common)
@@ -150,7 +137,7 @@ def _mean_map(
     path = folder.group_map(cell.contrast, f"{cell.desc}Mean", stat)
     display = _display(stat, f"mean {stat} {cell.words}", people)
     sources = _sources(folder, _paths(people, cell, stat))
-    told = {"Description": _MEANING[stat], "Method": cell.method, "Threshold": NO_THRESHOLD}
+    told = {"Description": MAPS[f"group {stat}"].meaning, "Method": cell.method, "Threshold": NO_THRESHOLD}
     write_map(path, values, common, about | told | sources, display)
     return cell.entry(stat, "Mean")
 
@@ -167,7 +154,11 @@ def _share_map(
     path = folder.group_map(cell.contrast, f"{cell.desc}Share", "selfreq")
     display = _display("selfreq", f"share of participants {cell.words}", people)
     sources = _sources(folder, _paths(people, cell, stat))
-    told = {"Description": _MEANING["selfreq"], "Method": cell.method, "Threshold": _SELECTED_IF[stat]}
+    told = {
+        "Description": MAPS["group selfreq"].meaning,
+        "Method": cell.method,
+        "Threshold": _SELECTED_IF[stat],
+    }
     write_map(path, share, common, about | told | sources, display)
     return [cell.entry("selfreq", "Share")]
 
@@ -192,9 +183,12 @@ def _flip_maps(
         ("SignFlipFwe", "t", np.where(found.p <= _FAMILY_WISE, found.t, 0.0)),
     ):
         path = folder.group_map(cell.contrast, f"{cell.desc}{of}", stat)
-        told = {"Description": _MEANING[stat]}
+        told = {"Description": MAPS[f"group {stat}"].meaning}
         if of == "SignFlipFwe":
-            told = {"Description": _MEANING["t"] + _PASSED, "Threshold": f"family-wise p <= {_FAMILY_WISE}"}
+            told = {
+                "Description": MAPS["group t passed"].meaning,
+                "Threshold": f"family-wise p <= {_FAMILY_WISE}",
+            }
         display = _display(stat, f"sign flips {stat} {cell.words}", people)
         write_map(path, values, common, {**about, **facts, **told, **sources}, display)
         out.append(cell.entry(stat, of))
@@ -263,3 +257,54 @@ def _values(path: Path, common: Any) -> NDArray:
 def _background(person: Results) -> Any:
     """A participant's mean volume."""
     return read_image(person.folder.background(person.subjects[0]))
+
+
+# Spaces of a single brain: equal grids there are a coincidence, and the same voxel is not the same place.
+INDIVIDUAL = ("native", "T1w", "T2w", "func", "anat", "boldref", "fsnative")
+
+
+def grid_trouble(people: Sequence[Results]) -> str | None:
+    """Why maps cannot be averaged: other spaces, other grids, or spaces of single brains."""
+    spaces: dict[str, list[str]] = {}
+    for person in people:
+        spaces.setdefault(_space(person), []).append(f"sub-{person.subjects[0]}")
+    if len(spaces) > 1:
+        return f"There are no mean maps, because participants are in different spaces: {_listed(spaces)}."
+    space = next(iter(spaces))
+    if space in INDIVIDUAL and len(people) > 1:
+        return (
+            f"There are no mean maps, because the space {space} is each participant's own. For mean maps "
+            "run the participant level in a standard space (--space)."
+        )
+    images = [analysed(person) for person in people]
+    grids: dict[str, list[str]] = {}
+    for person, image in zip(people, images, strict=True):
+        grids.setdefault(_grid(image, images), []).append(f"sub-{person.subjects[0]}")
+    if len(grids) > 1:
+        return f"There are no mean maps, because participants are on different grids: {_listed(grids)}."
+    return None
+
+
+def analysed(person: Results) -> Any:
+    """The image of a participant's analysed voxels."""
+    return read_image(person.folder.mask(person.subjects[0]))
+
+
+def _space(person: Results) -> str:
+    """BIDS's name of a participant's space."""
+    return str(person.summary.data["bids_space"])
+
+
+def _grid(image: Any, images: Sequence[Any]) -> str:
+    """The grid of an image: its shape, and a letter for each affine of that shape."""
+    for number, other in enumerate(images):
+        try:
+            space_of(other).check(image, "mask")
+        except DataError:
+            continue
+        return f"{space_of(image).kind()} (grid {number + 1})"
+    raise AssertionError("an image is on its own grid")
+
+
+def _listed(groups: dict[str, list[str]]) -> str:
+    return "; ".join(f"{name}: {', '.join(members)}" for name, members in groups.items())

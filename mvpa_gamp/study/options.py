@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 from mvpa_gamp._version import __version__
 from mvpa_gamp.parallel import Workers
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.method_names import DEFAULT_METHODS, KNOWN_METHODS
 
 _LONGEST_NAME, _LONGEST_PATH = 255, 3500  # bytes; of paths systems allow 4,096, files need the rest
 RUN_OPTIONS = (
@@ -142,6 +141,11 @@ def add_maps(group: Any) -> None:
         metavar="TABLE|FILE",
         help="maps of many participants: a TSV with the columns file, condition and participant, or image "
         "files with --labels TABLE; never detrended",
+    )
+    group.add_argument(
+        "--target",
+        metavar="COLUMN",
+        help="of --maps: predict the numbers in this column of the table instead of conditions",
     )
     group.add_argument(
         "--folds",
@@ -348,3 +352,11 @@ def own_options(given: dict[str, Any], *others: str) -> dict[str, Any]:
     """The options given that are settings of the study, lists as tuples."""
     left_out = (*RUN_OPTIONS, *others)
     return {k: tuple(v) if isinstance(v, list) else v for k, v in given.items() if k not in left_out}
+
+
+KNOWN_METHODS = (
+    "gamp-bg-lr", "gamp-sbg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", "gamp-l1-lr", "gamp-l1-lr-cv",
+    "vamp-bg", "vamp-sbg", "l1-lr-cv", "onebit-cs", "cdn", "tron", "svm", "lda",
+)  # fmt: skip
+# The paper's four, and the recommended one, which knows that voxels have neighbours.
+DEFAULT_METHODS = ("l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "onebit-cs", "gamp-sbg-lr")

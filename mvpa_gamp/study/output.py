@@ -19,6 +19,7 @@ from mvpa_gamp.study.settings import StudySettings, differences, read_earlier
 DECODE, PARTICIPANTS, PARTICIPANT = "decode", "participants", "participant"  # kinds of study
 _WORK = "work"  # the kind of a folder of stored fits
 _KINDS = {
+    "decoder": "the files of a fitted decoder (to_bids)",
     DECODE: "a study of one participant (decode)",
     PARTICIPANTS: "the participants of a BIDS dataset",
     PARTICIPANT: "one participant of a BIDS dataset",
@@ -111,13 +112,13 @@ def check_kind(root: Path, option: str, kind: str) -> Record:
     if record is None:
         raise StudyError(
             f"{option} {root} contains other files, but no results of an earlier run (its file "
-            f"{folder_record.NAME} is missing). Give another folder."
+            f"{folder_record.NAME} is missing or damaged). Give another folder."
         )
     if record.kind != kind:
         known = _KINDS.get(record.kind, "something else")
         raise StudyError(
-            f"{option} {root} holds {known}, expected {_KINDS[kind]}. Give another folder, or the command "
-            "that wrote it."
+            f"{option} {root} holds {known} ({folder_record.NAME}), expected {_KINDS[kind]}. Give another "
+            "folder, or the command that wrote it."
         )
     return record
 

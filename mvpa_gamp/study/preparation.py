@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from mvpa_gamp.decoding.covariate_check import CovariateCheck, check_covariates
 from mvpa_gamp.decoding.designs import Classes
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
-from mvpa_gamp.decoding.fold_confounds import FoldConfounds
 from mvpa_gamp.decoding.leakage import Checked, Evidence, find_leakage
 from mvpa_gamp.decoding.preparation import (
+    FoldConfounds,
     NoiseWhitening,
     Preparation,
     Unchanged,

@@ -16,7 +16,7 @@ from mvpa_gamp.results.damaged import DamagedFile
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.verify import is_as_recorded
 from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.method_names import DEFAULT_METHODS
+from mvpa_gamp.study.options import DEFAULT_METHODS
 
 # Settings that name comparisons of their own, and that a source may need to know.
 _INSTEAD_OF_PAIRS = ("classes", "cross")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mvpa_gamp.methods.l1_duality import gap, null_objective, residual
+from mvpa_gamp.methods.l1_solver import gap, null_objective, residual
 
 from . import contenders
 from .contenders import Contender

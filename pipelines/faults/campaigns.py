@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import NamedTuple
 
-from . import bids_input, command_input, folders, python_input
+from . import bids_input, command_input, folders, foreign, interruptions, python_input
 from .outcomes import ELSE, Counts, Outcome, counts
 
 CAMPAIGNS: dict[str, Callable[[int, int], Iterator[Outcome]]] = {
@@ -17,6 +17,8 @@ CAMPAIGNS: dict[str, Callable[[int, int], Iterator[Outcome]]] = {
     "python": python_input.campaign,
     "command": command_input.campaign,
     "bids": bids_input.campaign,
+    "foreign": foreign.campaign,
+    "interruptions": interruptions.campaign,
 }
 
 

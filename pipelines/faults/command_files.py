@@ -18,6 +18,7 @@ _FILES |= {"atlas": "atlas.nii.gz", "atlas-labels": "atlas.tsv", "fold-confounds
 
 def write_files(folder: Path) -> dict[str, Path]:
     """Volumes, mask, labels, confounds, an atlas and covariates that fit together."""
+    folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(3)
     conditions = np.tile(np.repeat(["rest", "face", "rest", "house", "rest", "cat"], BLOCK), RUNS)
     runs = np.repeat(np.arange(RUNS), 6 * BLOCK)

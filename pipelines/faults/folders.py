@@ -108,7 +108,7 @@ def _wrong(
         return _not_right(finished, copy, command, faults)
     if not any(fault.path in said for fault in faults):
         return "no file is named;"
-    if not any(word in said for word in ("--resume", "Move that", "--config")):
+    if not any(word in said for word in ("--resume", "Move that", "--config", "Give another folder")):
         return "nothing says what to do;"
     if code == 2 and {name: (copy / name).read_bytes() for name in files_of(copy)} != before:
         return "files were changed although the run was refused;"

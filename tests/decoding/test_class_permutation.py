@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+from mvpa_gamp.coupling import couple
 from mvpa_gamp.decoding import cross_validate, held_out_answers, leave_one_run_out, permutation_test
 from mvpa_gamp.decoding.exchange import find_exchange, permuted_labels
 from mvpa_gamp.decoding.fit import Scheme
-from mvpa_gamp.decoding.multiclass import couple
 from mvpa_gamp.decoding.null import mean_accuracy, null_statistics
 from mvpa_gamp.decoding.permutation import plan_permutations
 from mvpa_gamp.methods import METHODS

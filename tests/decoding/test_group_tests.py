@@ -8,17 +8,16 @@ import pytest
 from scipy import stats
 
 from mvpa_gamp.decoding.exchange import permuted_labels
-from mvpa_gamp.decoding.group import Score, group_rows
-from mvpa_gamp.decoding.group_differences import difference_rows
+from mvpa_gamp.decoding.group import Score, difference_rows, group_rows
 from mvpa_gamp.decoding.group_tests import (
     bounded,
     flip_map,
     holm_of_known,
     mean_test,
+    runs_above_by_chance,
     smallest_flip_p,
 )
 from mvpa_gamp.decoding.null import null_statistics
-from mvpa_gamp.decoding.prevalence import runs_above_by_chance
 from mvpa_gamp.decoding.scores import mean_balanced_accuracy
 from mvpa_gamp.methods import METHODS
 

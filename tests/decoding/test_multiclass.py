@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from mvpa_gamp.decoding.multiclass import class_pairs, couple, couple_quadratic
+from mvpa_gamp.coupling import class_pairs, couple, couple_quadratic
 
 
 def wins(first, n_classes):

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from mvpa_gamp.decoding import PermutationTest, RegionTest, cross_decode, make_crosses, permutation_test
 from mvpa_gamp.decoding.cross import cross_null
 from mvpa_gamp.decoding.null import null_statistics
-from mvpa_gamp.decoding.ordering import places, share_as_good
+from mvpa_gamp.decoding.permutation import places, share_as_good
 from mvpa_gamp.decoding.scores import fold_aucs, pairwise_aucs
 from mvpa_gamp.methods import METHODS
 

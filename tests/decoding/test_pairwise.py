@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from mvpa_gamp.coupling import class_pairs
 from mvpa_gamp.decoding import cross_validate, fit, held_out_answers, leave_one_run_out, make_tasks
 from mvpa_gamp.decoding.fit import Scheme, fit_pairs, pair_columns
-from mvpa_gamp.decoding.multiclass import class_pairs
 from mvpa_gamp.methods import METHODS
 
 METHOD = METHODS["gamp-bg-lr"]

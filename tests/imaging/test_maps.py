@@ -1,5 +1,7 @@
 """Maps of many participants by a table: what is read, left out, scaled, held out and refused."""
 
+import re
+
 import nibabel
 import numpy as np
 import pytest
@@ -156,7 +158,13 @@ def test_the_command_decodes_people_and_speaks_of_participants(table, tmp_path, 
     results = read_results(out)
     assert results.fold_word == "participant" and results.rows[0]["error_percent"] < 25
     page = (out / "index.html").read_text()
-    assert "held-out participants" in page and "haemodynamic" not in page
+    (row,) = read_tsv(out / "sub-all" / "sub-all_people.tsv")
+    assert float(row["forced_choice_percent"]) > 75 and row["participants"] == "6"
+    assert float(row["p_value"]) <= 0.1 and "Between people" in page and "Forced choice" in page
+    text = re.sub(r"<(script|style)[\s\S]*?</\1>", "", page)
+    assert "held-out participants" in text and "labels were exchanged within participants" in text
+    for wrong in ("held-out runs", "all runs", "within runs", "haemodynamic", "detrend", "subject sub-"):
+        assert wrong not in re.sub(r"<[^>]+>", " ", text), wrong
     assert "the mean of the participant&#x27;s compared maps was subtracted" in page.replace(
         "&#39;", "&#x27;"
     )

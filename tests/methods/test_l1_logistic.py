@@ -3,8 +3,8 @@ import pytest
 
 from mvpa_gamp.decoding import leave_one_run_out
 from mvpa_gamp.methods import L1LogisticCV
-from mvpa_gamp.methods.l1_path import solve_path
-from mvpa_gamp.methods.l1_working_set import Settings
+from mvpa_gamp.methods.l1_logistic import solve_path
+from mvpa_gamp.methods.l1_solver import Settings
 
 
 def study(seed=0, n_runs=5, n_features=80):

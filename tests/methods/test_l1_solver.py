@@ -6,9 +6,8 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from mvpa_gamp.methods.l1_duality import balance, null_objective, primal, residual
-from mvpa_gamp.methods.l1_path import solve, solve_path
-from mvpa_gamp.methods.l1_working_set import Settings, null_fits
+from mvpa_gamp.methods.l1_logistic import solve, solve_path
+from mvpa_gamp.methods.l1_solver import Settings, balance, null_fits, null_objective, primal, residual
 from mvpa_gamp.methods.liblinear import _penalty
 
 EXACT = Settings(tol=1e-10, max_iter=50_000, fit_intercept=False)

@@ -10,8 +10,8 @@ from mvpa_gamp.coupling import class_pairs, classify
 from mvpa_gamp.decoding import Scheme, held_out_answers, null_statistics
 from mvpa_gamp.decoding.classes import class_maps, score_classes
 from mvpa_gamp.decoding.fit import fit_pairs
+from mvpa_gamp.gamp.vamp_classes import rank_matched
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.methods.vamp import rank_matched
 
 VAMP = METHODS["vamp-bg"]
 N_CLASSES = 4

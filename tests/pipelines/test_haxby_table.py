@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.decoding.tasks import PAPER_PAIRS
-from mvpa_gamp.study.method_names import DEFAULT_METHODS
+from mvpa_gamp.study.options import DEFAULT_METHODS
 from pipelines.command import Options
 from pipelines.haxby_table import NAME, PHANTOM_LABEL, beside_the_paper, choose_source, run
 from pipelines.paper_haxby_table import COLUMNS, ORDER, PRINTED, printed

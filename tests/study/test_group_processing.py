@@ -7,7 +7,7 @@ from typing import Any
 from mvpa_gamp.report.group_facts import Group
 from mvpa_gamp.report.group_methods import group_methods_text
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.study.group_processing import in_common, mixed
+from mvpa_gamp.study.group import in_common, mixed
 
 STEPS = {"detrend": True, "standardize": True, "lag_trs": 2, "samples": "tr"}
 

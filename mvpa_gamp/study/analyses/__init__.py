@@ -4,6 +4,7 @@ from mvpa_gamp.study.analyses.classes import AllTogether
 from mvpa_gamp.study.analyses.crosses import Crosses
 from mvpa_gamp.study.analyses.inference import Inference, Information
 from mvpa_gamp.study.analyses.pairs import Pairs
+from mvpa_gamp.study.analyses.people import People
 from mvpa_gamp.study.analyses.regions import ByRegion
 from mvpa_gamp.study.jobs import Analysis
 from mvpa_gamp.study.plan import Study
@@ -13,5 +14,7 @@ def plan_analyses(study: Study) -> tuple[Pairs, tuple[Analysis, ...]]:
     """The comparisons, and everything in the order in which it is done: they come first."""
     classes = AllTogether.of(study)
     pairs = Pairs(study, classes.joint)
-    others = (Inference.of(study), Information(study), ByRegion.of(study), classes, Crosses.of(study))
+    inference, crosses = Inference.of(study), Crosses.of(study)
+    people = People(study, inference)
+    others = (inference, Information(study), people, ByRegion.of(study), classes, crosses)
     return pairs, (pairs, *others)

@@ -8,13 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.calibration import N_PERMUTATIONS, FdrSelection, calibrate
-from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS, Planting, planted_check, planted_count
+from mvpa_gamp.decoding.discoveries import (
+    NO_EFFECT_REPEATS,
+    PlantedCheck,
+    PlantedEffect,
+    Planting,
+    planted_check,
+    planted_count,
+)
 from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.information import carries_information
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve, learning_curve
 from mvpa_gamp.decoding.null import LabelVectors
 from mvpa_gamp.decoding.permutation import PermutationPlan
-from mvpa_gamp.decoding.planted import PlantedCheck, PlantedEffect
 from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.decoding.scores import is_unequal, mean_balanced_accuracy
 from mvpa_gamp.decoding.tasks import Task

@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-
-from .l1_duality import balance, gap, null_objective, residual
-from .l1_fista import Problem, accelerated_proximal_gradient
+from scipy.special import entr, expit
 
 _FIRST = 20  # features in the smallest working set
 _GROWTH = 1.5  # factor by which a working set may grow per round
@@ -179,3 +177,174 @@ def _correlate(rows: NDArray, X: Any, precise: bool) -> NDArray:
         return rows.astype(X.dtype) @ X
     starts = range(0, X.shape[1], _BLOCK_FEATURES)
     return np.hstack([rows @ X[:, start : start + _BLOCK_FEATURES].astype(np.float64) for start in starts])
+
+
+_TINY = 1e-300
+
+
+def residual(labels: NDArray, decision: NDArray) -> NDArray:
+    """Return c y / (1 + exp(y z)), minus the derivative of the loss with respect to z; 0 on other rows."""
+    return labels * expit(-np.sign(labels) * decision)
+
+
+def primal(labels: NDArray, decision: NDArray, penalty: NDArray) -> NDArray:
+    """Return the objective per fit; penalty (U,) is lambda |w|_1."""
+    losses = np.abs(labels) * np.logaddexp(0.0, -np.sign(labels) * decision)
+    return losses.sum(axis=1) + penalty
+
+
+def dual(labels: NDArray, dual_residual: NDArray) -> NDArray:
+    """Return the dual value per fit at the feasible c a y = ``dual_residual`` (U, M)."""
+    weights = np.abs(labels)
+    a = np.abs(dual_residual) / np.maximum(weights, _TINY)
+    return (weights * (entr(a) + entr(1.0 - a))).sum(axis=1)
+
+
+def balance(labels: NDArray, dual_residual: NDArray) -> NDArray:
+    """Shrink the heavier class of ``dual_residual`` so that every fit sums to zero, as a free b demands."""
+    a = np.abs(dual_residual)
+    positive = np.where(labels > 0, a, 0.0).sum(axis=1, keepdims=True)
+    negative = a.sum(axis=1, keepdims=True) - positive
+    total = np.minimum(positive, negative)
+    return dual_residual * np.where(labels > 0, total / (positive + _TINY), total / (negative + _TINY))
+
+
+def gap(
+    labels: NDArray, decision: NDArray, penalty: NDArray, dual_residual: NDArray, shrink: NDArray
+) -> NDArray:
+    """Return primal minus dual per fit, where shrink (U,) <= 1 makes ``dual_residual`` feasible."""
+    return primal(labels, decision, penalty) - dual(labels, dual_residual * shrink[:, None])
+
+
+def null_objective(labels: NDArray, fit_intercept: bool) -> NDArray:
+    """Return the objective per fit at w = 0 with its best b: the scale on which gaps are stated."""
+    total = np.abs(labels).sum(axis=1)
+    if not fit_intercept:
+        return total * np.log(2.0)
+    share = np.where(labels > 0, labels, 0.0).sum(axis=1) / total
+    return total * (entr(share) + entr(1.0 - share))
+
+
+_CHECK_EVERY = 10  # iterations between duality gaps: each costs one more product with X'
+_RELAX = 0.98  # the assumed curvature shrinks by this after a good step ...
+_TIGHTEN = (1.5, 2.0)  # ... and grows by a factor in this range after a bad one
+_ROUNDING = 1e-9  # slack of the curvature test, well above float64 noise of its sums
+
+
+class Problem(NamedTuple):
+    """U fits over the same W coefficients; the intercept, if any, is a coefficient with zero penalty."""
+
+    X: Any  # (M, W)
+    labels: NDArray  # (U, M): -1, +1, or 0 on rows not used
+    penalty: NDArray  # (U, W): lambda; 0 for free coefficients, inf for those that must stay zero
+    tol: NDArray  # (U,) duality gap at which a fit is done
+
+
+class Solution(NamedTuple):
+    """Coefficients (U, W), assumed curvature, last duality gap and iterations, (U,) each."""
+
+    coef: NDArray
+    curvature: NDArray
+    gap: NDArray
+    n_iter: NDArray
+
+
+class _State(NamedTuple):
+    coef: NDArray  # (U, W)
+    decision: NDArray  # (U, M) X coef
+    ahead: NDArray  # (U, W) the extrapolated point
+    ahead_decision: NDArray  # (U, M)
+    momentum: NDArray  # (U, 1)
+    curvature: NDArray  # (U, 1)
+
+
+def accelerated_proximal_gradient(
+    problem: Problem, coef: NDArray, curvature: NDArray, max_iter: int, balanced: bool
+) -> Solution:
+    """Minimise the objective of ``l1_duality`` for every fit from ``coef`` (U, W) to its own tolerance.
+
+    curvature (U,) is a first guess of the Lipschitz constant; any positive value works. balanced says
+    that a free intercept is among the coefficients. Fits that are done leave the batch; they never
+    influence one another.
+    """
+    state = _start(problem, coef, curvature)
+    n_fits = len(coef)
+    found = Solution(coef.copy(), curvature.copy(), np.full(n_fits, np.inf), np.zeros(n_fits, dtype=int))
+    live = np.arange(n_fits)
+    for n_iter in range(1, max_iter + 1):
+        state = _step(problem, state)
+        if n_iter % _CHECK_EVERY and n_iter < max_iter:
+            continue
+        gaps = _restricted_gap(problem, state, balanced)
+        _record(found, live, state, gaps, n_iter)
+        open_ = gaps > problem.tol
+        if not open_.any():
+            break
+        if not open_.all():
+            live = live[open_]
+            state = _State(*(part[open_] for part in state))
+            problem = Problem(problem.X, *(part[open_] for part in problem[1:]))
+    return found
+
+
+def _start(problem: Problem, coef: NDArray, curvature: NDArray) -> _State:
+    decision = np.asarray(coef @ problem.X.T)
+    return _State(coef, decision, coef, decision, np.ones((len(coef), 1)), curvature[:, None])
+
+
+def _step(problem: Problem, old: _State) -> _State:
+    """One proximal step from the extrapolated point; fits whose step was too long only shorten it."""
+    slope = residual(problem.labels, old.ahead_decision)
+    length = 1.0 / old.curvature
+    moved = old.ahead + length * (slope @ problem.X)
+    threshold = length * problem.penalty
+    coef = moved - np.clip(moved, -threshold, threshold)
+    decision = np.asarray(coef @ problem.X.T)
+
+    jump = coef - old.ahead
+    bend = _dot(decision - old.ahead_decision, slope - residual(problem.labels, decision))
+    squared = _dot(jump, jump)
+    good = bend <= old.curvature * squared * (1.0 + _ROUNDING)
+
+    change = coef - old.coef
+    uphill = _dot(jump, change) < 0.0
+    momentum = np.where(uphill, 1.0, 0.5 + np.sqrt(0.25 + old.momentum**2))
+    beta = np.where(uphill, 0.0, (old.momentum - 1.0) / momentum)
+    new = _State(
+        coef,
+        decision,
+        coef + beta * change,
+        decision + beta * (decision - old.decision),
+        momentum,
+        _RELAX * old.curvature,
+    )
+    if good.all():
+        return new
+    needed = np.clip(bend / np.maximum(squared, 1e-300), *(factor * old.curvature for factor in _TIGHTEN))
+    kept = old._replace(curvature=needed)
+    return _State(*(np.where(good, a, b) for a, b in zip(new, kept, strict=True)))
+
+
+def _restricted_gap(problem: Problem, state: _State, balanced: bool) -> NDArray:
+    """Duality gap (U,) of the problem over these W coefficients."""
+    candidate = residual(problem.labels, state.decision)
+    if balanced:
+        candidate = balance(problem.labels, candidate)
+    correlation = np.abs(candidate @ problem.X)
+    penalised = problem.penalty > 0
+    room = problem.penalty / np.maximum(correlation, 1e-300)
+    shrink = np.minimum(1.0, np.min(room, axis=1, where=penalised, initial=np.inf))
+    used = np.where(penalised & (state.coef != 0), problem.penalty, 0.0)
+    return gap(problem.labels, state.decision, _dot(used, np.abs(state.coef))[:, 0], candidate, shrink)
+
+
+def _record(found: Solution, live: NDArray, state: _State, gaps: NDArray, n_iter: int) -> None:
+    found.coef[live] = state.coef
+    found.curvature[live] = state.curvature[:, 0]
+    found.gap[live] = gaps
+    found.n_iter[live] = n_iter
+
+
+def _dot(a: NDArray, b: NDArray) -> NDArray:
+    """Inner product of matching rows, (U, 1)."""
+    return np.einsum("ui,ui->u", a, b)[:, None]

@@ -1,0 +1,128 @@
+"""The ledger of a results folder: what every map means, in one table, and how maps and tables get there.
+
+What is written is noted first (``imaging/folder_record.py``): the manifest is what was noted, and only that
+is ever removed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from mvpa_gamp.imaging.brainmaps import write_map
+from mvpa_gamp.results.cell import Cell, Subject
+from mvpa_gamp.results.files import write_tsv
+from mvpa_gamp.results.names import ResultsFolder
+
+NO_THRESHOLD = "none"  # every voxel of the mask has its value
+
+
+class MapKind(NamedTuple):
+    """What the values of a map mean, with places for what is known when it is written."""
+
+    meaning: str
+    unit: str = ""
+    whitened: str = ""  # what changes where noise was whitened
+
+
+SELECTED = (
+    "Selected: inclusion probability above one half where the method has one, else a weight that is not zero."
+)
+_MIXTURES = "those of whitened voxels, mixtures of a voxel and those whose noise it shares."
+_CORRELATION = "Correlation of each voxel with the labels, both centred within runs"
+
+# By name: of a comparison's classifier; "trained", of a cross; "information", of single voxels; "group".
+MAPS = {
+    "mask": MapKind("Voxels that entered the analysis."),
+    "truth": MapKind("Planted voxels: those whose signal differs between the two categories."),
+    "weight": MapKind(
+        "Weight of each voxel in the linear classifier; positive favours the first category. "
+        "A weight is not activation.", "arbitrary", "Noise was whitened; weights are mapped back to voxels."),
+    "weightsd": MapKind("Posterior standard deviation of each weight under the model.", "arbitrary"),
+    "pip": MapKind("Posterior probability that a voxel's weight is not zero under the model.", "1",
+                   f"Noise was whitened; probabilities are {_MIXTURES}"),
+    "selfreq": MapKind(
+        "Share of cross-validation folds in which a voxel was selected; folds share training data.", "1",
+        f"Noise was whitened; selections are {_MIXTURES}"),
+    "pattern": MapKind(
+        "Activation pattern of the classifier (Haufe et al., 2014): covariance of each voxel with the "
+        "decision value over training volumes, divided by the decision's variance.", "arbitrary",
+        "Noise was whitened for fitting; the pattern is that of the measured volumes."),
+    "selected": MapKind(f"Voxels selected by the refit on all samples. {SELECTED}"),
+    "class": MapKind("Mean over the {pairs} pairs with {name} of their refits on all samples. Positive "
+                     "weights and patterns favour it."),
+    "trained weight": MapKind("Weight of each voxel in the classifier trained on some runs; positive favours "
+                              "the first category."),
+    "trained weightsd": MapKind("Posterior standard deviation of each weight under the model."),
+    "trained pip": MapKind("Posterior probability that a voxel's weight is not zero under the model."),
+    "trained pattern": MapKind("Activation pattern of the classifier (Haufe et al., 2014)."),
+    "logpfwe": MapKind(
+        "-log10 of the p-value of each voxel's mean inclusion probability over folds, corrected for all "
+        "voxels by the largest one in each of {n} permutations. 1.301 is p = 0.05."),
+    "fdr": MapKind(
+        "Voxels selected at a false-discovery rate of {rate:g}, calibrated by {n} permutations of "
+        "the labels, from inclusion probability times squared correlation with the labels within runs. "
+        "{verdict}"),
+    "information corr": MapKind(f"{_CORRELATION}."),
+    "information corr passed": MapKind(f"{_CORRELATION}, where its family-wise p <= {{level}}; 0 elsewhere."),
+    "information logpfwe": MapKind(
+        "-log10 of the p-value of that correlation, corrected for all voxels by step-down maxima over {n} "
+        "permutations of the labels. 1.301 is p = 0.05."),
+    "information mask": MapKind(
+        "Voxels that carry information about the labels, family-wise p <= {level}."),
+    "group mask": MapKind("Voxels analysed in all participants."),
+    "group pip": MapKind("Mean over participants of the posterior probability that a voxel's weight is not "
+                         "zero."),
+    "group pattern": MapKind(
+        "Mean over participants of activation patterns (Haufe et al., 2014), each divided by its root "
+        "mean square over the common voxels, so that no participant outweighs another."),
+    "group selfreq": MapKind(
+        "Share of participants whose refit on all runs selects the voxel: inclusion probability above "
+        "1/2, or for methods without one a weight that is not zero."),
+    "group t": MapKind(
+        "T values over participants of activation patterns (Haufe et al., 2014), each divided by its root "
+        "mean square over the common voxels."),
+    "group t passed": MapKind(
+        "T values over participants of activation patterns (Haufe et al., 2014), each divided by its root "
+        "mean square over the common voxels. Where their two-sided family-wise p-value by sign flips is at "
+        "most 0.05, 0 elsewhere."),
+    "group logpfwe": MapKind(
+        "-log10 of the two-sided family-wise p-value of the t value, by flipping the signs of whole "
+        "participants' patterns (largest |t| over voxels; Nichols & Holmes, 2002), for this comparison and "
+        "method alone: not corrected over comparisons or methods."),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Writes the maps and tables of one subject into a results folder."""
+
+    folder: ResultsFolder
+    subject: Subject
+
+    @classmethod
+    def of(cls, cell: Cell) -> "Ledger":
+        """That of a method on a comparison."""
+        return cls(cell.folder, cell.subject)
+
+    def map(
+        self, path: Path, values: NDArray, kind: str, stat: str, words: str, facts: Mapping[str, Any],
+        **known: Any,
+    ) -> None:  # fmt: skip
+        """Write values (N,) and what they mean: ``kind`` is one of ``MAPS``, ``known`` fills its places.
+
+        ``stat`` and ``words`` are what the header tells viewers, ``facts`` stand in the sidecar besides.
+        """
+        subject, what = self.subject, MAPS[kind]
+        about = {"Description": what.meaning.format(**known), **facts}
+        if what.unit:
+            about["Units"] = what.unit
+        if subject.whitened and what.whitened:
+            about["NoiseWhitening"] = what.whitened
+        write_map(path, values, subject.mask_img, subject.sidecar(about), subject.display(stat, words))
+
+    def table(self, name: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Path:
+        """Write one of the subject's tables."""
+        return write_tsv(self.folder.subject_table(self.subject.name, name), columns, rows)
