@@ -49,22 +49,32 @@ class FittedDecoder(DecoderSettings):
         self._check_trained()
         return permute(self._data, n, unit or exchange, _seed(self.random_state), self.n_jobs)
 
-    def regions(self, atlas: Any, labels: Any = "", *, by_region: bool = False, permutations: int = 0) -> Any:
+    def regions(
+        self,
+        atlas: Any,
+        labels: Any = "",
+        *,
+        by_region: bool = False,
+        permutations: int = 0,
+        without: bool = False,
+    ) -> Any:
         """A table of the regions of an atlas for every contrast: what of the maps lies in each.
 
         ``atlas`` is a labelled volume (image or file, with its table beside it or as ``labels``, a file or a
         mapping from number to name), the name of an atlas that nilearn has downloaded, or ``Regions``. Sums
         over regions and "outside the atlas" equal "all voxels". ``by_region`` also decodes from each region
-        alone, in the same folds; ``permutations`` adds p-values, of each region and corrected for all.
+        alone, in the same folds, ``without`` also from all voxels but those of each region (a virtual
+        lesion); ``permutations`` adds p-values, of each region and corrected for all.
         """
         self._check_trained()
-        if self.whiten and (by_region or permutations):
+        if self.whiten and (by_region or permutations or without):
             raise ValueError(
                 "regions: with whiten=True a voxel is a mixture of voxels, including those of other "
                 "regions. Use a decoder with whiten=False."
             )
         seed = _seed(self.random_state)
-        return region_table(self._data, self.mask_img_, atlas, labels, by_region, permutations, seed)
+        asked = by_region or without, permutations, seed, without
+        return region_table(self._data, self.mask_img_, atlas, labels, *asked)
 
     def view(self, contrast: Any = None, stat: str = "weight", threshold: Any = 1e-6) -> Any:
         """A map in nilearn's interactive viewer (``view_img``), drawn on the mean of the images.

@@ -17,7 +17,7 @@ from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.information import InformationMap, carries_information
 from mvpa_gamp.decoding.preparation import in_sequence
-from mvpa_gamp.decoding.regions import FEWEST_VOXELS, decode_regions
+from mvpa_gamp.decoding.regions import FEWEST_VOXELS, decode_regions, others
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.atlas import open_atlas
 from mvpa_gamp.imaging.regions import Regions
@@ -25,7 +25,10 @@ from mvpa_gamp.results.region_rows import (
     ACCURACY_COLUMNS,
     REGION_COLUMNS,
     TEST_COLUMNS,
+    WITHOUT_COLUMNS,
+    WITHOUT_TEST_COLUMNS,
     add_accuracies,
+    add_accuracies_without,
     ranked,
     region_rows,
 )
@@ -148,7 +151,14 @@ def _maps(data: Decoded, vectors: list[Any], signed: bool = False) -> ContrastMa
 
 
 def region_table(
-    data: Decoded, mask_img: Any, atlas: Any, labels: Any, by_region: bool, permutations: int, seed: int
+    data: Decoded,
+    mask_img: Any,
+    atlas: Any,
+    labels: Any,
+    by_region: bool,
+    permutations: int,
+    seed: int,
+    without: bool = False,
 ) -> pd.DataFrame:
     """The rows of all contrasts, one below the other, in the columns of the commands' regions.tsv."""
     regions = atlas if isinstance(atlas, Regions) else open_atlas(atlas, labels).regions(mask_img)
@@ -162,16 +172,23 @@ def region_table(
         refit = data.fits[pair].refit
         inclusion = None if refit.inclusion is None else refit.inclusion[:, 0]
         rows = region_rows(regions, refit.coef[:, 0], inclusion, refit.support[:, 0])
-        if by_region or permutations:
-            _decode(data, regions, pair, rows, permutations, seed)
+        if by_region or permutations or without:
+            _decode(data, regions, pair, rows, permutations, seed, without)
         tables += [{"contrast": contrast_key(a, b), **row} for row in ranked(rows)]
-    known = ("contrast", *REGION_COLUMNS, *ACCURACY_COLUMNS, *TEST_COLUMNS)
+    accuracies = (*ACCURACY_COLUMNS, *TEST_COLUMNS, *WITHOUT_COLUMNS, *WITHOUT_TEST_COLUMNS)
+    known = ("contrast", *REGION_COLUMNS, *accuracies)
     columns = [name for name in known if any(name in row for row in tables)]
     return pd.DataFrame(tables, columns=columns).astype({"index": "Int64"})
 
 
 def _decode(
-    data: Decoded, regions: Regions, pair: int, rows: list[dict[str, Any]], n: int, seed: int
+    data: Decoded,
+    regions: Regions,
+    pair: int,
+    rows: list[dict[str, Any]],
+    n: int,
+    seed: int,
+    without: bool,
 ) -> None:
     """Add the accuracies of one pair of classes, on its own images and in the decoder's folds."""
     first, second = class_pairs(len(data.classes))[pair]
@@ -192,3 +209,7 @@ def _decode(
     voxels = [regions.voxels(place) for place in tested]
     found = decode_regions(data.method, data.X, y, groups, voxels, n, scheme)
     add_accuracies(rows, found, tested)
+    if without:
+        voxels = [others(regions, place) for place in tested]
+        found = decode_regions(data.method, data.X, y, groups, voxels, n, scheme)
+        add_accuracies_without(rows, found, tested)

@@ -103,6 +103,11 @@ class RegionTest:
         return places(np.column_stack([self.accuracy, self.null]), np.nan if self.auc is None else self.auc)
 
 
+def others(regions: Any, place: int) -> NDArray:
+    """Numbers of all voxels but those of a region of ``Regions``, for accuracies without it."""
+    return np.flatnonzero(np.asarray(regions.of_voxel) != place)
+
+
 def decode_regions(
     method: Method,
     X: Any,

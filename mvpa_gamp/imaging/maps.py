@@ -9,6 +9,7 @@ import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from glob import glob
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from mvpa_gamp.decoding.designs import ALL
 from mvpa_gamp.decoding.folds import deal_folds
 from mvpa_gamp.imaging.bids.event_volumes import wanted_categories
+from mvpa_gamp.imaging.bids.names import parse_name
 from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.matrix import ALL as EVERY_VOXEL
 from mvpa_gamp.imaging.matrix import Volumes, volumes_to_matrix
@@ -34,6 +36,7 @@ COLUMNS = {
     "group": ("group",),
 }
 MISSING = ("", "n/a", "na", "nan", "none")
+STIMULI = ("stimulus", "stim_file")  # columns whose values may be learnt in place of the condition
 SCALINGS = ("none", "centre", "zscore")
 ZERO_VOXELS = ("drop", "keep")
 PARTICIPANT = "participant"
@@ -112,7 +115,8 @@ class MapsSource(Source):
     "centre" (the mean of a participant's compared maps is taken away from each) or "zscore"; default:
     "centre" where every participant has maps of several conditions, else "none". ``folds``: "participant"
     (one is held out at a time), a number of folds of whole participants, or a column of the table.
-    ``zero_voxels``: "drop" those that are 0 or missing in some map, or "keep" them.
+    ``zero_voxels``: "drop" those that are 0 or missing in some map, or "keep" them. ``covariates`` are
+    columns that are regressed out inside folds.
     """
 
     maps: tuple[str, ...] = ()
@@ -121,6 +125,7 @@ class MapsSource(Source):
     scaling: str = ""
     folds: str = ""
     zero_voxels: str = ""
+    covariates: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ALL
     classes: tuple[str, ...] = ()
     cross: tuple[str, ...] = ()
@@ -148,11 +153,12 @@ class MapsSource(Source):
                 raise DataError(f"{option}: expected {', '.join(known)}, got {value!r}. Choose one of them.")
         if self.folds.lstrip("-").isdigit() and int(self.folds) < 2:
             raise DataError(f"--folds: expected 2 or more, got {self.folds}. Change it.")
-        is_table = len(self.maps) == 1 and Path(self.maps[0]).suffix.lower() in _TABLES
+        first = Path(self.maps[0])
+        is_table = len(self.maps) == 1 and (first.suffix.lower() in _TABLES or first.expanduser().is_dir())
         if not is_table and not self.labels:
             raise DataError(
-                "--maps: expected a table (TSV) of files, conditions and participants, or image files with "
-                "--labels TABLE. Give one of them."
+                "--maps: expected a table (TSV) of files, conditions and participants, a folder of BIDS "
+                "statistical maps, or image files with --labels TABLE. Give one of them."
             )
         if is_table and self.labels:
             raise DataError("--labels: the table given with --maps has the labels. Leave out one of them.")
@@ -171,6 +177,8 @@ class MapsSource(Source):
 
     def _table(self) -> tuple[MapTable, list[Path]]:
         """The table, and the file of each of its lines."""
+        if not self.labels and Path(self.maps[0]).is_dir():
+            return _of_folder(Path(self.maps[0]))
         if not self.labels:
             table = read_map_table(self.maps[0])
             folder = table.path.parent
@@ -184,24 +192,49 @@ class MapsSource(Source):
                     f"{len(table)}. Give a line per map, or a column file."
                 )
             return table, lines
-        by_name = {file.name: file for file in given}
-        names = [Path(name).name for name in table.columns["file"]]
-        if unknown := [name for name in names if name not in by_name]:
-            raise DataError(
-                f"--labels {self.labels}: {unknown[0] or 'a line without a file'} is not among the "
-                f"{len(given)} files of --maps. Correct the table, or give that file too."
-            )
-        return table, [by_name[name] for name in names]
+        return table, [_named(name, given, self.labels) for name in table.columns["file"]]
+
+
+def _named(name: str, given: Sequence[Path], table: str) -> Path:
+    """The one of some files that a table names, by as many folders as it writes."""
+    parts = Path(name).parts[1:] if Path(name).is_absolute() else Path(name).parts
+    fitting = [file for file in given if parts and file.parts[-len(parts) :] == parts]
+    if len(fitting) != 1:
+        many = f"fits {len(fitting)}" if fitting else "is not one"
+        raise DataError(
+            f"--labels {table}: {name or 'a line without a file'} {many} of the {len(given)} files of "
+            "--maps. Write file names with as many folders as tell them apart, of files that are given."
+        )
+    return fitting[0]
+
+
+def _of_folder(folder: Path) -> tuple[MapTable, list[Path]]:
+    """The statistical maps of a BIDS derivative, by participant and contrast in their names."""
+    found = [parse_name(path) for path in sorted(folder.rglob("sub-*_statmap.nii*"))]
+    maps = [file for file in found if file and {"sub", "contrast"} <= set(file.entities)]
+    effects = [file for file in maps if file.entities.get("stat") == "effect"]
+    maps = effects or maps
+    if not maps:
+        raise DataError(
+            f"--maps {folder}: expected maps sub-<label>_..._contrast-<condition>_..._statmap.nii.gz in it, "
+            "found none. Give a table of the maps instead."
+        )
+    if len(kinds := sorted({file.entities.get("stat", "none") for file in maps})) > 1:
+        raise DataError(
+            f"--maps {folder}: expected maps of one statistic, got stat- {', '.join(kinds)}. Give a table."
+        )
+    names = ("ses", "run", "task", "space")
+    columns = {name: np.array([file.entities.get(name, "") for file in maps]) for name in names}
+    known = {"condition": "contrast", "participant": "sub"}
+    columns |= {name: np.array([file.entities[key] for file in maps]) for name, key in known.items()}
+    return MapTable(folder, columns, ()), [file.path for file in maps]
 
 
 def _expanded(patterns: Sequence[str]) -> list[str]:
     """Names of files in natural order; patterns that the shell left alone are looked up."""
     found: list[str] = []
     for pattern in patterns:
-        path = Path(pattern)
-        matched = (
-            sorted(map(str, path.parent.glob(path.name)), key=_natural) if "*" in path.name else [pattern]
-        )
+        matched = sorted(glob(pattern, recursive=True), key=_natural) if "*" in pattern else [pattern]
         if not matched:
             raise DataError(f"--maps {pattern}: expected image files, found none. Check the pattern.")
         found += matched
@@ -261,9 +294,10 @@ def _samples(
     people = np.array([names.index(name) + 1 for name in table.columns["participant"]])
     conditions = table.columns["condition"]
     held_out, runs, how = _folds(source, table, people)
-    used = {source.folds, *COLUMNS}
+    used = {source.folds, *source.covariates, *STIMULI, *COLUMNS}
     if ignored := [name for name in table.unknown if name not in used]:
         notes += (f"Columns of {table.path.name} that are not used: {', '.join(ignored)}.",)
+    notes += _repeated_stimuli(source, table, runs)
     volumes = Volumes([open_image(file, "map") for file in files], "map")
     steps = source.processing()
     inside = source.mask or _everywhere(volumes)
@@ -286,6 +320,7 @@ def _samples(
         origin=origin_of_files(files),
         held_out=held_out,
         people=people,
+        covariates={name: _numbers(table, name) for name in source.covariates},
     )
     return samples.from_source(
         "maps",
@@ -337,6 +372,42 @@ def _folds(source: MapsSource, table: MapTable, people: NDArray) -> tuple[str, N
         raise DataError(f"--folds {asked}: expected at least two values, got {len(found)}. Change it.")
     runs = np.array([found.index(value) + 1 for value in values])
     return asked, runs, f"Cross-validation leaves the maps of one {asked} out at a time."
+
+
+def _numbers(table: MapTable, name: str) -> NDArray:
+    """A column of numbers that differ."""
+    if name not in table.columns:
+        raise DataError(
+            f"--covariates {name}: expected a column of {table.path.name} ({', '.join(table.columns)}). "
+            "Change it."
+        )
+    try:
+        values = table.columns[name].astype(float)
+    except ValueError as error:
+        raise DataError(
+            f"--covariates {name}: expected a number in every line of {table.path.name} ({error}). Fill in "
+            "the column."
+        ) from error
+    if not np.isfinite(values).all() or np.ptp(values) == 0:
+        raise DataError(f"--covariates {name}: expected finite numbers that differ. Leave it out.")
+    return values
+
+
+def _repeated_stimuli(source: MapsSource, table: MapTable, runs: NDArray) -> tuple[str, ...]:
+    """A sentence where maps of one stimulus are on both sides of a fold."""
+    name = next((each for each in STIMULI if each in table.columns and each != source.folds), None)
+    if name is None:
+        return ()
+    values = table.columns[name]
+    known = [value for value in np.unique(values) if value]
+    repeated = [value for value in known if len(np.unique(runs[values == value])) > 1]
+    if not repeated:
+        return ()
+    return (
+        f"{len(repeated)} of {len(known)} stimuli ({', '.join(repeated[:3])}{', ...' * (len(repeated) > 3)}) "
+        f"have maps in several folds, so that what is decoded may be the stimuli. --folds {name} holds out "
+        "one stimulus at a time.",
+    )
 
 
 def _splits(people: NDArray, runs: NDArray) -> bool:

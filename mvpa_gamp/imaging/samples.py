@@ -70,6 +70,7 @@ class Samples:
     origin: Origin = field(default_factory=Origin)  # what sidecars say of where the samples come from
     held_out: str = "run"  # what ``runs`` numbers: a run, a session, a participant or a fold of participants
     people: NDArray | None = None  # (M,) int: the participant of each row, where there are many
+    covariates: Mapping[str, NDArray] = field(default_factory=dict)  # (M,) each, to regress out inside folds
     run_names: Mapping[int, str] = field(default_factory=dict)  # of runs that are not called by a number
 
     def __post_init__(self) -> None:

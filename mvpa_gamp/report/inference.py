@@ -349,8 +349,10 @@ def regions(page: Page) -> dict[str, Any] | None:
 def _region_table(page: Page, rows: Rows) -> tuple[Table, int]:
     """The first regions, what is outside the atlas, and the whole; how many more there are."""
     alone, tested = "accuracy_percent" in rows[0], "p_value" in rows[0]
+    without = "accuracy_without_percent" in rows[0]
     head = ["Region", page.w.voxels.capitalize(), "Summed inclusion", "Weight %", "Selected",
-            "Peak x, y, z (mm)", *["Accuracy %"] * alone, *["p", "p (all regions)"] * tested]  # fmt: skip
+            "Peak x, y, z (mm)", *["Accuracy %"] * alone, *["p", "p (all regions)"] * tested,
+            *["Without it %"] * without]  # fmt: skip
     known_regions = regions_of(rows)
     shown = [*known_regions[:_REGION_ROWS], *(row for row in rows if row["index"] == MISSING)]
     body = [
@@ -363,13 +365,14 @@ def _region_table(page: Page, rows: Rows) -> tuple[Table, int]:
             tenths(peak_of_row(row)) if known(row["peak_x_mm"]) else NONE,
             *([_accuracy(row)] if alone else []),
             *([cell(two_digits(row[p]), value=row[p]) for p in ("p_value", "p_value_fwe")] if tested else []),
+            *([_accuracy(row, "accuracy_without")] if without else []),
         ]
         for row in shown
     ]
     return table(head, body), max(0, len(known_regions) - _REGION_ROWS)
 
 
-def _accuracy(row: Row) -> str:
-    if not known(row["accuracy_percent"]):
+def _accuracy(row: Row, column: str = "accuracy") -> str:
+    if not known(row[f"{column}_percent"]):
         return NONE
-    return f"{number(row['accuracy_percent']):.1f} ± {number(row['accuracy_se_percent']):.1f}"
+    return f"{number(row[f'{column}_percent']):.1f} ± {number(row[f'{column}_se_percent']):.1f}"

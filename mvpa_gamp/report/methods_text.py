@@ -285,6 +285,8 @@ def regions_text(results: Results) -> list[str]:
             f" Each region of {found['fewest_voxels']} voxels or more was also decoded by itself, in the "
             "same folds."
         )
+    if found["without_region"]:
+        said += " All voxels without each of these regions were decoded as well."
     if found["permutations"]:
         counts = found["compared_with"]
         used = compared_with((n, every) for n, every in counts)

@@ -18,7 +18,10 @@ from mvpa_gamp.results.region_rows import (
     ACCURACY_COLUMNS,
     REGION_COLUMNS,
     TEST_COLUMNS,
+    WITHOUT_COLUMNS,
+    WITHOUT_TEST_COLUMNS,
     add_accuracies,
+    add_accuracies_without,
     ranked,
     region_rows,
 )
@@ -37,6 +40,7 @@ class CellRegions:
     test: RegionTest | None = None
     tested: tuple[int, ...] = ()
     trouble: str = ""
+    without: RegionTest | None = None  # of all voxels but those of each
 
 
 def write_regions(
@@ -48,7 +52,7 @@ def write_regions(
 ) -> dict[str, Any]:
     """Write the atlas and the tables of all cells; returns the ``regions`` part of summary.json.
 
-    ``asked`` are atlas, by_region and permutations.
+    ``asked`` are atlas, by_region, without_region and permutations.
     """
     _write_atlas(folder, subject, regions)
     tables, troubles, cautions = [], {}, []
@@ -102,6 +106,9 @@ def _write_table(cell: Cell, fits: FoldFits, regions: Regions, each: CellRegions
         add_accuracies(rows, each.test, each.tested)
         rows[-1] |= _of_all_voxels(fits, cell)
         columns |= ACCURACY_COLUMNS | (TEST_COLUMNS if each.test.null is not None else {})
+    if each.without is not None:
+        add_accuracies_without(rows, each.without, each.tested)
+        columns |= WITHOUT_COLUMNS | (WITHOUT_TEST_COLUMNS if each.without.null is not None else {})
     path = cell.table("regions")
     write_tsv(path, tuple(columns), (_written(row) for row in ranked(rows)))
     about: dict[str, Any] = {name: {"Description": text} for name, text in columns.items()}

@@ -39,6 +39,15 @@ TEST_COLUMNS = {
     "p_value_fwe": "The same corrected for all regions by step-down maxima: in each permutation the region "
     "is compared with the most accurate one of itself and the less accurate ones, all with the same labels.",
 }
+WITHOUT_COLUMNS = {
+    "accuracy_without_percent": "Accuracy of a classifier of all voxels but those of this region, in the "
+    "same folds, to be compared with that of all voxels. Little is lost where other regions carry the same.",
+    "accuracy_without_se_percent": "Its standard error across runs.",
+}
+WITHOUT_TEST_COLUMNS = {
+    "p_value_without": "As p_value, of the voxels without this region: whether the others decode at all.",
+    "p_value_without_fwe": "The same corrected for all regions.",
+}
 
 
 def region_rows(
@@ -93,6 +102,18 @@ def add_accuracies(rows: list[dict[str, Any]], test: RegionTest, tested: Sequenc
     if test.null is not None:
         for place, p, corrected in zip(tested, test.pvalue, test.family_wise, strict=True):
             rows[place] |= {"p_value": float(p), "p_value_fwe": float(corrected)}
+
+
+def add_accuracies_without(rows: list[dict[str, Any]], test: RegionTest, tested: Sequence[int]) -> None:
+    """The same of all voxels but those of each region."""
+    for k, place in enumerate(tested):
+        rows[place] |= {
+            "accuracy_without_percent": 100 * float(test.accuracy[k]),
+            "accuracy_without_se_percent": 100 * float(test.standard_error[k]),
+        }
+        if test.null is not None:
+            p, corrected = float(test.pvalue[k]), float(test.family_wise[k])
+            rows[place] |= {"p_value_without": p, "p_value_without_fwe": corrected}
 
 
 def ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

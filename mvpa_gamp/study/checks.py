@@ -72,6 +72,8 @@ def check_regions(settings: StudySettings, methods: Sequence[Method]) -> None:
     if not settings.atlas and (settings.atlas_labels or settings.by_region):
         option = "--by-region" if settings.by_region else "--atlas-labels"
         raise StudyError(f"{option} needs regions. Give --atlas FILE or NAME as well.")
+    if settings.without_region and not settings.by_region:
+        raise StudyError("--without-region is shown beside --by-region. Give --by-region as well.")
     if settings.by_region and settings.whiten:
         raise StudyError(
             "--by-region cannot be used with --whiten: a whitened voxel is a mixture of voxels, including "

@@ -139,8 +139,8 @@ def add_maps(group: Any) -> None:
         "--maps",
         nargs="+",
         metavar="TABLE|FILE",
-        help="maps of many participants: a TSV with the columns file, condition and participant, or image "
-        "files with --labels TABLE; never detrended",
+        help="maps of many participants: a TSV with the columns file, condition and participant, a folder of "
+        "BIDS statistical maps, or image files with --labels TABLE; never detrended",
     )
     group.add_argument(
         "--target",
@@ -163,6 +163,13 @@ def add_maps(group: Any) -> None:
         "--zero-voxels",
         metavar="drop|keep",
         help="of --maps: voxels that are 0 or missing in some participant (default drop)",
+    )
+    group.add_argument(
+        "--covariates",
+        nargs="+",
+        metavar="COLUMN",
+        help="of --maps: columns of numbers, such as age, regressed out with coefficients of each fold's "
+        "training maps",
     )
 
 
@@ -256,6 +263,11 @@ def add_regions(group: Any) -> None:
         action="store_true",
         help="also decode from each region alone (GAMP methods); with --permutations, tested and corrected "
         "for all regions",
+    )
+    group.add_argument(
+        "--without-region",
+        action="store_true",
+        help="with --by-region: also decode from all voxels but those of each region (a virtual lesion)",
     )
 
 

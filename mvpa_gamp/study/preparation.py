@@ -84,6 +84,15 @@ def prepare_folds(settings: StudySettings, samples: Samples) -> StudyPreparation
     if settings.whiten and samples.kind != "volume":
         raise _no_noise(samples.plural)
     confounds = None
+    if samples.covariates:
+        confounds = FoldConfounds(
+            np.column_stack(list(samples.covariates.values())), tuple(samples.covariates)
+        )
+    if settings.fold_confounds and samples.people is not None:
+        raise StudyError(
+            "--fold-confounds is a table without file names, whose lines cannot be told apart from those of "
+            "--maps. Give columns of the maps' table: --covariates NAME."
+        )
     if settings.fold_confounds:
         found = read_covariates(settings.fold_confounds.replace(PARTICIPANT, samples.subject)).of(samples)
         confounds = FoldConfounds(found.values, found.names)

@@ -34,7 +34,7 @@ _NAMED_BY: dict[str, tuple[type[Source], tuple[str, ...]]] = {
 
 # What a key of config.toml is about. Where results go and how busy the machine is does not belong there.
 INFERENCE = ("permutations", "max_inclusion", "fdr", "learning_curve")
-REGIONS = ("atlas", "atlas_labels", "by_region")
+REGIONS = ("atlas", "atlas_labels", "by_region", "without_region")
 SECTIONS = {
     "bids": (
         "bids_dir", "derivatives", "task", "session_label", "run_label", "bids_filter_file", "space",
@@ -42,6 +42,7 @@ SECTIONS = {
     ),
     "data": (
         "data_dir", "fetch", "participant_label", "mask", "bold", "maps", "labels", "folds", "zero_voxels",
+        "covariates",
         "surface_mesh", "phantom", "phantom_shape",
     ),
     "processing": (
@@ -86,6 +87,7 @@ class StudySettings:
     atlas: str = ""
     atlas_labels: str = ""
     by_region: bool = False
+    without_region: bool = False
 
     @property
     def has_inference(self) -> bool:

@@ -2,6 +2,7 @@
 
 import warnings
 
+import nibabel
 import numpy as np
 import pytest
 
@@ -77,3 +78,20 @@ def test_regions_without_what_covariates_explain(fitted):
             decoder.fit(bold, labels.conditions, groups=labels.runs, fold_confounds=slow)
         best.append(decoder.regions(atlas, by_region=True)["accuracy_percent"].max())
     assert best[0] > 90 and best[1] < best[0] - 15
+
+
+def test_without_a_region_is_the_decoder_of_all_other_voxels(planted):
+    """Face and house are told apart by one voxel in each half, so that no half is needed."""
+    decoder = GAMPDecoder("lda", mask=planted.mask).fit(*planted.rows(planted.shown))
+    numbers = np.ones((7, 8, 6), dtype=np.int16)
+    numbers[4:] = 2
+    atlas = nibabel.Nifti1Image(numbers, planted.mask.affine)
+    names = {1: "front", 2: "back"}
+    table = (
+        decoder.regions(atlas, names, without=True, permutations=9).set_index("region").loc[["front", "back"]]
+    )
+    alone, without = table["accuracy_percent"], table["accuracy_without_percent"]
+    assert without.tolist() == alone.tolist()[::-1]  # of two regions, one is what the other leaves
+    assert table["p_value_without"].tolist() == table["p_value"].tolist()[::-1]
+    whole = decoder.fold_scores_.mean() * 100
+    assert alone.min() > 60 and alone.max() <= whole

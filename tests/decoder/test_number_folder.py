@@ -1,6 +1,7 @@
 """A number of a table of maps by the command: the folder, its page, and input that cannot be used."""
 
 import json
+import re
 
 import nibabel
 import numpy as np
@@ -51,7 +52,7 @@ def test_the_command_writes_a_folder_with_a_page_and_models(table, tmp_path, cap
         "within each group",
     ):
         assert words in page
-    assert "http" not in page.replace("http://www.w3.org", "")  # opens offline
+    assert not re.findall(r"(?:src|href)=.http", page)  # opens offline
     said = json.loads((out / "regression.json").read_text())
     assert said["images"] == 32 and said["groups"] == 8
     predictions = pd.read_csv(out / "target-Rating_desc-ridge_predictions.tsv", sep="\t")

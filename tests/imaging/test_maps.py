@@ -163,7 +163,7 @@ def test_the_command_decodes_people_and_speaks_of_participants(table, tmp_path, 
     assert float(row["p_value"]) <= 0.1 and "Between people" in page and "Forced choice" in page
     text = re.sub(r"<(script|style)[\s\S]*?</\1>", "", page)
     assert "held-out participants" in text and "labels were exchanged within participants" in text
-    for wrong in ("held-out runs", "all runs", "within runs", "haemodynamic", "detrend", "subject sub-"):
+    for wrong in ("held-out runs", "all runs", "within runs", "haemodynamic", "detrended", "subject sub-"):
         assert wrong not in re.sub(r"<[^>]+>", " ", text), wrong
     assert "the mean of the participant&#x27;s compared maps was subtracted" in page.replace(
         "&#39;", "&#x27;"
@@ -177,7 +177,60 @@ def test_the_command_decodes_people_and_speaks_of_participants(table, tmp_path, 
     )
 
 
+def test_a_folder_of_bids_maps(people, table, tmp_path):
+    for k, image in enumerate(people.images):
+        who, what = people.participants[k], people.conditions[k]
+        folder = tmp_path / f"sub-{who:02d}"
+        folder.mkdir(exist_ok=True)
+        for stat in ("effect", "t"):
+            nibabel.save(image, folder / f"sub-{who:02d}_task-x_contrast-{what}_stat-{stat}_statmap.nii")
+    samples = MapsSource(maps=(str(tmp_path),), mask=str(table.parent / "mask.nii.gz"), pairs=PAIR).load()
+    expected = load(table, pairs=PAIR)
+    np.testing.assert_array_equal(samples.conditions, expected.conditions)
+    np.testing.assert_array_equal(samples.X, expected.X)
+    with pytest.raises(DataError, match="expected maps sub-<label>_"):
+        MapsSource(maps=(str(table.parent),)).load()
+
+
+def test_files_of_one_name_in_folders_of_participants(people, tmp_path):
+    lines = ["file\tcondition\tparticipant"]
+    for k, image in enumerate(people.images):
+        folder = tmp_path / f"s{people.participants[k]}"
+        folder.mkdir(exist_ok=True)
+        nibabel.save(image, folder / f"{people.conditions[k]}.nii")
+        lines.append(f"{folder.name}/{people.conditions[k]}.nii\t{people.conditions[k]}\t{folder.name}")
+    (tmp_path / "t.tsv").write_text("\n".join(lines) + "\n")
+    source = MapsSource(maps=(str(tmp_path / "*" / "*.nii"),), labels=str(tmp_path / "t.tsv"), scaling="none")
+    np.testing.assert_allclose(source.load().X, people.X, atol=1e-6)
+    (tmp_path / "t.tsv").write_text("\n".join(line.replace("s1/", "") for line in lines) + "\n")
+    with pytest.raises(DataError, match=r"friend.nii fits 6 of the 24 files of --maps"):
+        source.load()
+
+
+def test_covariates_are_columns_of_the_table_whatever_its_order(people, tmp_path):
+    ages = [str(20 + k) for k in range(24)]
+    samples = load(
+        write_table(people, tmp_path, np.arange(24)[::-1], age=ages), covariates=("age",), scaling="none"
+    )
+    order = [(p, c) for p, c in zip(people.participants, people.conditions, strict=True)]
+    rows = [order.index(each) for each in zip(samples.people, samples.conditions, strict=True)]
+    np.testing.assert_array_equal(samples.covariates["age"], 20 + np.array(rows))
+    for name, said in (("sex", "expected a column of maps.tsv"), ("condition", "expected a number in every")):
+        with pytest.raises(DataError, match=said):
+            load(tmp_path / "maps.tsv", covariates=(name,))
+
+
+def test_stimuli_that_repeat_across_folds_are_named(people, tmp_path):
+    path = write_table(people, tmp_path, stimulus=[f"pic{k % 3}" for k in range(24)])
+    assert any(
+        "3 of 3 stimuli (pic0, pic1, pic2) have maps in several folds" in note for note in load(path).notes
+    )
+    assert not any("stimuli" in note for note in load(path, folds="stimulus").notes)
+
+
 BAD = {
+    "--covariates age": "--covariates age: expected a column of maps.tsv",
+    "--fold-confounds c.tsv": "Give columns of the maps' table: --covariates NAME",
     "--folds 1": "--folds: expected 2 or more, got 1",
     "--folds 9": "--folds: expected at most 6, the number of participants, got 9",
     "--folds sex": "--folds sex: expected participant, a number of folds, or a column of maps.tsv",

@@ -337,6 +337,7 @@ def refusals(tmp_path):
         ("--atlas", str(damaged)): "cannot be read as an image",
         ("--atlas", "phantom"): "--atlas phantom is the phantom's own atlas",
         ("--atlas", "{atlas}", "--atlas-labels", "x.tsv"): "atlas labels x.tsv cannot be read",
+        ("--atlas", "{atlas}", "--without-region"): "--without-region is shown beside --by-region",
         ("--atlas", "{atlas}", "--by-region", "--whiten"): "--by-region cannot be used with --whiten",
         ("--atlas", "{atlas}", "--by-region"): "--by-region is for GAMP methods, got onebit-cs",
     }
@@ -415,3 +416,16 @@ def test_parcels_of_the_real_slice(haxby_slice, real_data):
     first = max(range(len(rows)), key=lambda k: rows[k]["summed_inclusion"])
     found = decode_regions(method, X, task.y, runs, [regions.voxels(first)])
     assert found.accuracy[0] > 0.75
+
+
+def test_without_each_region_stands_beside_it(tiny, atlas, tmp_path):
+    """A virtual lesion: columns of the table, page and methods text; alone as without the option."""
+    out = tmp_path / "out"
+    more = ("--methods", "gamp-bg-lr", "--by-region", "--without-region", "--permutations", "2")
+    assert main(options(tiny, atlas, out, *more)) == 0
+    rows = rows_of(out, "gampBgLr")
+    tested = [row for row in rows if row["accuracy_percent"] != MISSING and row["index"] != MISSING]
+    assert tested and all(0 <= number(row["accuracy_without_percent"]) <= 100 for row in tested)
+    assert all(number(row["p_value_without_fwe"]) >= number(row["p_value_without"]) for row in tested)
+    page = (out / "index.html").read_text()
+    assert "Without it %" in page and "without each of these regions were decoded as well" in page

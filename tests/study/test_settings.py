@@ -12,7 +12,10 @@ CLEANING = {"smoothing_fwhm": 4.5, "high_pass": 0.01, "t_r": 2.5, "detrend": Fal
 FULL = (
     HaxbySource(data_dir='C:\\data "x"\n', participant_label="3", fetch=True, mask="vt", **CLEANING),
     OwnFiles(bold=("a b.nii", "é.nii"), labels="l", mask="m", confounds=("c.tsv",), lag_trs=2, **CLEANING),
-    MapsSource(maps=("m",), mask="n", folds="8", scaling="none", zero_voxels="keep", seed=7, pairs=("a:b",)),
+    MapsSource(
+        maps=("m",), mask="n", folds="8", scaling="none", zero_voxels="keep", covariates=("age",), seed=7,
+        pairs=("a:b",),
+    ),
     PhantomSource(phantom_shape=(3, 4, 5), seed=7, mask="vt", lag_trs=2, **CLEANING),
     BidsSource(
         bids_dir="d", derivatives="none", participant_label="1", task="t", space="s", samples="block",

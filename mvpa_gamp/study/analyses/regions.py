@@ -1,7 +1,8 @@
 """Regions of an atlas in a study: what of a map lies in each, and with --by-region how well each decodes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from mvpa_gamp.decoding.regions import (
     RegionNull,
     RegionScores,
     join_scores,
+    others,
     region_null,
     region_scores,
 )
@@ -92,9 +94,13 @@ def portions(sizes: Sequence[int], n_rows: int, n_fits: int) -> list[list[int]]:
 
 
 class CellJobs(NamedTuple):
-    """The jobs of one cell; ``tested`` are the places of the regions that are large enough."""
+    """The jobs of one cell; ``tested`` are the places of the regions that are large enough.
+
+    ``without``: of all voxels but those of each region.
+    """
 
     cell: PlannedCell
+    without: bool
     permutation: PermutationPlan | None
     tested: tuple[int, ...]
     observed: tuple[Job, ...]  # some regions each
@@ -105,13 +111,14 @@ class CellJobs(NamedTuple):
         """All of them."""
         return [*self.observed, *(job for jobs in self.nulls for job in jobs)]
 
-    def together(self, answers: Answers) -> CellRegions:
-        """The answers, read back from their files, so that a resumed run has the same."""
+    def together(self, answers: Answers, known: CellRegions) -> CellRegions:
+        """What is ``known`` and these answers, read back from their files: a resumed run has the same."""
         if trouble := answers.trouble(self.jobs):
-            return CellRegions(trouble=trouble)
+            return replace(known, trouble=trouble)
         nulls = [[job.read() for job in jobs] for jobs in self.nulls]
-        parts = [job.read() for job in self.observed]
-        return CellRegions(join_scores(parts, self.permutation, nulls), self.tested)
+        test = join_scores([job.read() for job in self.observed], self.permutation, nulls)
+        what: dict[str, Any] = {"without": test} if self.without else {"test": test}
+        return replace(known, tested=self.tested, **what)
 
 
 @dataclass
@@ -134,8 +141,12 @@ class ByRegion:
                     f"--by-region: no region of {regions.atlas} has {FEWEST_VOXELS} voxels or more in the "
                     "mask. Give an atlas of larger regions, or a larger mask."
                 )
+            kinds = (False, True) if study.settings.without_region else (False,)
             cells = [
-                _cell_jobs(study, cell, regions, tested) for cell in study.cells if cell.method.is_batched
+                _cell_jobs(study, cell, regions, tested, without)
+                for cell in study.cells
+                if cell.method.is_batched
+                for without in kinds
             ]
         rounds = rounds_of([job for each in cells for job in each.jobs], study.output.resume)
         return cls(study, cells, (Phase(rounds),))
@@ -145,7 +156,9 @@ class ByRegion:
         study, regions = self.study, self.study.subject.regions
         if regions is None:
             return {}
-        found = {each.cell.path: each.together(answers) for each in self.jobs}
+        found: dict[Any, CellRegions] = {}
+        for each in self.jobs:
+            found[each.cell.path] = each.together(answers, found.get(each.cell.path, CellRegions()))
         known = [
             (study.files(cell), load_fits(cell.path)[0], found.get(cell.path, CellRegions()))
             for cell in study.cells
@@ -155,29 +168,34 @@ class ByRegion:
         asked = {
             "atlas": regions.atlas,
             "by_region": by_region,
+            "without_region": study.settings.without_region,
             "permutations": study.settings.permutations if by_region else 0,
         }
         return {"regions": write_regions(study.folder, study.subject, regions, known, asked)}
 
 
-def _cell_jobs(study: Study, cell: PlannedCell, regions: Regions, tested: tuple[int, ...]) -> CellJobs:
-    """The folds of some regions each, and their permutations."""
+def _cell_jobs(
+    study: Study, cell: PlannedCell, regions: Regions, tested: tuple[int, ...], without: bool
+) -> CellJobs:
+    """The folds of some regions each, or of all voxels without each, and their permutations."""
     settings, method, task = study.settings, cell.method, cell.task
-    runs, sizes = study.samples.runs[task.rows], [int(regions.sizes[place]) for place in tested]
-    n_folds = len(np.unique(runs))
+    runs = study.samples.runs[task.rows]
+    used = [others(regions, place) if without else regions.voxels(place) for place in tested]
+    sizes, n_folds = [len(voxels) for voxels in used], len(np.unique(runs))
+    what, ends = ("without regions", "without") if without else ("regions", "regions")
 
     def groups(n_fits: int) -> list[tuple[NDArray, ...]]:
         parts = portions(sizes, len(task.rows), n_fits)
-        return [tuple(regions.voxels(tested[k]) for k in part) for part in parts]
+        return [tuple(used[k] for k in part) for part in parts]
 
     observed = []
     for number, voxels in enumerate(some := groups(n_folds), start=1):
         work = RegionFolds(method, task.rows, task.y, voxels, study.steps)
-        label, ending = f"{cell.label}: regions {number} of {len(some)}", f"regions-{number:04d}"
+        label, ending = f"{cell.label}: {what} {number} of {len(some)}", f"{ends}-{number:04d}"
         facts = (cell.job.fingerprint, ending, *_known(voxels))
         observed.append(make_job(label, beside(cell.path, ending), work, *facts))
     if not settings.permutations:
-        return CellJobs(cell, None, tested, tuple(observed), ())
+        return CellJobs(cell, without, None, tested, tuple(observed), ())
     plan = study.permutations(task, task.y, max(sizes))
     nulls = []
     for number, voxels in enumerate(some := groups(n_folds * plan.chunk_size), start=1):
@@ -185,15 +203,15 @@ def _cell_jobs(study: Study, cell: PlannedCell, regions: Regions, tested: tuple[
         def null(labels: NDArray, voxels: tuple[NDArray, ...] = voxels) -> RegionPermutations:
             return RegionPermutations(method, task.rows, labels, voxels, study.steps)
 
-        label = f"{cell.label}: regions {number} of {len(some)}, permutations"
-        path = beside(cell.path, f"regions-{number:04d}-permutations")
+        label = f"{cell.label}: {what} {number} of {len(some)}, permutations"
+        path = beside(cell.path, f"{ends}-{number:04d}-permutations")
         nulls.append(permutation_jobs(plan, label, path, null, cell.job.fingerprint, *_known(voxels)))
-    return CellJobs(cell, plan, tested, tuple(observed), tuple(nulls))
+    return CellJobs(cell, without, plan, tested, tuple(observed), tuple(nulls))
 
 
 def _known(voxels: Sequence[NDArray]) -> list[str]:
     """What some regions are known by."""
-    return [str(each.tolist()) for each in voxels]
+    return [sha256(np.ascontiguousarray(each, dtype=np.int64).tobytes()).hexdigest() for each in voxels]
 
 
 def region_notes(settings: StudySettings, regions: Regions | None) -> tuple[str, ...]:
