@@ -1,29 +1,139 @@
-"""What goes beyond comparisons on a participant's page: all classes together, and cross-decoding."""
+"""What goes beyond comparisons: all classes together, and cross-decoding; their facts, and their sections."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.answers import Entry, chance_of, class_correct, entries, sentence
-from mvpa_gamp.report.facts import Page, all_cross_facts, class_facts, class_score, has_classes
+from mvpa_gamp.report.backdrops import read_map
+from mvpa_gamp.report.facts import (
+    MOST_CLASSES,
+    PREFERRED,
+    Facts,
+    Files,
+    LabelTest,
+    Page,
+    Score,
+    Selected,
+    class_test,
+    comparison_facts,
+    confused,
+    maps_to_use,
+    peak_place,
+    space_of,
+    stability_of,
+    there,
+)
 from mvpa_gamp.report.html import Cell, cell, method_cell, name, table
-from mvpa_gamp.report.terminal import score_text
 from mvpa_gamp.report.viewer import class_viewer
-from mvpa_gamp.report.words import compared_classes, compared_with, decimals, known, two_digits
-from mvpa_gamp.results.files import number
+from mvpa_gamp.report.words import (
+    compared,
+    compared_classes,
+    compared_with,
+    decimals,
+    known,
+    two_digits,
+    words_of,
+)
+from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.names import ALL_CLASSES
 from mvpa_gamp.results.reader import Results
+from mvpa_gamp.results.tables import AVERAGE
 
+_SHARES = ("accuracy", "balanced_accuracy")  # scores that are shown in percent
 _PAIRS = 10  # comparisons of a page whose figures of all classes are open
 _SCORES = ("score", "score_se", "chance")
 _OPEN = 2  # crosses whose boxes are open
 
 
 # ---- all classes together ----------------------------------------------------------------------------------
+
+
+def has_classes(results: Results) -> bool:
+    """Whether more than pairs was decoded: two classes are a comparison."""
+    return len(results.classes.get("names", ())) > 2
+
+
+def class_score(results: Results) -> Score:
+    """The mean score of all classes together, over the folds in which it is defined."""
+    told = results.classes
+    percent = told["scoring"] in _SHARES
+    times = 100.0 if percent else 1.0
+    scores = times * scores_by_fold(results)
+    known = scores[~np.isnan(scores)]
+    se = float(known.std(ddof=1) / math.sqrt(known.size)) if known.size > 1 else math.nan
+    chance = math.nan if told["chance"] is None else times * told["chance"]
+    over, name = f"{known.size} held-out {words_of(results).run}s", told["scoring"].replace("_", " ")
+    return Score(float(known.mean()), se, chance, over, "correct" if name == "accuracy" else name, percent)
+
+
+def scores_by_fold(results: Results) -> NDArray:
+    """The score of every fold as it is kept, NaN where it is not defined."""
+    return np.array([math.nan if value is None else value for value in results.classes["fold_scores"]])
+
+
+def class_facts(results: Results) -> Facts:
+    """The facts about all classes together."""
+    told, subject, method = results.classes, results.subjects[0], results.classes["method"]
+    average = results.row(subject, AVERAGE, method)
+    patterns = list(_class_patterns(results, method).items())[:MOST_CLASSES]
+    files = {f"pattern of {name}": path for name, path in patterns}
+    return Facts(
+        ALL_CLASSES,
+        ", ".join(told["names"]),
+        method,
+        results.labels[method],
+        class_score(results),
+        class_test(results),
+        Files(files),
+        words_of(results),
+        _class_selection(results, method),
+        stability_of(average),
+        tuple(peak_place(path, name) for name, path in patterns),
+        space=space_of(results),
+        confusion=confused(told["names"], confusion_counts(results)),
+    )
+
+
+def confusion_counts(results: Results) -> NDArray:
+    """Samples of all classes (true, predicted)."""
+    counts = [row["count"] for row in results.classes["confusion"]]
+    return np.array(counts).reshape(len(results.classes["names"]), -1)
+
+
+def _class_selection(results: Results, method: str) -> Selected:
+    """Voxels that at least one pair of classes selects."""
+    masks = [path for path in (results.folder.selected_mask(sub, task["contrast"], method)
+             for sub in results.subjects for task in results.tasks) if is_there(path)]  # fmt: skip
+    selected = np.logical_or.reduce([read_map(path).data > 0 for path in masks])
+    return Selected(int(np.sum(selected)), int(results.summary.data["n_voxels"]), pairs=len(masks))
+
+
+def _class_patterns(results: Results, method: str) -> dict[str, Path]:
+    """The pattern of each class against the others, the class with the highest recall first."""
+    told, sub = results.classes, results.subjects[0]
+    maps = told.get("maps") or {"contrasts": []}
+    paths = {
+        name: results.folder.statmap(sub, contrast, f"{entity(method)}Class", "pattern")
+        for name, contrast in zip(told["names"], maps["contrasts"], strict=False)
+    }
+    order = sorted(paths, key=lambda name: -told["recall"].get(name, 0.0))
+    return {name: paths[name] for name in order if is_there(paths[name])}
+
+
+def score_text(results: Results, value: str | float) -> str:
+    """A score of all classes together as tables show it: shares in percent."""
+    score = number(value) if isinstance(value, str) else value
+    if results.classes["scoring"] in _SHARES:
+        return decimals(100 * score, 1, " %")
+    return decimals(score, 3)
 
 
 def classes_answer(page: Page) -> dict[str, Any] | None:
@@ -124,6 +234,76 @@ def class_maps_path(results: Results, part: Mapping[str, Any]) -> Path:
 
 
 # ---- crosses -----------------------------------------------------------------------------------------------
+
+
+def all_cross_facts(results: Results) -> Iterator[Facts]:
+    """The facts of every cross that some method can answer for."""
+    for cross in results.cross.get("crosses", ()):
+        rows = {
+            row["method"]: row
+            for row in results.cross_rows()
+            if row["contrast"] == cross["name"] and row["status"] == "ok"
+        }
+        row = next((rows[method] for method in (*PREFERRED, *rows) if method in rows), None)
+        if row is not None:
+            yield _cross_facts(results, cross, row)
+
+
+def _cross_facts(results: Results, cross: Mapping[str, Any], row: Mapping[str, str]) -> Facts:
+    subject, method, w = results.subjects[0], row["method"], words_of(results)
+    mean, se, chance = (number(row[f"{name}_percent"]) for name in ("accuracy", "accuracy_se", "chance"))
+    facts = Facts(
+        cross["name"],
+        cross["label"],
+        method,
+        results.labels[method],
+        Score(mean, se, chance, f"{row['runs']} tested runs"),
+        _cross_test(row),
+        Files({}),
+        w,
+        space=space_of(results),
+        tests=len(results.cross["crosses"]),
+        trained_on=cross["trained_on"],
+        alone=_alone(results, cross, method),
+        caution="" if row["caution"] == MISSING else row["caution"],
+    )
+    if cross["own_maps"]:
+        files = _own_files(results, cross["name"], method)
+        places = (peak_place(files["pattern"]),) if "pattern" in files else ()
+        return replace(facts, places=places, files=Files(files))
+    (task,) = (task for task in results.tasks if task["contrast"] == cross["contrast"])
+    trained = comparison_facts(results, subject, task)
+    facts = replace(facts, files=maps_to_use(results, subject, cross["contrast"], method))
+    if trained is None or trained.method != method:
+        return facts
+    return replace(facts, selected=trained.selected, stability=trained.stability, places=trained.places,
+                   where=trained.where)  # fmt: skip
+
+
+def _cross_test(row: Mapping[str, str]) -> LabelTest | None:
+    if row["p_value"] == MISSING:
+        return None
+    least = max(1 / (1 + int(row["permutations"])), 1 / number(row["labellings"]))
+    p, holm = number(row["p_value"]), number(row["p_value_holm"])
+    return LabelTest(p, holm, least, compared(row), "the training labels")
+
+
+def _alone(results: Results, cross: Mapping[str, Any], method: str) -> tuple[tuple[str, float], ...]:
+    """How well both comparisons are decoded by themselves: what a cross has to be compared with."""
+    contrasts = {task["label"]: task["contrast"] for task in results.tasks}
+    if cross["tested_on"] not in contrasts:
+        return ()
+    labels = [label for label in (cross["tested_on"], cross["trained_on"]) if label in contrasts]
+    row_of = {label: results.row(results.subjects[0], contrasts[label], method) for label in labels}
+    return tuple((label, row["accuracy_percent"]) for label, row in row_of.items())
+
+
+def _own_files(results: Results, name: str, method: str) -> dict[str, Path]:
+    words = {"pattern": "pattern", "pip": "inclusion probability", "weight": "weights"}
+    return there({
+        said: results.folder.statmap(results.subjects[0], name, entity(method), stat)
+        for stat, said in words.items()
+    })  # fmt: skip
 
 
 def cross_answer(page: Page) -> dict[str, Any] | None:

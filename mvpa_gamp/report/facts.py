@@ -4,8 +4,8 @@ Terminal, page and texts render these records; nothing of them is said twice.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,8 @@ from mvpa_gamp.imaging.surface_names import is_there
 from mvpa_gamp.report.backdrops import peak_of, read_map
 from mvpa_gamp.report.words import Compared, Words, compared, compared_classes, peak_of_row, words_of
 from mvpa_gamp.results.files import MISSING, number
-from mvpa_gamp.results.names import ALL_CLASSES
 from mvpa_gamp.results.reader import Results
-from mvpa_gamp.results.tables import AVERAGE, selects
+from mvpa_gamp.results.tables import selects
 
 # Which method answers is settled before any result is seen: choosing the most accurate one would make its
 # accuracy look better than it is. The order is that of the measured table in the documentation.
@@ -31,7 +30,6 @@ PREFERRED = (
 ENOUGH = 1000  # permutations of maps with family-wise p-values
 MOST_CLASSES = 8  # classes whose maps are named in an answer
 _PEAKS = 3  # places named in an answer
-_SHARES = ("accuracy", "balanced_accuracy")  # scores that are shown in percent
 
 
 @dataclass(frozen=True)
@@ -211,7 +209,7 @@ def comparison_facts(results: Results, subject: str, task: Mapping[str, Any]) ->
         maps_to_use(results, subject, contrast, method),
         w,
         selected,
-        _stability(row),
+        stability_of(row),
         tuple(clusters or _pattern_places(results, subject, contrast, method)),
         "clusters" if clusters else "pattern",
         space_of(results),
@@ -219,7 +217,8 @@ def comparison_facts(results: Results, subject: str, task: Mapping[str, Any]) ->
     )
 
 
-def _stability(row: Mapping[str, Any]) -> Stability:
+def stability_of(row: Mapping[str, Any]) -> Stability:
+    """Consistency of a row of summary.tsv, where its method selects."""
     if not selects(row):
         return Stability()
     return Stability(row["consistency_percent"], row["chance_consistency_percent"])
@@ -231,10 +230,11 @@ def _test(results: Results, contrast: str, method: str) -> LabelTest | None:
         if (row["contrast"], row["method"]) == (contrast, method) and row["p_value"] != MISSING:
             p, holm, least = (number(row[name]) for name in ("p_value", "p_value_holm", "smallest_p_value"))
             return LabelTest(p, holm, least, compared(row))
-    return _class_test(results) if len(results.tasks) == 1 else None
+    return class_test(results) if len(results.tasks) == 1 else None
 
 
-def _class_test(results: Results) -> LabelTest | None:
+def class_test(results: Results) -> LabelTest | None:
+    """The permutation test of all classes together, if there was one."""
     test = results.classes.get("permutation")
     return test and LabelTest(test["pvalue"], math.nan, test["smallest"], compared_classes(test))
 
@@ -350,7 +350,7 @@ def maps_to_use(results: Results, subject: str, contrast: str, method: str) -> F
         del first["pip"]  # nowhere above one half
     stat, path = next(((stat, path) for stat, path in first.items() if is_there(path)), ("", None))
     lead = {} if path is None else {w.said(_MEANING[stat]): path}
-    others = _there({
+    others = there({
         **dict(list(information_files(results, subject, contrast).items())[:2]),
         f"{w.voxels} at the FDR": folder.fdr_mask(subject, contrast, method),
         "pattern": folder.statmap(subject, contrast, desc, "pattern"),
@@ -365,7 +365,7 @@ def maps_to_use(results: Results, subject: str, contrast: str, method: str) -> F
 def information_files(results: Results, subject: str, contrast: str) -> dict[str, Path]:
     """Which voxels carry information about the labels, whatever the method; none without permutations."""
     folder, w = results.folder, words_of(results)
-    return _there({
+    return there({
         "information map, where p ≤ 0.05": folder.tested_information(subject, contrast),
         f"information map of all {w.voxels}":
             folder.information(subject, contrast, "stat-corr_statmap.nii.gz"),
@@ -378,7 +378,7 @@ def information_files(results: Results, subject: str, contrast: str) -> dict[str
 def method_files(results: Results, subject: str, contrast: str, method: str) -> dict[str, Path]:
     """Every map and table of a method on a comparison."""
     folder, desc, w = results.folder, entity(method), words_of(results)
-    return _there({
+    return there({
         f"{w.voxels} at the FDR": folder.fdr_mask(subject, contrast, method),
         **{words: folder.statmap(subject, contrast, desc, stat) for stat, words in _STATS.items()},
         f"selected {w.voxels}": folder.selected_mask(subject, contrast, method),
@@ -387,63 +387,9 @@ def method_files(results: Results, subject: str, contrast: str, method: str) -> 
     })  # fmt: skip
 
 
-def _there(files: dict[str, Path]) -> dict[str, Path]:
+def there(files: dict[str, Path]) -> dict[str, Path]:
+    """Those of the files that exist."""
     return {words: path for words, path in files.items() if is_there(path)}
-
-
-# ---- all classes together ----------------------------------------------------------------------------------
-
-
-def has_classes(results: Results) -> bool:
-    """Whether more than pairs was decoded: two classes are a comparison."""
-    return len(results.classes.get("names", ())) > 2
-
-
-def class_score(results: Results) -> Score:
-    """The mean score of all classes together, over the folds in which it is defined."""
-    told = results.classes
-    percent = told["scoring"] in _SHARES
-    times = 100.0 if percent else 1.0
-    scores = times * fold_scores(results)
-    known = scores[~np.isnan(scores)]
-    se = float(known.std(ddof=1) / math.sqrt(known.size)) if known.size > 1 else math.nan
-    chance = math.nan if told["chance"] is None else times * told["chance"]
-    over, name = f"{known.size} held-out {words_of(results).run}s", told["scoring"].replace("_", " ")
-    return Score(float(known.mean()), se, chance, over, "correct" if name == "accuracy" else name, percent)
-
-
-def fold_scores(results: Results) -> NDArray:
-    """The score of every fold as it is kept, NaN where it is not defined."""
-    return np.array([math.nan if value is None else value for value in results.classes["fold_scores"]])
-
-
-def class_facts(results: Results) -> Facts:
-    """The facts about all classes together."""
-    told, subject, method = results.classes, results.subjects[0], results.classes["method"]
-    average = results.row(subject, AVERAGE, method)
-    patterns = list(_class_patterns(results, method).items())[:MOST_CLASSES]
-    files = {f"pattern of {name}": path for name, path in patterns}
-    return Facts(
-        ALL_CLASSES,
-        ", ".join(told["names"]),
-        method,
-        results.labels[method],
-        class_score(results),
-        _class_test(results),
-        Files(files),
-        words_of(results),
-        _class_selection(results, method),
-        _stability(average),
-        tuple(peak_place(path, name) for name, path in patterns),
-        space=space_of(results),
-        confusion=confused(told["names"], confusion_counts(results)),
-    )
-
-
-def confusion_counts(results: Results) -> NDArray:
-    """Samples of all classes (true, predicted)."""
-    counts = [row["count"] for row in results.classes["confusion"]]
-    return np.array(counts).reshape(len(results.classes["names"]), -1)
 
 
 def confused(names: Iterable[str], counts: NDArray) -> Confusion:
@@ -455,102 +401,6 @@ def confused(names: Iterable[str], counts: NDArray) -> Confusion:
     true, predicted = divmod(int(wrong.argmax()), len(names))
     most = int(wrong[true, predicted])
     return Confusion(names[true], names[predicted], most, int(totals[true]), best, least)
-
-
-def _class_selection(results: Results, method: str) -> Selected:
-    """Voxels that at least one pair of classes selects."""
-    masks = [path for path in (results.folder.selected_mask(sub, task["contrast"], method)
-             for sub in results.subjects for task in results.tasks) if is_there(path)]  # fmt: skip
-    selected = np.logical_or.reduce([read_map(path).data > 0 for path in masks])
-    return Selected(int(np.sum(selected)), int(results.summary.data["n_voxels"]), pairs=len(masks))
-
-
-def _class_patterns(results: Results, method: str) -> dict[str, Path]:
-    """The pattern of each class against the others, the class with the highest recall first."""
-    told, sub = results.classes, results.subjects[0]
-    maps = told.get("maps") or {"contrasts": []}
-    paths = {
-        name: results.folder.statmap(sub, contrast, f"{entity(method)}Class", "pattern")
-        for name, contrast in zip(told["names"], maps["contrasts"], strict=False)
-    }
-    order = sorted(paths, key=lambda name: -told["recall"].get(name, 0.0))
-    return {name: paths[name] for name in order if is_there(paths[name])}
-
-
-# ---- crosses -----------------------------------------------------------------------------------------------
-
-
-def all_cross_facts(results: Results) -> Iterator[Facts]:
-    """The facts of every cross that some method can answer for."""
-    for cross in results.cross.get("crosses", ()):
-        rows = {
-            row["method"]: row
-            for row in results.cross_rows()
-            if row["contrast"] == cross["name"] and row["status"] == "ok"
-        }
-        row = next((rows[method] for method in (*PREFERRED, *rows) if method in rows), None)
-        if row is not None:
-            yield _cross_facts(results, cross, row)
-
-
-def _cross_facts(results: Results, cross: Mapping[str, Any], row: Mapping[str, str]) -> Facts:
-    subject, method, w = results.subjects[0], row["method"], words_of(results)
-    mean, se, chance = (number(row[f"{name}_percent"]) for name in ("accuracy", "accuracy_se", "chance"))
-    facts = Facts(
-        cross["name"],
-        cross["label"],
-        method,
-        results.labels[method],
-        Score(mean, se, chance, f"{row['runs']} tested runs"),
-        _cross_test(row),
-        Files({}),
-        w,
-        space=space_of(results),
-        tests=len(results.cross["crosses"]),
-        trained_on=cross["trained_on"],
-        alone=_alone(results, cross, method),
-        caution="" if row["caution"] == MISSING else row["caution"],
-    )
-    if cross["own_maps"]:
-        files = _own_files(results, cross["name"], method)
-        places = (peak_place(files["pattern"]),) if "pattern" in files else ()
-        return replace(facts, places=places, files=Files(files))
-    (task,) = (task for task in results.tasks if task["contrast"] == cross["contrast"])
-    trained = comparison_facts(results, subject, task)
-    facts = replace(facts, files=maps_to_use(results, subject, cross["contrast"], method))
-    if trained is None or trained.method != method:
-        return facts
-    return replace(facts, selected=trained.selected, stability=trained.stability, places=trained.places,
-                   where=trained.where)  # fmt: skip
-
-
-def _cross_test(row: Mapping[str, str]) -> LabelTest | None:
-    if row["p_value"] == MISSING:
-        return None
-    least = max(1 / (1 + int(row["permutations"])), 1 / number(row["labellings"]))
-    p, holm = number(row["p_value"]), number(row["p_value_holm"])
-    return LabelTest(p, holm, least, compared(row), "the training labels")
-
-
-def _alone(results: Results, cross: Mapping[str, Any], method: str) -> tuple[tuple[str, float], ...]:
-    """How well both comparisons are decoded by themselves: what a cross has to be compared with."""
-    contrasts = {task["label"]: task["contrast"] for task in results.tasks}
-    if cross["tested_on"] not in contrasts:
-        return ()
-    labels = [label for label in (cross["tested_on"], cross["trained_on"]) if label in contrasts]
-    row_of = {label: results.row(results.subjects[0], contrasts[label], method) for label in labels}
-    return tuple((label, row["accuracy_percent"]) for label, row in row_of.items())
-
-
-def _own_files(results: Results, name: str, method: str) -> dict[str, Path]:
-    words = {"pattern": "pattern", "pip": "inclusion probability", "weight": "weights"}
-    return _there({
-        said: results.folder.statmap(results.subjects[0], name, entity(method), stat)
-        for stat, said in words.items()
-    })  # fmt: skip
-
-
-# ---- a page -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -99,11 +99,15 @@ def svg(figure: Figure, banner: str | None) -> bytes:
 
     ``banner`` is the phantom's: it stays with the figure wherever the figure is copied.
     """
-    FigureCanvasSVG(figure)
     if banner:
         figure.supxlabel(banner, x=0.995, ha="right", fontsize=_SMALL, color=WARNING)
+    return _as_svg(figure)
+
+
+def _as_svg(figure: Figure) -> bytes:
+    """One drawing: ``savefig`` would draw twice, the first time for nothing."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
 
 
@@ -127,12 +131,11 @@ def png_and_svg(figure: Figure, banner: str | None, cut: tuple[float, float] | N
     """
     if banner:
         figure.text(1, 1, banner, ha="right", va="top", fontsize=_SMALL, color=WARNING)
-    FigureCanvasAgg(figure)
-    image, drawing = io.BytesIO(), io.BytesIO()
+    image = io.BytesIO()
     about: dict[str, str | None] = {"Software": None}
     if cut:
         about[CUT] = " ".join(str(round(DPI * inches)) for inches in cut)
-    figure.savefig(image, format="png", dpi=DPI, metadata=about)
-    FigureCanvasSVG(figure)
-    figure.savefig(drawing, format="svg", metadata={"Date": None, "Creator": None})
-    return Drawn(image.getvalue(), drawing.getvalue())
+    drawing = _as_svg(figure)
+    figure.set_dpi(DPI)
+    FigureCanvasAgg(figure).print_png(image, metadata=about)
+    return Drawn(image.getvalue(), drawing)

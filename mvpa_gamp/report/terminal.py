@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from mvpa_gamp.report.answers import chance_of, class_correct, mean_sentence, sentence
+from mvpa_gamp.report.designs import class_facts, has_classes, score_text
 from mvpa_gamp.report.facts import (
     ENOUGH,
     PREFERRED,
-    class_facts,
-    has_classes,
     leading_columns,
     participant_facts,
 )
@@ -272,14 +271,6 @@ def class_lines(results: Results) -> list[str]:
             + ", ".join(f"{name} {100 * value:.0f} %" for name, value in part["recall"].items())
         )
     return lines
-
-
-def score_text(results: Results, value: str | float) -> str:
-    """A score of all classes together as tables show it: shares in percent."""
-    score = number(value) if isinstance(value, str) else value
-    if results.classes["scoring"] in ("accuracy", "balanced_accuracy"):
-        return decimals(100 * score, 1, " %")
-    return decimals(score, 3)
 
 
 def cross_lines(results: Results) -> list[str]:

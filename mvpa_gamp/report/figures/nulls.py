@@ -10,11 +10,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from mvpa_gamp.report.facts import class_score, confusion_counts, fold_scores
+from mvpa_gamp.report.designs import class_score, confusion_counts, score_text, scores_by_fold
 from mvpa_gamp.report.figures.accuracy import COLUMNS, forest, grid, label_left, lines_of, short
 from mvpa_gamp.report.inference import REGIONS_SHOWN, has_values
 from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour_of, look, marker_of, svg
-from mvpa_gamp.report.terminal import score_text
 from mvpa_gamp.report.words import known
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.names import ALL_CLASSES
@@ -185,7 +184,7 @@ _FEW_CLASSES = 12  # counts are written into the cells up to this many classes
 
 def score_figure(results: Results) -> bytes:
     """Score of every fold, their mean, and chance."""
-    classes, scores = results.classes, fold_scores(results)
+    classes, scores = results.classes, scores_by_fold(results)
     with look():
         figure = Figure(figsize=(min(5.6, max(4.6, 0.38 * len(scores) + 2.2)), 2.7), layout="constrained")
         ax = figure.subplots()
