@@ -19,6 +19,8 @@ MIN_VOLUMES = 3  # two volumes are a straight line: detrending leaves rounding e
 # conditions keep their places, places are decoded instead (measured in docs/leakage.md).
 MIN_SERIES = 10
 
+_HUGE = 1e100  # of a confound: its square, summed over a run, is still a number
+
 
 @dataclass(frozen=True)
 class Processing:
@@ -217,8 +219,15 @@ def read_confounds(
 
 
 def fill_missing(confounds: NDArray) -> NDArray:
-    """Missing values of a run's confounds (T, C) replaced by their column's mean; empty columns become 0."""
+    """Missing values of a run's confounds (T, C) replaced by their column's mean; empty columns become 0.
+
+    Columns whose squares would overflow are divided by a power of two, which changes nothing of what they
+    explain.
+    """
     known = ~np.isnan(confounds)
+    largest = np.where(known, np.abs(confounds), 0.0).max(axis=0, initial=0.0)
+    if (huge := largest > _HUGE).any():
+        confounds = np.where(huge, np.ldexp(confounds, -np.frexp(largest)[1]), confounds)
     totals = np.where(known, confounds, 0.0).sum(axis=0)
     return np.where(known, confounds, totals / np.maximum(known.sum(axis=0), 1))
 

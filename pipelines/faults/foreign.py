@@ -163,7 +163,10 @@ def _in_folder(finished: Path, files: list[str], rng: np.random.Generator) -> Ou
         place = Path(text)
         out, outside = shutil.copytree(finished, place / "out"), place / "outside"
         outside.mkdir()
-        kinds = [str(each) for each in rng.choice(list(_CHANGES), size=rng.integers(1, 3), replace=False)]
+        kinds = [
+            str(each)
+            for each in rng.choice(list(_CHANGES), size=min(len(_CHANGES), rng.integers(1, 3)), replace=False)
+        ]
         try:
             for kind in kinds:
                 _CHANGES[kind](out, outside, rng)

@@ -54,6 +54,14 @@ def test_confound_files_of_one_name_in_two_folders_must_agree(tmp_path, second, 
     assert named[:, 0].tolist() == [1, 3, *x]
 
 
+def test_huge_confounds_keep_their_shape_and_overflow_nowhere():
+    usual = np.random.default_rng(0).normal(size=(20, 3))
+    filled = fill_missing(usual * [1e300, 1.0, 1e-300])
+    assert np.isfinite(np.square(filled).sum(axis=0)).all()
+    np.testing.assert_array_equal(filled[:, 1:], (usual * [1, 1, 1e-300])[:, 1:])
+    np.testing.assert_allclose(filled[:, 0] / filled[0, 0], usual[:, 0] / usual[0, 0], rtol=1e-14)
+
+
 def test_missing_confounds_become_the_mean_of_the_run():
     filled = fill_missing(np.array([[np.nan, 1, np.nan], [2, 3, np.nan], [4, 5, np.nan]]))
     np.testing.assert_array_equal(filled, [[3, 1, 0], [2, 3, 0], [4, 5, 0]])

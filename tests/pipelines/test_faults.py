@@ -8,6 +8,7 @@ import pytest
 from mvpa_gamp.haxby import main
 from mvpa_gamp.results.names import ResultsFolder
 from pipelines.faults import folders as faults
+from pipelines.faults import foreign, interruptions
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +105,31 @@ def test_an_edited_description_is_kept_and_told(small, tmp_path, capsys):
     assert main(["--out", str(copy), "--reports-only"]) == 0
     assert "dataset_description.json is not as its run wrote it" in capsys.readouterr().err
     assert "N. N." in description.read_text()
+
+
+def test_what_others_put_into_a_folder_is_never_touched():
+    outcomes = list(foreign.campaign(12, seed=3))
+    assert len(outcomes) == 12 and not [each for each in outcomes if each.verdict == faults.ELSE]
+    assert {each.verdict for each in outcomes} == {faults.NAMED, faults.RIGHT}
+
+
+def test_the_judge_of_foreign_folders_knows_a_run_that_removes_everything(small, monkeypatch):
+    def careless(options):
+        out = options[options.index("--out") + 1]
+        shutil.rmtree(out)
+        shutil.copytree(small, out)
+        return 0
+
+    monkeypatch.setattr(foreign, "decode", careless)
+    monkeypatch.setattr(foreign, "_CHANGES", {"files of others": foreign._files})
+    found = foreign._in_folder(small, [], np.random.default_rng(0))
+    assert found.verdict == faults.ELSE and "files of others are gone" in found.said
+
+
+def test_the_judge_of_interruptions_knows_locks_and_raw_words(tmp_path):
+    said = "mvpa_gamp.haxby: error: interrupted by SIGTERM. Continue with the same command and --resume."
+    assert not interruptions._wrong(143, said, 15, tmp_path, set())
+    assert "Traceback" in interruptions._wrong(143, "Traceback " + said, 15, tmp_path, set())
+    assert "exit code 1" in interruptions._wrong(1, said, 15, tmp_path, set())
+    ResultsFolder(tmp_path).lock.touch()
+    assert "a lock is left" in interruptions._wrong(143, said, 15, tmp_path, set())

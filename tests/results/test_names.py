@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,16 @@ def test_markup_escapes_everything_that_is_text():
     made = table([evil], [[cell(evil)], [cell("1", value=evil, title=evil)], [method_cell("svm", evil)]])
     html = Renderer(Path(), True, w=None).section("groups", {"table": made, "cautions": [evil]})
     assert "<script" not in html and '"x"' not in html and html.count("&lt;script&gt;") == 7
+
+
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
+
+
+def test_names_are_names_on_windows_too(finished):
+    """No reserved name or letter, and room for a folder's own name within 260 letters."""
+    for path in finished.rglob("*"):
+        place = path.relative_to(finished)
+        assert len(str(place)) < 150, place
+        for part in place.parts:
+            assert not _RESERVED.fullmatch(part) and not set(part) & set('<>:"|?*\\'), place
+            assert not part.endswith((".", " ")), place
