@@ -25,7 +25,6 @@ from mvpa_gamp.decoding.fit import Scheme, cross_validate, fit_tasks
 from mvpa_gamp.decoding.preparation import NoiseWhitening
 from mvpa_gamp.decoding.scores import fold_errors
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods import METHODS, FoldFits, Method
 from mvpa_gamp.results.measures import measures_of
 from mvpa_gamp.study.preparation import blocks_of
@@ -58,32 +57,41 @@ def fits_of(data: DataSet, task: Task, method: Method, y: NDArray) -> FoldFits:
     return cross_validate(method, data.rows(task), y, runs, scheme=Scheme(connectivity=graph))
 
 
-def whitened_fits(samples: Samples, task: Task, method: Method) -> FoldFits:
-    """Folds of one comparison, the noise of each fold's training runs whitened."""
-    scheme = Scheme(preparation=NoiseWhitening(blocks_of(samples)), connectivity=samples.connectivity)
-    return fit_tasks([method], samples.X, [task], samples.runs, scheme)[method.name, task.name]
+def cells_of(data: DataSet, name: str, noise: str, seed: int) -> list[Row]:
+    """One method on all comparisons: errors of all folds, and of the selection what there is."""
+    began, tasks, found = time.perf_counter(), data.tasks, []
+    if name != RIDGE and noise == WHITENED:  # one pass over folds serves all comparisons
+        samples = data.samples
+        scheme = Scheme(preparation=NoiseWhitening(blocks_of(samples)), connectivity=samples.connectivity)
+        fits = fit_tasks([METHODS[name]], samples.X, tasks, samples.runs, scheme)
+        seconds = (time.perf_counter() - began) / len(tasks)
+        found = [{**_measured(fits[name, task.name], task.y), "seconds": seconds} for task in tasks]
+    else:
+        found = [_plain(data, task, name, seed) for task in tasks]
+    about = {"set": data.word, "method": name, "noise": noise}
+    return [{**about, "comparison": task.label, **row} for task, row in zip(tasks, found, strict=True)]
 
 
-def cell(data: DataSet, task: Task, name: str, noise: str, seed: int) -> Row:
-    """One method on one comparison: errors of all folds, and of the selection what there is."""
-    y, runs = task.y, data.samples.runs[task.rows]
-    row: Row = {"set": data.word, "comparison": task.label, "method": name, "noise": noise}
-    nothing = {"voxels": None, "consistency_percent": None, "null_consistency_percent": None}
-    began = time.perf_counter()
+def _plain(data: DataSet, task: Task, name: str, seed: int) -> Row:
+    began, runs = time.perf_counter(), data.samples.runs[task.rows]
     if name == RIDGE:
-        errors = ridge_fold_errors(data.rows(task), y, runs)
-        return {**row, "errors": errors.tolist(), **nothing, "seconds": time.perf_counter() - began}
-    method = METHODS[name]
-    fits = whitened_fits(data.samples, task, method) if noise == WHITENED else fits_of(data, task, method, y)
-    seconds = time.perf_counter() - began
+        errors = ridge_fold_errors(data.rows(task), task.y, runs).tolist()
+        return {"errors": errors, **dict.fromkeys(NUMBERS), "seconds": time.perf_counter() - began}
+    row = _measured(fits_of(data, task, METHODS[name], task.y), task.y)
+    row["seconds"] = time.perf_counter() - began
+    if row["consistency_percent"] is not None:
+        null = swapped(task.y, runs, seed)
+        fits = fits_of(data, task, METHODS[name], null)
+        row["null_consistency_percent"] = _measured(fits, null)["consistency_percent"]
+    return row
+
+
+def _measured(fits: FoldFits, y: NDArray) -> Row:
+    row: Row = {"errors": fold_errors(fits, y).tolist(), **dict.fromkeys(NUMBERS)}
     if not fits.folds.support.all():
-        null = None if noise == WHITENED else fits_of(data, task, method, swapped(y, runs, seed))
-        nothing = {
-            "voxels": float(fits.folds.support.sum(axis=0).mean()),
-            "consistency_percent": _consistency(fits, y),
-            "null_consistency_percent": None if null is None else _consistency(null, y),
-        }
-    return {**row, "errors": fold_errors(fits, y).tolist(), **nothing, "seconds": seconds}
+        row["voxels"] = float(fits.folds.support.sum(axis=0).mean())
+        row["consistency_percent"] = float(measures_of(fits, y)["consistency_percent"])
+    return row
 
 
 def swapped(y: NDArray, runs: NDArray, seed: int) -> NDArray:
@@ -91,11 +99,6 @@ def swapped(y: NDArray, runs: NDArray, seed: int) -> NDArray:
     names, code = np.unique(runs, return_inverse=True)
     signs = np.where(np.arange(len(names)) % 2, 1.0, -1.0)
     return y * np.random.default_rng([seed, len(names)]).permutation(signs)[code]
-
-
-def _consistency(fits: FoldFits, y: NDArray) -> float | None:
-    value = measures_of(fits, y)["consistency_percent"]
-    return None if value is None or np.isnan(value) else float(value)
 
 
 def methods_for(data: DataSet, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -151,12 +154,11 @@ def run(
         names = methods or (TABLE_METHODS if options.full else QUICK_METHODS)
         chosen = methods_for(data, names)
         store = TrialStore(options.out, f"{NAME}_{data.word}", {"seed": options.seed, "methods": chosen})
-        by_key = {(task.name, *each): task for each in chosen for task in data.tasks}
 
-        def compute(task: str, name: str, noise: str, data: DataSet = data, tasks: Any = by_key) -> list[Row]:
-            return [cell(data, tasks[task, name, noise], name, noise, options.seed)]
+        def compute(name: str, noise: str, data: DataSet = data) -> list[Row]:
+            return cells_of(data, name, noise, options.seed)
 
-        cells = store.rows(by_key, compute)
+        cells = store.rows(chosen, compute)
         record = _written(options, data, cells, reference, store.seconds, own)
         store.finish()
     return record

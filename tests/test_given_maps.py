@@ -9,6 +9,7 @@ from people_maps import AFFINE, SHAPE, make_people
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from mvpa_gamp import GAMPDecoder
+from mvpa_gamp.__main__ import main as bids_main
 from mvpa_gamp.haxby import main
 from mvpa_gamp.results.reader import read_results
 
@@ -50,6 +51,23 @@ def test_a_filter_of_four_maps_is_refused(nothing, tmp_path, capsys):
     steps = ["--no-detrend", "--high-pass", "0.01", "--t-r", "2"]
     assert main([*files, *PAIR, *steps, "--out", str(out)]) == 2
     assert "to detrend or filter it, got 4" in capsys.readouterr().err and not out.exists()
+
+
+def test_the_bids_command_takes_no_line_out_of_maps(nothing, tmp_path):
+    """Each participant as a run of one, conditions in the same order: other conditions change nothing."""
+    (tmp_path / "ds" / "sub-01" / "func").mkdir(parents=True)
+    nibabel.save(MASK, tmp_path / "mask.nii.gz")
+    for image, name, run in zip(nothing.images, nothing.conditions, nothing.participants, strict=True):
+        path = tmp_path / "betas" / f"sub-01_task-t_run-{run}_contrast-{name}_stat-effect_statmap.nii"
+        path.parent.mkdir(exist_ok=True)
+        nibabel.save(image, path)
+    folders = [str(tmp_path / "ds"), str(tmp_path / "out"), "participant", "--samples", "betas"]
+    files = ["--betas", str(tmp_path / "betas"), "--mask", str(tmp_path / "mask.nii.gz")]
+    pairs = ["--contrasts", "heat:warmth", "friend:rejection", "--methods", "svm", "--quiet"]
+    assert bids_main([*folders, *files, *pairs]) == 0
+    rows = read_results(tmp_path / "out" / "sub-01").rows
+    right = {row["contrast"]: 100 - row["error_percent"] for row in rows}
+    assert 25 <= right["heatMinusWarmth"] <= 75 and right["friendMinusRejection"] > 90
 
 
 def test_the_decoder_takes_no_line_out_of_3d_images(nothing):

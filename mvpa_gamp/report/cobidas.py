@@ -15,13 +15,6 @@ from mvpa_gamp.results.files import read_json, write_tsv
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE
 
-SOURCE = (
-    "Items after the recommendations of the Committee on Best Practice in Data Analysis and Sharing "
-    "(Nichols et "
-    "al., 2017, Nature Neuroscience 20, 299–303, doi:10.1038/nn.4500, report of the committee, part on "
-    "multivariate "
-    "modelling and predictive analysis), in our own words."
-)
 _COLUMNS = ("group", "item", "reported", "from_the_run")
 _YOURS = "To be added by the authors."
 _SENTENCES = 6  # comparisons that have a sentence each; more are in summary.tsv

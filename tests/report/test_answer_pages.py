@@ -13,12 +13,14 @@ import pytest
 from PIL import Image
 
 from mvpa_gamp.haxby import main
+from mvpa_gamp.report.answers import entries
+from mvpa_gamp.report.designs import all_cross_facts, class_facts
 from mvpa_gamp.report.facts import comparison_facts, maps_to_use
 from mvpa_gamp.report.figures.brain import comparison_maps
 from mvpa_gamp.report.html import cut_parts
 from mvpa_gamp.report.inference import few_permutations
 from mvpa_gamp.report.methods_text import methods_paragraphs, references
-from mvpa_gamp.report.page import render
+from mvpa_gamp.report.page import section
 from mvpa_gamp.report.terminal import closing_lines, inference_lines
 from mvpa_gamp.report.viewer import viewer
 from mvpa_gamp.report.words import place_words
@@ -49,32 +51,53 @@ def boxes(out):
     return texts, [re.findall(r'href="([^"]+)"', box) for box in found]
 
 
-def test_all_classes_together_are_answered_first(designed):
-    texts, links = boxes(designed)
-    for words in (*QUESTIONS, "What is confused"):
-        assert words in texts[0], words
+def test_the_facts_about_all_classes_are_those_of_the_table(designed):
+    results = read_results(designed)
+    facts = class_facts(results)
     rows = read_tsv(designed / "sub-tiny" / "sub-tiny_classes.tsv")
     row = next(row for row in rows if (row["class"], row["method"]) == ("all", "gamp-bg-lr"))
-    assert f"{100 * number(row['score']):.1f} % correct chance 33.3 % for 3 classes" in texts[0]
-    assert f"p = {number(row['p_value']):.2g} 10 permutations" in texts[0]
-    recall = read_results(designed).classes["recall"]
-    order = sorted(recall, key=lambda name: -recall[name])  # the best recognised first
-    assert [re.search(r"contrast-(\w+)MinusOthers", link)[1] for link in links[0]] == order
-    assert re.search(rf"Where {order[0]} \S+ \S+ \S+ mm \((more|less) signal\)", texts[0])
-    assert all((designed / link).is_file() for each in links for link in each)
-
-
-def test_a_cross_is_answered_next(designed):
-    texts, links = boxes(designed)
-    for words in (*QUESTIONS, "Without crossing"):
-        assert words in texts[1], words
-    (row,) = (
-        r for r in read_tsv(designed / "sub-tiny" / "sub-tiny_cross.tsv") if r["method"] == "gamp-bg-lr"
+    assert facts.method == "gamp-bg-lr" and facts.score.mean == pytest.approx(
+        100 * number(row["score"]), abs=0.01
     )
-    assert f"{number(row['accuracy_percent']):.1f} % correct chance 50 %; mean over 6 tested runs" in texts[1]
-    assert f"p = {number(row['p_value']):.2g} 10 permutations of the training labels" in texts[1]
-    assert "smallest possible p: 0.091" in texts[1] and "of face vs house" in texts[1]
-    assert "faceMinusHouse" in links[1][0]
+    assert facts.score.chance == pytest.approx(100 / 3) and facts.score.over == "6 held-out runs"
+    assert facts.test.p == pytest.approx(number(row["p_value"])) and facts.test.compared == (10, False)
+    recall = results.classes["recall"]
+    order = sorted(recall, key=lambda name: -recall[name])  # the best recognised first
+    assert [place.of for place in facts.places] == order
+    assert [
+        re.search(r"contrast-(\w+)MinusOthers", path.name)[1] for path in facts.files.paths.values()
+    ] == order
+    assert facts.confusion.best[0] == order[0] and facts.confusion.least[0] == order[-1]
+
+
+def test_the_facts_about_a_cross_are_those_of_the_table_and_of_the_classifier_that_was_trained(designed):
+    results = read_results(designed)
+    (facts,) = all_cross_facts(results)
+    (task,) = (task for task in results.tasks if task["contrast"] == "faceMinusHouse")
+    trained = comparison_facts(results, "tiny", task)
+    row = next(r for r in results.cross_rows() if r["method"] == "gamp-bg-lr")
+    assert facts.score.mean == number(row["accuracy_percent"]) and facts.score.over == "6 tested runs"
+    assert facts.test.p == number(row["p_value"]) and facts.test.labels == "the training labels"
+    assert facts.test.least == pytest.approx(1 / 11)
+    assert facts.trained_on == trained.label == "face vs house"
+    assert (facts.selected, facts.stability, facts.places) == (
+        trained.selected,
+        trained.stability,
+        trained.places,
+    )
+    assert facts.files == trained.files
+
+
+def test_the_page_answers_classes_first_then_crosses_each_with_every_question(designed):
+    texts, links = boxes(designed)
+    results = read_results(designed)
+    for text, facts in zip(texts, [class_facts(results), *all_cross_facts(results)], strict=False):
+        for entry in entries(facts):
+            said = " ".join((entry.question, entry.said, "; ".join(entry.notes)))
+            assert " ".join(said.split()) in text
+    assert all(words in texts[0] for words in (*QUESTIONS, "What is confused"))
+    assert all(words in texts[1] for words in (*QUESTIONS, "Without crossing"))
+    assert all((designed / link).is_file() for each in links for link in each)
 
 
 def test_classes_and_crosses_are_among_the_items_to_report(designed):
@@ -267,6 +290,5 @@ def test_the_terminal_ends_with_all_classes_where_they_were_asked_for(designed):
 def test_fewer_than_a_thousand_permutations_are_said_to_be_few_for_maps(designed):
     results = read_results(designed)
     assert few_permutations(asked(results, 10)).startswith("10 permutations are few for family-wise p")
-    assert few_permutations(results) in "".join(inference_lines(results)).replace("<=", "≤")
-    assert few_permutations(results) in render(results)
+    assert few_permutations(results) in section(results, "inference")
     assert not few_permutations(asked_nothing(results)) and not few_permutations(asked(results, 1000))

@@ -1,4 +1,4 @@
-from mvpa_gamp.report.cobidas import SOURCE, cobidas_rows
+from mvpa_gamp.report.cobidas import cobidas_rows
 from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.reader import read_results
 
@@ -18,7 +18,7 @@ def test_the_items_are_filled_in_from_the_run(finished):
 
 def test_they_are_on_the_page_with_their_source(finished):
     page = (finished / "index.html").read_text()
-    assert 'id="cobidas"' in page and "doi:10.1038/nn.4500" in page and "10.1038" in SOURCE
+    assert 'id="cobidas"' in page and "doi:10.1038/nn.4500" in page
 
 
 def test_what_a_phantom_reports_says_so(phantom_results):

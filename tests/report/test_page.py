@@ -12,8 +12,11 @@ from urllib.parse import unquote
 import pytest
 
 from mvpa_gamp.haxby import main
+from mvpa_gamp.report.answers import entries, sentence
+from mvpa_gamp.report.facts import comparison_facts
 from mvpa_gamp.report.terminal import MEASURES, show
 from mvpa_gamp.results.files import number, read_tsv
+from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.results.tables import selects
 
 
@@ -107,19 +110,14 @@ def test_the_first_thing_said_is_the_answer(phantom_results):
     """How accurate, against which chance, how sure, where, how stable, which file: before anything else."""
     html = (phantom_results / "index.html").read_text()
     top = re.sub(r"<[^>]+>", " ", html[html.index("<main") : html.index('id="methods-compared"')])
-    said = " ".join(unescape(top).split())
-    assert re.search(r"face vs house .{0,40}\d+\.\d % correct \(chance 50 %, standard error \d", said)
-    for words in (
-        "How accurate",
-        "How sure",
-        "Which voxels",
-        "How stable",
-        "Where",
-        "Which file has the map",
-    ):
-        assert words in said, words
-    assert re.search(r"\d+ voxels per fold, two folds share \d+ % of them \(chance", said)
-    assert re.search(r"largest clusters? at|at −?\d+ −?\d+ −?\d+", said)
+    text, results = " ".join(unescape(top).split()), read_results(phantom_results)
+    facts = comparison_facts(results, "phantom", results.tasks[0])
+    row = results.row("phantom", "faceMinusHouse", facts.method)
+    assert (facts.score.mean, facts.score.chance) == (row["accuracy_percent"], row["chance_percent"])
+    assert facts.stability.shared == row["consistency_percent"] and facts.selected.per_fold == row["voxels"]
+    assert sentence(facts) in text and facts.files.first.name in text
+    for entry in entries(facts):
+        assert f"{entry.question} {entry.said}" in text
 
 
 def test_a_folder_of_another_version_is_one_sentence(finished, tmp_path, capsys):
