@@ -33,7 +33,7 @@ METHOD_NAMES = (
     "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", "gamp-l1-lr",
     "l1-lr-cv", "onebit-cs", "cdn", "tron",
 )  # fmt: skip
-QUICK_REPEATS, FULL_REPEATS = 2, 10
+QUICK_REPEATS, FULL_REPEATS = 2, 20
 LOWEST, HIGHEST = 20.0, 16_000.0  # the range in which the scanner's intensities mean something
 _TELLING = 300  # of the generated genes, with effects from two standard deviations down to none
 

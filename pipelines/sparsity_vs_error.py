@@ -25,6 +25,7 @@ from .trial_store import TrialStore
 NAME = "sparsity_vs_error"
 BAYES_ERROR = 0.05
 GAMP = ("gamp-bg-lr", "gamp-bg-pr", "gamp-bg-hl")
+CLOSE_UP = (0.045, 0.08)  # where the order of the likelihoods shows
 ONEBIT_RADIUS = 10  # candidates around the true K, as in the paper's footnote
 _ENOUGH_RATES = 2000  # log-spaced rates, rounded: every whole number of features is a candidate
 # Fixed-point runs still creep after 200 damped steps, but neither error nor support moves any more.
@@ -133,21 +134,24 @@ def _mean_row(key: tuple[str, str, int], rows: Sequence[dict[str, Any]]) -> dict
 
 
 def draw(means: Sequence[dict[str, Any]], size: Size) -> Figure:
-    """Error and estimated sparsity against K."""
-    figure = Figure(figsize=(8.6, 3.9))
-    left, right = figure.subplots(1, 2)
+    """Error, the part of it close to the Bayes error, and estimated sparsity, against K."""
+    figure = Figure(figsize=(11.6, 3.9))
+    left, close, right = figure.subplots(1, 3)
     ends = [min(size.sparsities), max(size.sparsities)]
     left.axhline(BAYES_ERROR, color="black", linestyle=":", label="Bayes error (left),\ntrue $K$ (right)")
+    close.axhline(BAYES_ERROR, color="black", linestyle=":")
     right.plot(ends, ends, color="black", linestyle=":")
     lines = dict.fromkeys((row["method"], row["stop"]) for row in means)
     for number, line in enumerate(lines):
         beside = 0.2 * (number - len(lines) / 2)  # so that error bars do not hide each other
         rows = [row for row in means if (row["method"], row["stop"]) == line]
         _draw_line(left, rows, "error", beside)
+        _draw_line(close, rows, "error", beside)
         _draw_line(right, rows, "selected", beside)
     left.set(xlabel="true sparsity $K$", ylabel="test error rate", ylim=(0.0, None))
+    close.set(xlabel="true sparsity $K$", ylabel="test error rate, close up", ylim=CLOSE_UP)
     right.set(xlabel="true sparsity $K$", ylabel=r"estimated sparsity $\hat{K}$", ylim=(0.0, None))
-    for axes in (left, right):
+    for axes in (left, close, right):
         axes.set_xticks(size.sparsities)
     ended = min(size.n_ended, size.n_trials)
     left.set_title(
