@@ -11,12 +11,11 @@ from mvpa_gamp.decoder.images import RowMasker
 from mvpa_gamp.decoder.model import FittedModel, link_of, root_mean_square
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import Refits, Scheme
+from mvpa_gamp.decoding.folds import Splits
 from mvpa_gamp.decoding.leakage import Checked
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
 from mvpa_gamp.decoding.preparation import FoldConfounds, Preparation, prepared_by_all
-from mvpa_gamp.decoding.scorers import mean_score, score_rows
-from mvpa_gamp.decoding.scores import HeldOut, held_out_answers
-from mvpa_gamp.decoding.splits import Splits
+from mvpa_gamp.decoding.scores import HeldOut, held_out_answers, mean_score, score_rows
 from mvpa_gamp.imaging.scaling import Scaling
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 

@@ -31,8 +31,7 @@ from mvpa_gamp.decoder.maps import (
 )
 from mvpa_gamp.decoder.model import TRAINING
 from mvpa_gamp.decoder.model_folder import load_model, save_model
-from mvpa_gamp.decoding.classes import score_classes
-from mvpa_gamp.decoding.scorers import mean_score, score_rows
+from mvpa_gamp.decoding.scores import mean_score, score_classes, score_rows
 from mvpa_gamp.imaging.volume_masker import CLEANING
 
 

@@ -40,14 +40,14 @@ from mvpa_gamp.decoder.inputs import (
     weighted_method,
 )
 from mvpa_gamp.decoder.settings import DecoderSettings, mention_unused
-from mvpa_gamp.decoding.covariate_check import check_covariates
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import PairFits, Scheme, fit_pairs
+from mvpa_gamp.decoding.folds import Splits, make_splits
 from mvpa_gamp.decoding.leakage import Checked, Evidence, find_leakage
 from mvpa_gamp.decoding.preparation import FoldConfounds, NoiseWhitening, Preparation, in_sequence
-from mvpa_gamp.decoding.scorers import OF_PROBABILITIES
-from mvpa_gamp.decoding.splits import Splits, make_splits
+from mvpa_gamp.decoding.scores import OF_PROBABILITIES
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.decoding.ties import check_covariates
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.processing import MIN_SERIES, Processing, check_series
 from mvpa_gamp.imaging.spaces import space_of

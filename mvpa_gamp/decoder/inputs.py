@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from mvpa_gamp.decoder.maps import contrast_key
-from mvpa_gamp.decoding.scorers import check_scoring_name
+from mvpa_gamp.decoding.scores import check_scoring_name
 from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.matrix import rows_of_runs
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, confound_table

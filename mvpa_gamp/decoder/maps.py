@@ -11,7 +11,7 @@ from nilearn.plotting import view_img
 from numpy.typing import NDArray
 
 from mvpa_gamp.coupling import Answers
-from mvpa_gamp.decoding.classes import class_maps
+from mvpa_gamp.decoding.scores import class_maps
 from mvpa_gamp.imaging.brainmaps import coordinates, to_image
 from mvpa_gamp.imaging.spaces import is_surface
 from mvpa_gamp.methods.fold_fits import FoldFits

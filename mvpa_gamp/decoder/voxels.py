@@ -15,9 +15,14 @@ from mvpa_gamp.decoding.calibration import FdrSelection, calibrate
 from mvpa_gamp.decoding.discoveries import PlantedCheck, Planting, planted_check, planted_count
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import Scheme
-from mvpa_gamp.decoding.information import InformationMap, carries_information
+from mvpa_gamp.decoding.localisation import (
+    FEWEST_VOXELS,
+    InformationMap,
+    carries_information,
+    decode_regions,
+    others,
+)
 from mvpa_gamp.decoding.preparation import in_sequence
-from mvpa_gamp.decoding.regions import FEWEST_VOXELS, decode_regions, others
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.atlas import open_atlas
 from mvpa_gamp.imaging.regions import Regions

@@ -1,19 +1,16 @@
 """Who is compared with whom, on which rows, and how well it went."""
 
 from .calibration import Calibration, FdrSelection, calibrate, fdr_refusal
-from .covariate_check import CovariateCheck, check_covariates
 from .cross import CrossDecoding, cross_decode, cross_permutation_test
-from .cross_tasks import Cross, make_crosses, session_crosses
-from .designs import Classes, make_classes, parse_classes
+from .designs import Classes, Cross, make_classes, make_crosses, parse_classes, session_crosses
 from .discoveries import PlantedCheck, PlantedEffect, Planting, planted_check, select_at_fdr
 from .exchange import blocks_of_volumes, permuted_labels
 from .fit import Scheme, cross_validate, fit_tasks, haufe_pattern
 from .folds import Folds, leave_one_run_out
-from .group_tests import FlipMap, MeanTest, flip_map, mean_test
-from .groups import Side, read_side
-from .information import InformationMap, carries_information
+from .group import FlipMap, MeanTest, flip_map, mean_test
 from .leakage import Checked, Evidence, Finding, find_leakage
 from .learning_curve import Extrapolation, LearningCurve, learning_curve
+from .localisation import InformationMap, RegionTest, carries_information, decode_regions, exact_sums
 from .null import LabelVectors, NullStatistics, joint_null, null_statistics
 from .permutation import PermutationPlan, PermutationTest, holm, permutation_test, plan_permutations
 from .preparation import (
@@ -27,9 +24,9 @@ from .preparation import (
     fit_confounds,
     prepared_by_all,
 )
-from .regions import RegionTest, decode_regions, exact_sums
 from .scores import HeldOut, fold_balanced_accuracies, fold_errors, held_out_answers
-from .tasks import PAPER_PAIRS, Task, contrast_name, make_tasks, parse_pairs
+from .tasks import PAPER_PAIRS, Side, Task, contrast_name, make_tasks, parse_pairs, read_side
+from .ties import CovariateCheck, check_covariates
 from .whitening import Whitening, fit_whitening, whitened_folds
 
 __all__ = [

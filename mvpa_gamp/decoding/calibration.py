@@ -16,7 +16,7 @@ from ..methods import find_method
 from ..methods.fold_fits import Method
 from .exchange import Exchange, find_exchange
 from .fit import Scheme, solve_columns
-from .information import within_runs
+from .localisation import within_runs
 from .tasks import check_signs
 
 N_PERMUTATIONS = 199  # p-values down to 0.005, and a mean number of false voxels with a small error

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from ..methods.fold_fits import FoldFits, Method
 from ..methods.fold_input import check_rows
-from .cross_tasks import Cross, check_crosses
+from .designs import Cross, check_crosses
 from .exchange import find_exchange
 from .fit import Columns, Scheme, fit_columns, solve
 from .null import NullStatistics, failures
 from .permutation import PermutationPlan, PermutationTest, plan_permutations
-from .scorers import mean_score, score_rows
-from .scores import mean_aucs, share_by_fold
+from .scores import mean_aucs, mean_score, score_rows, share_by_fold
 
 _WORTHWHILE = 0.05  # a test that cannot reach this p-value is hardly worth its time
 

@@ -1,299 +1,268 @@
-"""Accuracies of participants, the test of each one, and the row of the group that they make together."""
+"""Tests over participants: mean with its interval, sign flips, t, paired differences, Holm's correction.
+
+Participants are independent, so their values may be tested as they are; what they say is about the mean of
+the population. A mean above chance can come from a few participants: prevalence says more (prevalence.py).
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
-from .group_tests import (
-    bayesian_prevalence,
-    bounded,
-    holm_of_known,
-    mean_test,
-    minimum_statistic,
-    run_test,
-    smallest_run_p,
-)
+from .permutation import holm, places, share_as_good
 
-ACCURACY_COLUMNS = (
-    "subject", "contrast", "comparison", "method", "accuracy_percent", "chance_percent",
-    "runs", "runs_above_chance", "test", "p_value", "significant",
-)  # fmt: skip
-SUMMARY_COLUMNS = (
-    "contrast", "comparison", "method", "participants",
-    "accuracy_percent", "accuracy_se_percent", "lowest_percent", "highest_percent", "chance_percent",
-    "balanced_percent", "balanced_low_percent", "balanced_high_percent",
-    "t_value", "t_p_value", "t_p_holm", "signflip_p_value", "signflip_p_holm", "signflip_smallest_p",
-    "comparisons_tested",
-    "test", "tested", "significant",
-    "prevalence", "prevalence_low", "prevalence_high", "majority_probability",
-    "minimum_p_value", "minimum_p_holm", "minimum_bound",
-)  # fmt: skip
-
-_PREVALENCE = (
-    "prevalence", "prevalence_low", "prevalence_high", "majority_probability", "minimum_p_value",
-    "minimum_p_holm", "minimum_bound",
-)  # fmt: skip
-_TESTS = (
-    "balanced_percent", "balanced_low_percent", "balanced_high_percent",
-    "t_value", "t_p_value", "signflip_p_value", "signflip_smallest_p",
-)  # fmt: skip
-_CORRECTED = {
-    "t_p_value": "t_p_holm",
-    "signflip_p_value": "signflip_p_holm",
-    "minimum_p_value": "minimum_p_holm",
-}
-
-
-class OwnTest(NamedTuple):
-    """A participant's own permutation test."""
-
-    score: float  # 0 to 1: accuracy, or balanced accuracy where categories are unequal
-    null: NDArray  # (n,) the same of permuted labels
-    p_value: float
-    smallest: float  # the smallest p-value that it could have given
+EXACT = 16  # participants up to which every sign pattern of a single value is tried: 65,536
+EXACT_MAPS = 13  # and of a map: 4,096 pairs of patterns
+DRAWS = 9_999  # random sign patterns beyond, the observed one comes on top
+_TIE = 1e-9
+_CHUNK = 64  # sign patterns of a map at a time
+_NODES = 120  # of the quadrature over what folds share; tails are exact to 1e-9
+_SAME = 1e-5  # accuracies of tables have six digits and differ by a volume or more
+_GRID = 20_001  # points for the highest-density interval: steps of 5e-5
 
 
 @dataclass(frozen=True)
-class Score:
-    """One participant on one comparison by one method, and its own permutation test if there is one.
+class MeanTest:
+    """A mean over n participants: interval and two tests; NaN where there are too few participants."""
 
-    ``level`` is the balanced accuracy by chance: 1/2, or 1/K of K classes. ``runs_count`` says whether runs
-    above chance may be counted as a test: not where the folds are those of several classes or of a cross,
-    whose dependence is another one.
+    n: int
+    mean: float
+    low: float
+    high: float
+    t: float
+    t_p: float
+    flip_p: float
+    smallest_p: float  # what sign flips can reach at best
+
+
+@dataclass(frozen=True)
+class FlipMap:
+    """T values (N,) of a mean map, family-wise p-values (N,) by sign flips, and how many patterns."""
+
+    t: NDArray
+    p: NDArray
+    n_patterns: int
+    smallest_p: float
+
+
+def bounded(value: float, least: float, most: float) -> float:
+    """The end of an interval where values cannot lie beyond some others; NaN stays NaN.
+
+    >>> bounded(1.2, 0, 1), bounded(0.3, 0, 1)
+    (1.0, 0.3)
     """
-
-    subject: str
-    contrast: str
-    comparison: str
-    method: str
-    accuracy: float  # mean over held-out runs, 0 to 1
-    chance: float  # of the more frequent category
-    by_run: tuple[float, ...]  # balanced accuracy of each held-out run
-    auc: float = math.nan  # mean area under the ROC curve, which orders equal accuracies of the group
-    own: OwnTest | None = None
-    level: float = 0.5
-    runs_count: bool = True
-
-    @property
-    def runs(self) -> int:
-        """Held-out runs with all categories."""
-        return len(self.by_run)
-
-    @property
-    def balanced(self) -> float:
-        """Mean over runs of the balanced accuracy, whose chance does not depend on how rare a category is."""
-        return float(np.mean(self.by_run)) if self.by_run else math.nan
-
-    @property
-    def test(self) -> str:
-        """The name of the participant's own test."""
-        if self.own is not None:
-            return "permutation"
-        return "sign test over runs" if self.runs_count else "none"
-
-    @property
-    def p_value(self) -> float:
-        """Of the permutation test where there is one, else of the sign test over runs; NaN without a test."""
-        if self.own is not None:
-            return self.own.p_value
-        return run_test(self.by_run) if self.runs_count else math.nan
-
-    @property
-    def smallest_p(self) -> float:
-        """What the test could reach at best."""
-        if self.own is not None:
-            return self.own.smallest
-        return smallest_run_p(self.runs) if self.runs_count else math.inf
-
-    def testable(self, alpha: float) -> bool:
-        """Whether the test can reach alpha at all."""
-        return self.smallest_p <= alpha
+    return float(np.clip(value, least, most))
 
 
-def accuracy_row(score: Score, alpha: float) -> dict[str, Any]:
-    """A line of the table of participants."""
-    return {
-        "subject": score.subject,
-        "contrast": score.contrast,
-        "comparison": score.comparison,
-        "method": score.method,
-        "accuracy_percent": 100 * score.accuracy,
-        "chance_percent": 100 * score.chance,
-        "runs": score.runs,
-        "runs_above_chance": sum(value > score.level + 1e-9 for value in score.by_run),
-        "test": name_of_test([score]),
-        "p_value": score.p_value,
-        "significant": score.p_value <= alpha if score.testable(alpha) else None,
-    }
+def smallest_flip_p(n: int, two_sided: bool) -> float:
+    """The smallest p-value that sign flips of n values can give, if every pattern is tried."""
+    return min(1.0, (2 if two_sided else 1) * 0.5**n)
 
 
-def group_rows(scores: Sequence[Score], alpha: float) -> list[dict[str, Any]]:
-    """The group's table: a line per comparison and method; Holm's correction over comparisons of a method."""
-    groups: dict[tuple[str, str, str], list[Score]] = {}
-    for score in scores:
-        groups.setdefault((score.contrast, score.comparison, score.method), []).append(score)
-    rows = [group_row(members, alpha) for members in groups.values()]
-    for method in dict.fromkeys(row["method"] for row in rows):
-        mine = [row for row in rows if row["method"] == method]
-        for name, corrected in _CORRECTED.items():
-            known = [math.nan if row[name] is None else row[name] for row in mine]
-            for row, p in zip(mine, holm_of_known(known), strict=True):
-                row[corrected] = None if math.isnan(p) else p
-        tested = sum(row["balanced_percent"] is not None for row in mine)
-        for row in mine:
-            row["comparisons_tested"] = tested
-    return rows
+def mean_test(values: Any, two_sided: bool = False, level: float = 0.95, finer: Any = None) -> MeanTest:
+    """Test whether the mean of values (n,), such as accuracy minus chance, is above 0 (or differs from it).
 
+    Under the null the sign of each participant's value is a coin: the sign-flip p-value is the share of sign
+    patterns whose mean is at least as large. All 2^n of them up to 16 participants, else 9,999 random ones
+    and the observed one. Patterns with equal means are ordered by the mean of ``finer`` values (n,), such as
+    areas under the ROC curve minus 1/2, whose signs flip with the others; without them, or with NaN, ties
+    count against the data. The t-test takes values as normal, the interval too.
 
-def group_row(scores: Sequence[Score], alpha: float) -> dict[str, Any]:
-    """A line of the group's table: mean and standard error over participants, and the prevalence."""
-    values = np.array([score.accuracy for score in scores])
-    tested = [score for score in scores if score.testable(alpha)]
-    significant = sum(score.p_value <= alpha for score in tested)
-    row = {
-        "contrast": scores[0].contrast,
-        "comparison": scores[0].comparison,
-        "method": scores[0].method,
-        "participants": len(scores),
-        "accuracy_percent": 100 * values.mean(),
-        "accuracy_se_percent": _standard_error(100 * values),
-        "lowest_percent": 100 * values.min(),
-        "highest_percent": 100 * values.max(),
-        "chance_percent": 100 * float(np.mean([score.chance for score in scores])),
-        "test": name_of_test(scores),
-        "tested": len(tested),
-        "significant": significant,
-    }
-    return {**row, **_above_chance(scores), **_prevalence(tested, significant, alpha)}
-
-
-def _above_chance(scores: Sequence[Score]) -> dict[str, Any]:
-    """Mean balanced accuracy with its 95 % interval, and tests of it against chance."""
-    level = scores[0].level
-    known = [score for score in scores if not math.isnan(score.balanced)]
-    if not known:
-        return dict.fromkeys(_TESTS)
-    found = mean_test([each.balanced - level for each in known], finer=[each.auc - 0.5 for each in known])
-    return {
-        "balanced_percent": 100 * (level + found.mean),
-        "balanced_low_percent": 100 * bounded(level + found.low, 0, 1),
-        "balanced_high_percent": 100 * bounded(level + found.high, 0, 1),
-        "t_value": found.t,
-        "t_p_value": found.t_p,
-        "signflip_p_value": found.flip_p,
-        "signflip_smallest_p": found.smallest_p,
-    }
-
-
-def _prevalence(tested: Sequence[Score], significant: int, alpha: float) -> dict[str, Any]:
-    """The posterior, and where every participant has a permutation null the minimum statistic as well."""
-    out: dict[str, Any] = dict.fromkeys(_PREVALENCE)
-    if tested:
-        found = bayesian_prevalence(significant, len(tested), alpha)
-        out |= {
-            "prevalence": found.mode,
-            "prevalence_low": found.low,
-            "prevalence_high": found.high,
-            "majority_probability": found.majority,
-        }
-    own = [score.own for score in tested if score.own is not None]
-    if tested and len(own) == len(tested):
-        smallest = minimum_statistic([each.score for each in own], [each.null for each in own], alpha)
-        out |= {"minimum_p_value": smallest.pvalue, "minimum_bound": smallest.bound}
-    return out
-
-
-def name_of_test(scores: Sequence[Score]) -> str:
-    """The test, or the tests, by which these scores are judged."""
-    return " and ".join(sorted({score.test for score in scores}))
-
-
-def _standard_error(values: NDArray) -> float:
-    """Over participants; NaN of a single one."""
-    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-
-
-DIFFERENCE_COLUMNS = (
-    "between", "within", "first", "second", "participants",
-    "difference_percent", "low_percent", "high_percent",
-    "t_value", "t_p_value", "signflip_p_value", "signflip_smallest_p", "signflip_p_holm", "tests_in_family",
-)  # fmt: skip
-AVERAGE = "average"  # over comparisons
-
-Values = dict[tuple[str, str, str], NDArray]  # balanced accuracy and area of a participant, two names
-
-
-def difference_rows(scores: Sequence[Score]) -> list[dict[str, Any]]:
-    """All pairs of methods on every comparison and on their average, all pairs of comparisons by a method.
-
-    Differences of balanced accuracies of the participants who have both, tested two-sided; sign patterns
-    with equal means are ordered by differences of areas under the ROC curve. Families of Holm's
-    correction: pairs of methods on all comparisons; pairs of methods on the average; pairs of comparisons
-    by one method.
+    >>> found = mean_test([0.1, 0.2, 0.05, 0.15, 0.1, 0.3])
+    >>> round(found.flip_p, 4), found.flip_p == found.smallest_p
+    (0.0156, True)
     """
-    values = {
-        (s.subject, s.contrast, s.method): np.array([s.balanced, s.auc])
-        for s in scores
-        if not math.isnan(s.balanced)
-    }
-    subjects, contrasts, methods = (
-        list(dict.fromkeys(getattr(s, name) for s in scores)) for name in ("subject", "contrast", "method")
-    )
-    rows: list[dict[str, Any]] = []
-    pairs = list(combinations(methods, 2))
-    each = [_row(values, subjects, "methods", c, *pair) for c in contrasts for pair in pairs]
-    rows += _corrected(each)
-    if len(contrasts) > 1:
-        means = {(s, AVERAGE, m): _mean(values, s, contrasts, m) for s in subjects for m in methods}
-        whole = {key: value for key, value in means.items() if not math.isnan(value[0])}
-        rows += _corrected([_row(whole, subjects, "methods", AVERAGE, *pair) for pair in pairs])
-    turned = {(s, m, c): value for (s, c, m), value in values.items()}
-    for method in methods:
-        some = [_row(turned, subjects, "comparisons", method, *pair) for pair in combinations(contrasts, 2)]
-        rows += _corrected(some)
-    return rows
+    values = np.asarray(values, dtype=float)
+    n = values.size
+    if n == 0 or not np.isfinite(values).all():
+        raise ValueError(f"Expected finite values of at least one participant, got {values}. Check them.")
+    mean = float(values.mean())
+    if n < 2:
+        return MeanTest(
+            n, mean, math.nan, math.nan, math.nan, math.nan, math.nan, smallest_flip_p(n, two_sided)
+        )
+    error = float(values.std(ddof=1)) / math.sqrt(n)
+    half = float(stats.t.ppf((1 + level) / 2, n - 1)) * error
+    t = mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
+    tail = float(stats.t.sf(abs(t) if two_sided else t, n - 1)) * (2 if two_sided else 1)
+    known = np.full(n, np.nan) if finer is None else np.asarray(finer, dtype=float)
+    flip, smallest = _flip_p(values, known, two_sided)
+    return MeanTest(n, mean, mean - half, mean + half, t, min(1.0, tail), flip, smallest)
 
 
-def _row(
-    values: Values, subjects: Sequence[str], between: str, within: str, first: str,
-    second: str,
-) -> dict[str, Any] | None:  # fmt: skip
-    """One difference; None where fewer than two participants have both."""
-    both = [s for s in subjects if (s, within, first) in values and (s, within, second) in values]
-    if len(both) < 2:
-        return None
-    balanced, areas = np.transpose([values[s, within, first] - values[s, within, second] for s in both])
-    found = mean_test(balanced, two_sided=True, finer=areas)
-    return {
-        "between": between,
-        "within": within,
-        "first": first,
-        "second": second,
-        "participants": found.n,
-        "difference_percent": 100 * found.mean,
-        "low_percent": 100 * bounded(found.low, -1, 1),
-        "high_percent": 100 * bounded(found.high, -1, 1),
-        "t_value": found.t,
-        "t_p_value": found.t_p,
-        "signflip_p_value": found.flip_p,
-        "signflip_smallest_p": found.smallest_p,
-    }
+def _flip_p(values: NDArray, finer: NDArray, two_sided: bool) -> tuple[float, float]:
+    """P-value by sign flips, and the smallest one there could be."""
+    sums, ties = (sign_patterns(values.size, EXACT) @ np.column_stack([values, finer])).T
+    if two_sided:  # a pattern and its opposite are one: the finer mean counts in the direction of the other
+        ties = np.where(np.abs(sums) > _TIE, np.sign(sums) * ties, np.abs(ties))
+        sums = np.abs(sums)
+    smallest = smallest_flip_p(values.size, two_sided) if values.size <= EXACT else 1 / len(sums)
+    return float(share_as_good(places(sums, ties))), smallest
 
 
-def _mean(values: Values, subject: str, contrasts: Sequence[str], method: str) -> NDArray:
-    """A participant's means over all comparisons; NaN where one is missing."""
-    each = [values.get((subject, contrast, method), np.full(2, np.nan)) for contrast in contrasts]
-    return np.mean(each, axis=0)
+def sign_patterns(n: int, exact: int, half: bool = False) -> NDArray:
+    """Sign patterns (S, n) of -1/+1, the observed one (all +1) first; all of them up to ``exact`` values.
+
+    ``half`` leaves out patterns that are another one turned over, which a two-sided statistic cannot tell.
+    """
+    if n > exact:
+        drawn = np.random.default_rng(0).choice(np.array([-1.0, 1.0]), size=(DRAWS, n))
+        return np.vstack([np.ones(n), drawn])
+    count = 2 ** (n - 1) if half else 2**n
+    bits = (np.arange(count)[:, None] >> np.arange(n)) & 1
+    return 1.0 - 2.0 * bits
 
 
-def _corrected(rows: Sequence[dict[str, Any] | None]) -> list[dict[str, Any]]:
-    """The rows of a family with Holm's correction over it."""
-    known = [row for row in rows if row is not None]
-    for row, p in zip(known, holm_of_known([row["signflip_p_value"] for row in known]), strict=True):
-        row |= {"signflip_p_holm": p, "tests_in_family": len(known)}
-    return known
+def holm_of_known(pvalues: Sequence[float]) -> list[float]:
+    """Holm's correction over a family of tests; NaN (no test) stays NaN and is not counted.
+
+    >>> holm_of_known([0.01, float("nan"), 0.03])
+    [0.02, nan, 0.03]
+    """
+    p = np.asarray(pvalues, dtype=float)
+    known = ~np.isnan(p)
+    p[known] = holm(p[known])
+    return [float(each) for each in p]
+
+
+def flip_map(maps: NDArray) -> FlipMap:
+    """T values of the mean over participants of maps (n, N), with family-wise p-values by sign flips.
+
+    The p-value of a voxel is the share of sign patterns whose largest |t| of all voxels is at least its own:
+    the chance of any false voxel is at most the level (Nichols & Holmes, 2002). Two-sided. Since squares do
+    not change with signs, |t| grows with |sum| / sqrt(sum of squares), which is what patterns are compared
+    by. All 2^(n-1) pairs of patterns up to 13 participants.
+
+    >>> maps = np.random.default_rng(0).normal(size=(8, 50)) + 4 * (np.arange(50) < 2)
+    >>> flip_map(maps).p[:3].round(4)
+    array([0.0078, 0.0078, 1.    ])
+    """
+    maps = np.asarray(maps, dtype=float)
+    squares = np.sqrt((maps**2).sum(axis=0))
+    scaled = np.divide(maps, squares, out=np.zeros_like(maps), where=squares > 0)
+    observed = np.abs(scaled.sum(axis=0))
+    largest = np.concatenate(list(_largest(scaled)))
+    p = np.array(1.0 - np.searchsorted(np.sort(largest), observed - _TIE, side="left") / largest.size)
+    return FlipMap(_t_values(maps), p, largest.size, 1 / largest.size)
+
+
+def _largest(scaled: NDArray) -> Iterator[NDArray]:
+    """The largest statistic of all voxels, pattern by pattern."""
+    patterns = sign_patterns(len(scaled), EXACT_MAPS, half=True)
+    for start in range(0, len(patterns), _CHUNK):
+        yield np.abs(patterns[start : start + _CHUNK] @ scaled).max(axis=1)
+
+
+def _t_values(maps: NDArray) -> NDArray:
+    """T (N,); 0 where participants do not differ from zero or from each other."""
+    error = maps.std(axis=0, ddof=1) / math.sqrt(len(maps))
+    return np.divide(maps.mean(axis=0), error, out=np.zeros(maps.shape[1]), where=error > 0)
+
+
+@dataclass(frozen=True)
+class BayesianPrevalence:
+    """Posterior of the prevalence: its mode, 95 % highest-density interval and P(g > 1/2)."""
+
+    significant: int
+    participants: int
+    mode: float
+    low: float
+    high: float
+    majority: float
+
+
+@dataclass(frozen=True)
+class MinimumStatistic:
+    """Allefeld's test: p of the global null, and the largest prevalence that the data reject at alpha."""
+
+    participants: int
+    pvalue: float  # of g = 0, no participant above chance
+    bound: float  # g is larger than this at level alpha; NaN where not even g = 0 is rejected
+
+
+def run_test(accuracies: Sequence[float], chance: float = 0.5) -> float:
+    """P-value P(K >= k) of a sign test whose units are runs, for folds that share training runs.
+
+    k of the R held-out runs have a (balanced) accuracy above chance; ties count against the data. Volumes of
+    a run are correlated and are not counted one by one. K is the number above chance without any signal, see
+    :func:`runs_above_by_chance`.
+    """
+    above = sum(value > chance + 1e-9 for value in accuracies)
+    return float(runs_above_by_chance(len(accuracies))[above])
+
+
+def smallest_run_p(runs: int) -> float:
+    """What :func:`run_test` gives when all runs are above chance."""
+    return float(runs_above_by_chance(runs)[runs])
+
+
+def runs_above_by_chance(runs: int) -> NDArray:
+    """P(K >= k), k = 0 .. R, for the number K of held-out runs above chance when there is no signal.
+
+    A linear classifier that leaves run r out asks whether sum_q d_q . d_r > 0, with d the difference of the
+    two categories in a run. Without signal the products d_q . d_r of two runs are independent of each other
+    if voxels are many, and each serves two folds. So the R sums are normal and correlated by 1 / (R - 1), and
+    K given their common part u ~ N(0, 1) is binomial with probability Phi(u / sqrt(R - 2)). With few
+    independent voxels the tail is lighter (measured for 1 to 200), so this is the careful choice. A binomial
+    test that takes folds for independent gives p-values two to twelve times too small.
+
+    >>> runs_above_by_chance(8).round(3)[-2:]
+    array([0.088, 0.02 ])
+    """
+    if runs < 3:
+        return np.array([1.0, *[0.5] * runs])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    chance = stats.norm.cdf(nodes / math.sqrt(runs - 2))
+    tails = stats.binom.sf(np.arange(runs + 1)[:, None] - 1, runs, chance)
+    return np.asarray(tails @ (weights / weights.sum()))
+
+
+def bayesian_prevalence(significant: int, participants: int, alpha: float = 0.05) -> BayesianPrevalence:
+    """Posterior of the prevalence when k of n participants are significant at alpha (Ince et al. 2021).
+
+    A participant is significant with probability t = alpha + (1 - alpha) g; a uniform prior on g makes
+    t ~ Beta(k + 1, n - k + 1) on [alpha, 1]. The test is taken to miss nobody (sensitivity 1), so g is the
+    prevalence of effects that this experiment can detect, a lower bound of the prevalence of effects.
+    """
+    if not 0 <= significant <= participants or participants < 1 or not 0 < alpha < 1:
+        raise ValueError(
+            f"Expected 0 <= k <= n, n >= 1 and 0 < alpha < 1, got k = {significant}, n = {participants}, "
+            f"alpha = {alpha}. Correct them."
+        )
+    beta = stats.beta(significant + 1, participants - significant + 1)
+    share = np.linspace(0, 1, _GRID)
+    mass = np.diff(beta.cdf(alpha + (1 - alpha) * share)) / beta.sf(alpha)
+    low, high = _densest(mass, share)
+    mode = max(0.0, (significant / participants - alpha) / (1 - alpha))
+    majority = float(beta.sf(alpha + (1 - alpha) / 2) / beta.sf(alpha))
+    return BayesianPrevalence(significant, participants, mode, low, high, majority)
+
+
+def minimum_statistic(
+    scores: Sequence[float], nulls: Sequence[NDArray], alpha: float = 0.05
+) -> MinimumStatistic:
+    """Prevalence from the smallest accuracy of n participants and their permutation nulls.
+
+    With m = min score, the global null gives p = prod_i P_i(null_i >= m), each null with the observed score
+    as one of its members: the share over all combinations of first-level permutations. Prevalence g is
+    rejected when ((1 - g) p^(1/n) + g)^n <= alpha, so the bound is (alpha^(1/n) - p^(1/n)) / (1 - p^(1/n)).
+    """
+    smallest = min(scores) - _SAME
+    shares = [(1 + np.count_nonzero(np.asarray(null) >= smallest)) / (1 + np.size(null)) for null in nulls]
+    count = len(shares)
+    root = math.exp(sum(math.log(share) for share in shares) / count)
+    reachable = alpha ** (1 / count)
+    bound = (reachable - root) / (1 - root) if root <= reachable and root < 1 else math.nan
+    return MinimumStatistic(count, root**count, bound)
+
+
+def _densest(mass: NDArray, share: NDArray) -> tuple[float, float]:
+    """Ends of the smallest set of cells with 95 % of the mass; the posterior has one peak."""
+    order = np.argsort(-mass, kind="stable")
+    needed = int(np.searchsorted(np.cumsum(mass[order]), 0.95)) + 1
+    cells = order[:needed]
+    return float(share[cells.min()]), float(share[cells.max() + 1])

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from .permutation import PermutationTest
+from .scores import roc_areas
 
 _NORMAL = 1.959964  # of a 95 % interval
 
@@ -66,21 +66,12 @@ def people_scores(
         pvalue=math.nan if null is None or test is None else _pvalue(choice, null, test.floor),
         sensitivity=_share(decision[y > 0] > 0),
         specificity=_share(decision[y < 0] < 0),
-        auc=_area(decision, y),
+        auc=float(roc_areas(decision, y > 0, y <= 0)),
     )
 
 
 def _share(values: NDArray) -> float:
     return float(values.mean()) if values.size else math.nan
-
-
-def _area(decision: NDArray, y: NDArray) -> float:
-    """The share of pairs of a map of each side in which the first side's has the larger decision."""
-    first, n = rankdata(decision)[y > 0], len(y)
-    n_first = first.size
-    if n_first in (0, n):
-        return math.nan
-    return float((first.sum() - n_first * (n_first + 1) / 2) / (n_first * (n - n_first)))
 
 
 def _pvalue(choice: float, null: NDArray, floor: float) -> float:

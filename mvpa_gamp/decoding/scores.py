@@ -1,18 +1,36 @@
-"""Scores of held-out rows: by fold, by class, and those that do not reward guessing the more frequent one."""
+"""Scores of held-out rows: by fold, by class, by scikit-learn, and those that do not reward guessing."""
 
-from collections.abc import Sequence
+import math
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import get_scorer
 
-from ..coupling import class_pairs, classify
+from ..coupling import Answers, class_pairs, classify
 from ..methods.fold_fits import FoldFits
 
 # More frequent over rarer class; above, always guessing the former is right in over 60 %, and balanced
 # accuracy is what a comparison is read and tested by.
 UNEQUAL = 1.5
+TWO_CLASSES = ("roc_auc", "average_precision", "f1", "precision", "recall", "jaccard", "neg_brier_score")
+_AVERAGED = tuple(
+    f"{name}_{kind}" for name in ("f1", "precision", "recall", "jaccard")
+    for kind in ("macro", "micro", "weighted")
+)  # fmt: skip
+ANY_CLASSES = (
+    "accuracy", "balanced_accuracy", "matthews_corrcoef", "neg_log_loss",
+    "roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted", "roc_auc_ovo_weighted", *_AVERAGED,
+)  # fmt: skip
+OF_PROBABILITIES = (
+    "neg_log_loss", "neg_brier_score", *(name for name in ANY_CLASSES if name.startswith("roc_auc_ov")),
+)  # fmt: skip
+Scorer = Callable[[Any, Any, Any], float]
 
 
 class HeldOut(NamedTuple):
@@ -163,3 +181,177 @@ def mean_balanced_accuracy(codes: NDArray, said: HeldOut) -> float:
     true = codes[said.rows]
     right = classify(said.decision, said.proba, n_classes).predicted == true
     return float(balanced_scores(right, true, said.fold, n_classes, int(said.fold.max()) + 1).mean())
+
+
+class KnownAnswers(ClassifierMixin, BaseEstimator):
+    """A classifier that looks its answers up: its X are row numbers (m, 1) of the given answers.
+
+    ``decision`` is (M,) for two classes, positive for the second, or (M, K); ``proba`` is (M, K).
+    """
+
+    def __init__(self, classes: NDArray, predicted: NDArray, decision: NDArray, proba: NDArray) -> None:
+        self.classes, self.predicted, self.decision, self.proba = classes, predicted, decision, proba
+        self.classes_ = classes
+
+    def fit(self, X: Any, y: Any) -> "KnownAnswers":
+        """There is nothing to fit."""
+        return self
+
+    def predict(self, X: NDArray) -> NDArray:
+        """The predicted class of each row number."""
+        return self.predicted[X[:, 0]]
+
+    def decision_function(self, X: NDArray) -> NDArray:
+        """The decision values of each row number."""
+        return self.decision[X[:, 0]]
+
+    def predict_proba(self, X: NDArray) -> NDArray:
+        """The class probabilities of each row number."""
+        return self.proba[X[:, 0]]
+
+
+def check_scoring_name(scoring: Any, n_classes: int) -> Any:
+    """``scoring`` as given, None as "accuracy"; raises where it cannot score that many classes."""
+    if scoring is None:
+        return "accuracy"
+    if callable(scoring):
+        return scoring
+    if scoring in ANY_CLASSES or (scoring in TWO_CLASSES and n_classes == 2):
+        return scoring
+    if scoring in TWO_CLASSES:
+        instead = {"roc_auc": "roc_auc_ovr", "average_precision": "roc_auc_ovr"}
+        advice = instead.get(scoring, f"{scoring}_macro" if f"{scoring}_macro" in _AVERAGED else "accuracy")
+        raise ValueError(
+            f"scoring={scoring!r} compares two classes, but y has {n_classes}. "
+            f"Use {advice!r}, or give images of two classes."
+        )
+    raise ValueError(
+        f"scoring must be a scikit-learn scorer of classes or a callable(estimator, X, y), got {scoring!r}. "
+        f"Choose among {', '.join((*ANY_CLASSES, *TWO_CLASSES))}."
+    )
+
+
+def score_rows(
+    scoring: Any, classes: NDArray, true: NDArray, decision: NDArray, proba: NDArray, predicted: NDArray,
+    groups: NDArray,
+) -> NDArray:  # fmt: skip
+    """The score of each part of some answered rows; ``true`` and ``predicted`` (M,) are class numbers.
+
+    ``groups`` (M,) numbers the parts 0..F-1. Scorers by name see class numbers, so that "f1" and the like
+    take the second class as positive whatever the classes are called; callables see the classes.
+    A part in which the score is not defined, such as an area under the curve with a single class, is NaN.
+    """
+    if callable(scoring):
+        scorer, names = scoring, classes
+    else:
+        scorer, names = get_scorer(scoring), np.arange(len(classes))
+    answers = KnownAnswers(names, names[predicted], decision, proba)
+    scores = []
+    for part in range(int(groups.max()) + 1 if len(groups) else 0):
+        rows = np.flatnonzero(groups == part)
+        scores.append(_score(scorer, answers, rows, names[true[rows]]))
+    return np.array(scores)
+
+
+def mean_score(scores: NDArray) -> float:
+    """The mean over folds in which the score is defined; NaN if there is none."""
+    defined = scores[~np.isnan(scores)]
+    return float(defined.mean()) if defined.size else float("nan")
+
+
+def _score(scorer: Scorer, answers: KnownAnswers, rows: NDArray, true: NDArray) -> float:
+    if not rows.size:
+        return float("nan")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        # Classes that a fold does not test are no news: the score is of those it does.
+        warnings.filterwarnings("ignore", message="y_pred contains classes not in y_true")
+        warnings.filterwarnings("ignore", message="A single label was found")
+        try:
+            return float(scorer(answers, rows[:, None], true))
+        except ValueError:
+            if len(np.unique(true)) < len(answers.classes_):
+                return float("nan")  # not defined without all classes
+            raise
+
+
+class ClassScores(NamedTuple):
+    """What held-out rows say about K classes: answers, and scores with one entry per fold."""
+
+    judged: Answers
+    fold_scores: NDArray  # (F,) all classes together
+    contrast_scores: dict[str, list[float]]  # by pair, "face-house"
+    class_scores: dict[Any, list[float]]  # each class against all others
+    confusion: NDArray  # (K, K) counts, rows are true classes
+    auc: float  # mean over folds and pairs of the area under the ROC curve
+
+
+def score_classes(scoring: Any, said: HeldOut, codes: NDArray, classes: NDArray) -> ClassScores:
+    """Couple the pairs' answers ``said`` about held-out rows of classes ``codes`` (M,), and score them.
+
+    ``scoring`` is a scikit-learn scorer by name, or a callable; ``classes`` (K,) are the names.
+    """
+    judged, true = classify(said.decision, said.proba, len(classes)), codes[said.rows]
+    overall = score_rows(scoring, classes, true, *judged, said.fold)
+    confusion = np.zeros((len(classes), len(classes)), dtype=int)
+    np.add.at(confusion, (true, judged.predicted), 1)
+    pairs = contrast_scores(scoring, said, codes, classes)
+    each = class_scores(scoring, said, judged, codes, classes, overall)
+    auc = float(pairwise_aucs(true[:, None], said.decision[:, None], said.fold, len(classes))[0])
+    return ClassScores(judged, overall, pairs, each, confusion, auc)
+
+
+def contrast_scores(scoring: Any, said: HeldOut, codes: NDArray, classes: NDArray) -> dict[str, list[float]]:
+    """Scores per fold of every contrast, on the held-out rows of its two classes."""
+    true = codes[said.rows]
+    scores = {}
+    for p, (i, j) in enumerate(class_pairs(len(classes))):
+        mine = (true == i) | (true == j)
+        judged = classify(said.decision[mine, p : p + 1], said.proba[mine, p : p + 1], 2)
+        second = (true[mine] == j).astype(int)
+        of_pair = score_rows(scoring, classes[[i, j]], second, *judged, said.fold[mine])
+        missing = int(said.fold.max()) + 1 - len(of_pair)  # last folds without rows of the pair
+        scores[f"{classes[i]}-{classes[j]}"] = [*of_pair.tolist(), *([math.nan] * missing)]
+    return scores
+
+
+def class_scores(
+    scoring: Any, said: HeldOut, judged: Answers, codes: NDArray, classes: NDArray, overall: NDArray
+) -> dict[Any, list[float]]:
+    """Scores per fold of every class, as in nilearn.
+
+    With two classes the score of their contrast; with more the class against all others by the coupled
+    probabilities, which needs a scorer by name: a callable may not know what True and False stand for.
+    """
+    names = classes.tolist()
+    if len(names) == 2:
+        return {name: overall.tolist() for name in names}
+    if callable(scoring):
+        return {}
+    true, scores = codes[said.rows], {}
+    for k, name in enumerate(names):
+        p_class = judged.proba[:, k]
+        rest = np.clip(1 - p_class, np.finfo(float).tiny, 1)
+        decision = judged.decision[:, k] - np.log(rest)
+        answers = (decision, np.column_stack([rest, p_class]), (judged.predicted == k).astype(int))
+        two = np.array([False, True])
+        found = score_rows(scoring, two, (true == k).astype(int), *answers, said.fold)
+        scores[name] = found.tolist()
+    return scores
+
+
+def class_maps(values: Sequence[NDArray], n_classes: int, signed: bool) -> NDArray:
+    """Maps (N, K) of the classes: the mean of the maps (N,) of the K - 1 pairs that a class is part of.
+
+    Pairs come in the order of ``class_pairs``. Signed maps (weights, patterns), positive for the first class
+    of a pair, are turned where the class is the second one, so that positive values speak for the class.
+
+    >>> import numpy as np
+    >>> class_maps([np.array([1.0]), np.array([2.0]), np.array([4.0])], 3, signed=True).tolist()
+    [[1.5, 1.5, -3.0]]
+    """
+    out = np.zeros((len(values[0]), n_classes))
+    for (i, j), each in zip(class_pairs(n_classes), values, strict=True):
+        out[:, i] += each
+        out[:, j] += -each if signed else each
+    return out / (n_classes - 1)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mvpa_gamp.decoding.group_tests import DRAWS, EXACT
+from mvpa_gamp.decoding.group import DRAWS, EXACT
 from mvpa_gamp.methods.references import ZINIEL_2015
 from mvpa_gamp.report.group_facts import Group
 from mvpa_gamp.report.methods_text import HAUFE

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.cross import CrossDecoding
-from mvpa_gamp.decoding.cross_tasks import Cross
+from mvpa_gamp.decoding.designs import Cross
 from mvpa_gamp.decoding.permutation import PermutationTest, holm
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import sidecar_path

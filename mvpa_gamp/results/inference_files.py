@@ -8,8 +8,8 @@ import numpy as np
 
 from mvpa_gamp.decoding.calibration import FdrSelection, fdr_refusal
 from mvpa_gamp.decoding.discoveries import PlantedCheck, PlantedEffect
-from mvpa_gamp.decoding.information import InformationMap
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve
+from mvpa_gamp.decoding.localisation import InformationMap
 from mvpa_gamp.decoding.permutation import PermutationTest, holm
 from mvpa_gamp.decoding.scores import is_unequal
 from mvpa_gamp.decoding.tasks import Task

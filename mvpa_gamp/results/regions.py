@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.regions import FEWEST_VOXELS, RegionTest, exact_sums
+from mvpa_gamp.decoding.localisation import FEWEST_VOXELS, RegionTest, exact_sums
 from mvpa_gamp.decoding.scores import fold_errors
 from mvpa_gamp.imaging.brainmaps import coordinates, sidecar_path, write_image
 from mvpa_gamp.imaging.regions import OUTSIDE, Regions

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from mvpa_gamp.decoding.cross_tasks import refuse_runs, refuse_same, session_crosses
+from mvpa_gamp.decoding.designs import refuse_runs, refuse_same, session_crosses
 from mvpa_gamp.imaging.atlas import PHANTOM, Atlas, open_atlas, phantom_atlas
 from mvpa_gamp.imaging.atomic_files import WriteError
 from mvpa_gamp.imaging.bids.check import numbered_runs

@@ -7,11 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.cross_tasks import Cross, check_crosses, make_crosses, session_crosses
-from mvpa_gamp.decoding.designs import Classes, design_pairs, make_classes, parse_classes
+from mvpa_gamp.decoding.designs import (
+    Classes,
+    Cross,
+    check_crosses,
+    design_pairs,
+    make_classes,
+    make_crosses,
+    parse_classes,
+    session_crosses,
+)
 from mvpa_gamp.decoding.folds import leave_one_run_out
-from mvpa_gamp.decoding.groups import dominant, member_rows
-from mvpa_gamp.decoding.tasks import Task, make_tasks
+from mvpa_gamp.decoding.tasks import Task, dominant, make_tasks, member_rows
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.methods.class_weights import with_class_weight

@@ -10,7 +10,14 @@ from uuid import uuid4
 import numpy as np
 
 from mvpa_gamp._version import __version__
-from mvpa_gamp.decoding.group import (
+from mvpa_gamp.imaging.folder_record import read_record, remove_recorded
+from mvpa_gamp.imaging.map_names import shared_entities
+from mvpa_gamp.report.group_answers import group_captions, group_closing, group_tables
+from mvpa_gamp.report.group_facts import read_group
+from mvpa_gamp.report.group_page import build_group_page
+from mvpa_gamp.report.inference import tests_of
+from mvpa_gamp.results.files import MISSING, number, read_json, read_tsv, write_json, write_tsv
+from mvpa_gamp.results.group_tables import (
     ACCURACY_COLUMNS,
     DIFFERENCE_COLUMNS,
     SUMMARY_COLUMNS,
@@ -21,13 +28,6 @@ from mvpa_gamp.decoding.group import (
     group_rows,
     name_of_test,
 )
-from mvpa_gamp.imaging.folder_record import read_record, remove_recorded
-from mvpa_gamp.imaging.map_names import shared_entities
-from mvpa_gamp.report.group_answers import group_captions, group_closing, group_tables
-from mvpa_gamp.report.group_facts import read_group
-from mvpa_gamp.report.group_page import build_group_page
-from mvpa_gamp.report.inference import tests_of
-from mvpa_gamp.results.files import MISSING, number, read_json, read_tsv, write_json, write_tsv
 from mvpa_gamp.results.manifest import missing_files, verify
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results, ResultsError

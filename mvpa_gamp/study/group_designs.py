@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.group import (
+from mvpa_gamp.results.files import MISSING, number, read_tsv, write_tsv
+from mvpa_gamp.results.group_tables import (
     ACCURACY_COLUMNS,
     SUMMARY_COLUMNS,
     OwnTest,
@@ -16,7 +17,6 @@ from mvpa_gamp.decoding.group import (
     accuracy_row,
     group_rows,
 )
-from mvpa_gamp.results.files import MISSING, number, read_tsv, write_tsv
 from mvpa_gamp.results.names import ALL_CLASSES, ResultsFolder
 from mvpa_gamp.results.reader import Results
 

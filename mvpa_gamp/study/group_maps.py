@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
-from mvpa_gamp.decoding.group_tests import EXACT_MAPS, flip_map, smallest_flip_p
+from mvpa_gamp.decoding.group import EXACT_MAPS, flip_map, smallest_flip_p
 from mvpa_gamp.imaging.brainmaps import (
     Display,
     from_image,

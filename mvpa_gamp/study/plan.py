@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
-from mvpa_gamp.decoding.covariate_check import CovariateCheck
-from mvpa_gamp.decoding.cross_tasks import Cross
-from mvpa_gamp.decoding.designs import Classes
+from mvpa_gamp.decoding.designs import Classes, Cross
 from mvpa_gamp.decoding.leakage import Checked
 from mvpa_gamp.decoding.permutation import PermutationPlan, plan_permutations
 from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.decoding.ties import CovariateCheck
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.methods.fold_fits import Method

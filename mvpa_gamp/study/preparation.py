@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.covariate_check import CovariateCheck, check_covariates
 from mvpa_gamp.decoding.designs import Classes
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.leakage import Checked, Evidence, find_leakage
@@ -22,6 +21,7 @@ from mvpa_gamp.decoding.preparation import (
     prepared_by_all,
 )
 from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.decoding.ties import CovariateCheck, check_covariates
 from mvpa_gamp.imaging.covariates import read_covariates
 from mvpa_gamp.imaging.samples import KINDS, Samples
 from mvpa_gamp.results.files import write_tsv

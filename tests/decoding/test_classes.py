@@ -6,11 +6,10 @@ from sklearn.utils.multiclass import _ovr_decision_function
 
 from mvpa_gamp.coupling import class_pairs, classify, vote
 from mvpa_gamp.decoding import leave_one_run_out
-from mvpa_gamp.decoding.classes import class_maps, score_classes
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import Scheme, fit_pairs
 from mvpa_gamp.decoding.preparation import NoiseWhitening
-from mvpa_gamp.decoding.scores import held_out_answers
+from mvpa_gamp.decoding.scores import class_maps, held_out_answers, score_classes
 from mvpa_gamp.methods import METHODS
 
 

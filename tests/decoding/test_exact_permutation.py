@@ -8,7 +8,7 @@ from block_noise import MeanDifference, blocks_of_noise
 
 from mvpa_gamp.decoding import decode_regions, permutation_test, permuted_labels, plan_permutations
 from mvpa_gamp.decoding.cross import cross_permutation_test
-from mvpa_gamp.decoding.cross_tasks import Cross
+from mvpa_gamp.decoding.designs import Cross
 from mvpa_gamp.decoding.exchange import Exchange, find_exchange
 from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.tasks import Task

@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 
 from mvpa_gamp.decoding.exchange import permuted_labels
-from mvpa_gamp.decoding.group import Score, difference_rows, group_rows
-from mvpa_gamp.decoding.group_tests import (
+from mvpa_gamp.decoding.group import (
     bounded,
     flip_map,
     holm_of_known,
@@ -20,6 +19,7 @@ from mvpa_gamp.decoding.group_tests import (
 from mvpa_gamp.decoding.null import null_statistics
 from mvpa_gamp.decoding.scores import mean_balanced_accuracy
 from mvpa_gamp.methods import METHODS
+from mvpa_gamp.results.group_tables import Score, difference_rows, group_rows
 
 pytestmark = pytest.mark.whole
 
@@ -49,7 +49,7 @@ def test_the_smallest_p_is_reached_and_one_participant_has_none():
 def test_random_sign_patterns_agree_with_all_of_them(monkeypatch):
     values = np.random.default_rng(1).normal(0.15, 0.4, 14)
     exact = mean_test(values).flip_p
-    monkeypatch.setattr("mvpa_gamp.decoding.group_tests.EXACT", 13)
+    monkeypatch.setattr("mvpa_gamp.decoding.group.EXACT", 13)
     drawn = mean_test(values)
     assert drawn.flip_p == pytest.approx(exact, abs=4 * math.sqrt(exact / 10_000))
     assert drawn.smallest_p == 1 / 10_000

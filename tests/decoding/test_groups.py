@@ -7,7 +7,7 @@ import pytest
 
 from mvpa_gamp.decoding import make_classes, make_tasks, parse_classes, parse_pairs, read_side
 from mvpa_gamp.decoding.designs import design_pairs
-from mvpa_gamp.decoding.groups import Side, dominant, file_side, member_rows
+from mvpa_gamp.decoding.tasks import Side, dominant, file_side, member_rows
 
 KNOWN = ["cat", "face_inv", "face_up", "house_1", "house_2"]
 

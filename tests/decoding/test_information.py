@@ -93,7 +93,7 @@ def test_every_label_vector_is_met_once():
 def test_chunks_change_nothing(monkeypatch):
     X, y, runs = noise(np.random.default_rng(2))
     whole = carries_information(X, y, runs, n=99)
-    monkeypatch.setattr("mvpa_gamp.decoding.information._NUMBERS_AT_ONCE", 7 * 80)
+    monkeypatch.setattr("mvpa_gamp.decoding.localisation._NUMBERS_AT_ONCE", 7 * 80)
     np.testing.assert_array_equal(carries_information(X, y, runs, n=99).pvalue, whole.pvalue)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from mvpa_gamp.decoding.folds import Folds
 from mvpa_gamp.decoding.leakage import Evidence, find_leakage
-from mvpa_gamp.decoding.leakage_order import agreement, order_findings, run_findings
+from mvpa_gamp.decoding.ties import agreement, order_findings, run_findings
 
 CONDITIONS = ("face", "house", "cat")
 PAIRS = list(itertools.combinations(CONDITIONS, 2))

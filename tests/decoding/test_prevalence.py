@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mvpa_gamp.decoding.group_tests import (
+from mvpa_gamp.decoding.group import (
     bayesian_prevalence,
     minimum_statistic,
     run_test,

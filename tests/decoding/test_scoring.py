@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score, make_scorer, roc_auc_score
 
-from mvpa_gamp.decoding.scorers import ANY_CLASSES, TWO_CLASSES, check_scoring_name, mean_score, score_rows
+from mvpa_gamp.decoding.scores import ANY_CLASSES, TWO_CLASSES, check_scoring_name, mean_score, score_rows
 
 NAMES = np.array(["cat", "face", "house"])
 

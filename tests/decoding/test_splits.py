@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold
 
-from mvpa_gamp.decoding.splits import make_splits
+from mvpa_gamp.decoding.folds import make_splits
 
 CODES = np.tile([0, 1, 2], 12)
 CLASSES = np.array(["cat", "face", "house"])

@@ -8,8 +8,8 @@ from scipy import sparse
 
 from mvpa_gamp.coupling import class_pairs, classify
 from mvpa_gamp.decoding import Scheme, held_out_answers, null_statistics
-from mvpa_gamp.decoding.classes import class_maps, score_classes
 from mvpa_gamp.decoding.fit import fit_pairs
+from mvpa_gamp.decoding.scores import class_maps, score_classes
 from mvpa_gamp.gamp.vamp_classes import rank_matched
 from mvpa_gamp.methods import METHODS
 

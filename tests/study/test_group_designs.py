@@ -15,11 +15,11 @@ from bids_tree import write_tree
 
 from mvpa_gamp.__main__ import main
 from mvpa_gamp.decoding import mean_test
-from mvpa_gamp.decoding.group import Score, accuracy_row, group_rows
 from mvpa_gamp.report.group_facts import read_group
 from mvpa_gamp.report.group_methods import group_methods_text, group_references
 from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.results.files import number, read_tsv
+from mvpa_gamp.results.group_tables import Score, accuracy_row, group_rows
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study import finish
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.designs import design_pairs
-from mvpa_gamp.decoding.groups import read_side
+from mvpa_gamp.decoding.tasks import read_side
 from mvpa_gamp.imaging.bids.events import Event, VolumeEvents, read_events
 from mvpa_gamp.imaging.bids.layout import RunFiles
 from mvpa_gamp.imaging.errors import DataError

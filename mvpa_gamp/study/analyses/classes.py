@@ -8,16 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
-from mvpa_gamp.decoding.classes import score_classes
 from mvpa_gamp.decoding.designs import Classes
 from mvpa_gamp.decoding.fit import Scheme, fit_pairs
 from mvpa_gamp.decoding.folds import Folds
-from mvpa_gamp.decoding.groups import Side, file_side
 from mvpa_gamp.decoding.null import LabelVectors
 from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.preparation import Preparation
-from mvpa_gamp.decoding.scores import HeldOut, held_out_answers
-from mvpa_gamp.decoding.tasks import Task
+from mvpa_gamp.decoding.scores import HeldOut, held_out_answers, score_classes
+from mvpa_gamp.decoding.tasks import Side, Task, file_side
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.results.class_files import AllClasses, maps_by_class, write_class_table, write_classes

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.cross import CrossDecoding, cross_decode, cross_null, plan_cross_permutations
-from mvpa_gamp.decoding.cross_tasks import Cross
+from mvpa_gamp.decoding.designs import Cross
 from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.preparation import Preparation

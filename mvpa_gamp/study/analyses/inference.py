@@ -17,8 +17,8 @@ from mvpa_gamp.decoding.discoveries import (
     planted_count,
 )
 from mvpa_gamp.decoding.fit import Scheme
-from mvpa_gamp.decoding.information import carries_information
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve, learning_curve
+from mvpa_gamp.decoding.localisation import carries_information
 from mvpa_gamp.decoding.null import LabelVectors
 from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.preparation import Preparation

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.fit import Scheme
-from mvpa_gamp.decoding.permutation import PermutationPlan
-from mvpa_gamp.decoding.preparation import Preparation
-from mvpa_gamp.decoding.regions import (
+from mvpa_gamp.decoding.localisation import (
     FEWEST_VOXELS,
     RegionNull,
     RegionScores,
@@ -20,6 +18,8 @@ from mvpa_gamp.decoding.regions import (
     region_null,
     region_scores,
 )
+from mvpa_gamp.decoding.permutation import PermutationPlan
+from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.imaging.regions import Regions
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.results.regions import CellRegions, write_regions
