@@ -27,6 +27,9 @@ PIPELINES = (
     "expression",
     "all_pairs",
     "dense_effects",
+    "neighbours",
+    "voxels",
+    "swapped_labels",
 )
 Command = Callable[[Sequence[str]], int]
 
