@@ -1,13 +1,12 @@
-"""From answers about pairs of classes to one probability per class: pairwise coupling."""
+"""Classes: names that have an order, pairs of them, and pairs coupled to one probability per class."""
 
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Pairs = tuple[tuple[int, int], ...]
-
 # A pair that is this sure is as sure as it gets: with 0 or 1 the best class probabilities may not exist.
 _CERTAIN = 1e-12
 _NEWTON_STEPS = 100
@@ -171,3 +170,38 @@ def _descend(theta: NDArray, step: NDArray, r: NDArray) -> NDArray:
 def _cost(theta: NDArray, r: NDArray) -> NDArray:
     """-sum_{i != j} r_ij log mu_ij, (m,)."""
     return (r * np.logaddexp(0.0, theta[:, None, :] - theta[:, :, None])).sum(axis=(1, 2))
+
+
+def check_sortable(what: str, names: Any) -> None:
+    """Refuse missing names, and names of different kinds, such as words and numbers, which have no order.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.coupling import check_sortable
+    >>> check_sortable("y", np.array(["face", "house"], dtype=object))
+    """
+    if np.asarray(names).dtype.kind != "O":
+        return
+    check_none_missing(what, names)
+    kinds = sorted({type(name).__name__ for name in np.ravel(names)})
+    try:
+        np.unique(names)
+    except TypeError as error:
+        raise ValueError(
+            f"{what} must hold numbers or words, got a mixture of {', '.join(kinds)}, which has no order. "
+            "Name every sample in the same way."
+        ) from error
+
+
+def check_none_missing(what: str, names: Any) -> None:
+    """Refuse None, and what pandas puts in place of missing words."""
+    names = np.ravel(np.asarray(names, dtype=object))
+    missing = [str(name) for name in names if name is None or _is_nan(name)]
+    if missing:
+        raise ValueError(
+            f"{what} has missing labels ({missing[0]}) in {len(missing)} of {len(names)} samples. Drop these "
+            "samples, or name them."
+        )
+
+
+def _is_nan(name: Any) -> bool:
+    return type(name).__name__ in ("NAType", "NaTType") or (isinstance(name, float) and name != name)

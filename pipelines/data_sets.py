@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.tasks import PAPER_PAIRS, Task, make_tasks
-from mvpa_gamp.imaging.haxby import HaxbySource, find_haxby
+from mvpa_gamp.imaging.phantom.head import HAXBY_SHAPE
 from mvpa_gamp.imaging.phantom.source import PhantomSource
-from mvpa_gamp.imaging.phantom.spec import HAXBY_SHAPE
 from mvpa_gamp.imaging.samples import Samples
-from mvpa_gamp.imaging.source import OwnFiles
+from mvpa_gamp.imaging.source import HaxbySource, OwnFiles, find_haxby
 
 from .data_folder import find_data
 from .haxby_table import PHANTOM_LABEL

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from mvpa_gamp.imaging.connectivity import voxel_connectivity
+from mvpa_gamp.imaging.spaces import voxel_connectivity
 from mvpa_gamp.methods import METHODS
 
 from .command import Options, parse_trials

@@ -20,11 +20,10 @@ from matplotlib.figure import Figure
 from mvpa_gamp.decoding.fit import Scheme, cross_validate
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging import source as imaging
-from mvpa_gamp.imaging.haxby import HaxbySource, find_haxby
+from mvpa_gamp.imaging.phantom.head import HAXBY_SHAPE
 from mvpa_gamp.imaging.phantom.source import PhantomSource
-from mvpa_gamp.imaging.phantom.spec import HAXBY_SHAPE
 from mvpa_gamp.imaging.samples import Samples
-from mvpa_gamp.imaging.source import OwnFiles
+from mvpa_gamp.imaging.source import HaxbySource, OwnFiles, find_haxby
 from mvpa_gamp.methods import METHODS, FoldFits, Method
 from mvpa_gamp.report.style import WARNING
 from mvpa_gamp.results.measures import measures_of

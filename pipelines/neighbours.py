@@ -18,8 +18,8 @@ from scipy import sparse
 from mvpa_gamp.decoding.fit import Scheme, fit_tasks
 from mvpa_gamp.decoding.preparation import NoiseWhitening, Prepared
 from mvpa_gamp.decoding.tasks import make_tasks
+from mvpa_gamp.imaging.phantom.head import HAXBY_SHAPE
 from mvpa_gamp.imaging.phantom.source import PhantomSource
-from mvpa_gamp.imaging.phantom.spec import HAXBY_SHAPE
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.measures import measures_of
 from mvpa_gamp.study.preparation import blocks_of

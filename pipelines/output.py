@@ -18,7 +18,7 @@ import scipy
 from matplotlib.figure import Figure
 
 import mvpa_gamp
-from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.imaging.disk import write_atomic
 from mvpa_gamp.report.style import METHOD_ORDER, RULE, colour_of, look, marker_of
 from mvpa_gamp.results.files import write_json, write_text
 

@@ -10,7 +10,7 @@ from nilearn.surface import InMemoryMesh, PolyMesh, SurfaceImage
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
 
-from mvpa_gamp.imaging.surface_names import other_hemisphere
+from mvpa_gamp.imaging.names import other_hemisphere
 
 
 def sphere(n: int, seed: int, shift: float = 0.0) -> InMemoryMesh:

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mvpa_gamp import GAMPClassifier
-from mvpa_gamp.classifier.graph import feature_graph
+from mvpa_gamp.classifier.inputs import feature_graph
 from mvpa_gamp.gamp import Design
 
 pytestmark = pytest.mark.whole

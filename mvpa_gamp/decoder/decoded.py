@@ -16,7 +16,7 @@ from mvpa_gamp.decoding.leakage import Checked
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
 from mvpa_gamp.decoding.preparation import FoldConfounds, Preparation, prepared_by_all
 from mvpa_gamp.decoding.scores import HeldOut, held_out_answers, mean_score, score_rows
-from mvpa_gamp.imaging.scaling import Scaling
+from mvpa_gamp.imaging.matrix import Scaling
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 
 

@@ -32,7 +32,7 @@ from mvpa_gamp.decoder.maps import (
 from mvpa_gamp.decoder.model import TRAINING
 from mvpa_gamp.decoder.model_folder import load_model, save_model
 from mvpa_gamp.decoding.scores import mean_score, score_classes, score_rows
-from mvpa_gamp.imaging.volume_masker import CLEANING
+from mvpa_gamp.imaging.maskers import CLEANING
 
 
 class GAMPDecoder(FittedDecoder):

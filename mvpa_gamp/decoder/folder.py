@@ -17,10 +17,10 @@ from mvpa_gamp.decoder.voxels import FoundVoxels
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import space_name
-from mvpa_gamp.imaging.folder_record import begin
-from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.disk import begin
+from mvpa_gamp.imaging.maskers import CLEANING
+from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
-from mvpa_gamp.imaging.volume_masker import CLEANING
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.report.page import draw_figures, render
 from mvpa_gamp.results.cell import Cell, Subject

@@ -10,13 +10,11 @@ from nilearn.maskers import NiftiMasker, SurfaceMasker
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.mask_grid import mask_on_grid
-from mvpa_gamp.imaging.matrix import FINITE, Volumes
-from mvpa_gamp.imaging.scaling import Scaling
+from mvpa_gamp.imaging.maskers import CLEANING, Confounds, VertexMasker, VolumeMasker, one_image, open_volumes
+from mvpa_gamp.imaging.masks import mask_on_grid
+from mvpa_gamp.imaging.matrix import FINITE, Scaling, Volumes
 from mvpa_gamp.imaging.surface_files import read_surface
-from mvpa_gamp.imaging.surface_masker import VertexMasker
 from mvpa_gamp.imaging.surfaces import NO_SMOOTHING, Surfaces, is_on_surface, open_surfaces
-from mvpa_gamp.imaging.volume_masker import CLEANING, Confounds, VolumeMasker, one_image, open_volumes
 
 GRID = ("target_affine", "target_shape", "mask_strategy")  # of a mask that no masker brings
 

@@ -12,6 +12,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from mvpa_gamp.coupling import check_sortable
 from mvpa_gamp.decoder.maps import contrast_key
 from mvpa_gamp.decoding.scores import check_scoring_name
 from mvpa_gamp.imaging.errors import DataError, reason
@@ -19,7 +20,6 @@ from mvpa_gamp.imaging.matrix import rows_of_runs
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, confound_table
 from mvpa_gamp.methods import METHODS, FoldFits, Method, find_method
 from mvpa_gamp.methods.class_weights import weights_classes, with_class_weight
-from mvpa_gamp.sortable import check_sortable
 
 WITHOUT_GROUPS = (
     "Without groups the decoder cannot know which images belong to the same run: neighbouring volumes, "

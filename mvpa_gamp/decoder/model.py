@@ -13,7 +13,7 @@ from mvpa_gamp.coupling import Answers, class_pairs, classify
 from mvpa_gamp.decoder.images import ImageSeries, open_images, transform
 from mvpa_gamp.decoder.inputs import check_groups, confounds_of_runs, groups_to_clean
 from mvpa_gamp.decoder.maps import contrast_key
-from mvpa_gamp.imaging.scaling import Scaling
+from mvpa_gamp.imaging.matrix import Scaling
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.methods.scikit import model_answers
 

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from mvpa_gamp.decoder.model import FittedModel, Link
 from mvpa_gamp.gamp.likelihoods import LIKELIHOODS
 from mvpa_gamp.gamp.parameters import parameters
-from mvpa_gamp.imaging.atomic_files import write_error
 from mvpa_gamp.imaging.brainmaps import write_image
+from mvpa_gamp.imaging.disk import write_error
 from mvpa_gamp.imaging.errors import DataError, reason
-from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.scaling import Scaling
+from mvpa_gamp.imaging.maskers import CLEANING, VolumeMasker
+from mvpa_gamp.imaging.matrix import Scaling
+from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.imaging.spaces import is_surface, space_of
-from mvpa_gamp.imaging.volume_masker import CLEANING, VolumeMasker
 from mvpa_gamp.imaging.volumes import like, open_image
 from mvpa_gamp.results.files import write_json, write_tsv
 from mvpa_gamp.results.study_files import versions

@@ -12,8 +12,8 @@ from mvpa_gamp.decoder.regressor import SCALINGS, GAMPRegressor
 from mvpa_gamp.decoding.regression import NumberCurve, RegressionTest
 from mvpa_gamp.imaging.brainmaps import from_image, write_map
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.map_names import entity
 from mvpa_gamp.imaging.maps import read_map_table
+from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.methods.regression import REGRESSIONS
 from mvpa_gamp.report.regression import NumberResult, regression_page
 from mvpa_gamp.results.files import write_json, write_text, write_tsv

@@ -29,7 +29,7 @@ from mvpa_gamp.decoding.regression import (
     usual_exchange,
 )
 from mvpa_gamp.imaging.brainmaps import to_image
-from mvpa_gamp.imaging.scaling import Scaling
+from mvpa_gamp.imaging.matrix import Scaling
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.methods.regression import find_regression

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..threads import block_threads
+from ..parallel import block_threads
 from . import compiled
 from .blocks import Block, DenseBlock, OwnMeanBlock, Scratch, row_groups
 from .column_sets import ColumnSets, column_sets, one_set

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..threads import BlockMap
+from ..parallel import BlockMap
 from .blocks import Block, Scratch
 from .design import Design
 from .moments import Array, floored

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logit
 
-from ..threads import BlockMap
+from ..parallel import BlockMap
 from .moments import Array
 from .settings import ResolvedSettings
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..threads import block_threads
+from ..parallel import block_threads
 from .design import checked_matrix
 from .moments import Array
 from .neighbours import Neighbours

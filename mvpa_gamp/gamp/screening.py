@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..threads import each_block
+from ..parallel import each_block
 from .blocks import Block
 from .design import Design
 from .iteration import curvature_floor

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..threads import BlockMap, block_threads
+from ..parallel import BlockMap, block_threads
 from . import objective
 from .batch import Batch
 from .best import Best

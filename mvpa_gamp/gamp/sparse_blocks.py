@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..threads import block_threads
+from ..parallel import block_threads
 from .moments import Array
 from .sparse_kernels import compiled_kernels, unsigned
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..threads import block_threads
+from ..parallel import block_threads
 from .design import Design
 from .moments import Array, floored
 from .parameters import with_parameters

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..threads import block_threads
+from ..parallel import block_threads
 from .moments import Array
 from .parameters import take
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from ..threads import block_threads
+from ..parallel import block_threads
 from .compiled import is_worth_it
 from .moments import Array
 from .neighbours import Neighbours

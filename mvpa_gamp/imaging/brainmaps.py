@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.imaging.disk import write_atomic
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.names import is_surface_map
 from mvpa_gamp.imaging.spaces import is_surface, space_of
-from mvpa_gamp.imaging.surface_names import is_surface_map
 
 _INTENTS = {"logpfwe": "log10 p value", "t": "t test"}  # NIfTI's names; all others are estimates
 _SHARES = ("pip", "selfreq")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from mvpa_gamp.imaging.errors import DataError, reason
-from mvpa_gamp.imaging.surface_names import HEMISPHERES
+from mvpa_gamp.imaging.names import HEMISPHERES
 
 PACKAGED = "fsaverage5"  # comes with nilearn: nothing is downloaded
 

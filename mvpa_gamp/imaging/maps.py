@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.designs import ALL
 from mvpa_gamp.decoding.folds import deal_folds
-from mvpa_gamp.imaging.bids.event_volumes import wanted_categories
-from mvpa_gamp.imaging.bids.names import parse_name
+from mvpa_gamp.imaging.bids.events import wanted_categories
 from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.matrix import ALL as EVERY_VOXEL
 from mvpa_gamp.imaging.matrix import Volumes, volumes_to_matrix
-from mvpa_gamp.imaging.origin import origin_of_files
-from mvpa_gamp.imaging.samples import Samples
+from mvpa_gamp.imaging.names import parse_name
+from mvpa_gamp.imaging.samples import Samples, origin_of_files
 from mvpa_gamp.imaging.source import Source
 from mvpa_gamp.imaging.volumes import like, mean_volume, n_volumes, open_image
 

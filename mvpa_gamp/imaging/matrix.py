@@ -2,17 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.mask_border import border_of, brain_border, fingerprints_of
-from mvpa_gamp.imaging.mask_grid import mask_on_grid
+from mvpa_gamp.imaging.masks import border_of, brain_border, fingerprints_of, mask_on_grid
 from mvpa_gamp.imaging.processing import Nuisance, Processing, clean_run, read_confounds
-from mvpa_gamp.imaging.scaling import Scaling, pooled_scaling, run_sums
-from mvpa_gamp.imaging.series import Images, Series
 from mvpa_gamp.imaging.volumes import (
     check_same_grid,
     like,
@@ -24,10 +21,91 @@ from mvpa_gamp.imaging.volumes import (
 
 BROKEN = 0.5  # a volume without values in more than this share of the mask is itself to blame
 _SHOWN = 5  # volumes or files listed in a message
-
 # Which voxels of a mask are used: those that are finite and vary within every run, those that are finite in
 # every volume, or all of them, missing values being 0.
 VARYING, FINITE, ALL = "varying", "finite", "all"
+_NO_VARIANCE = 1e-12  # cleaned values are of order one
+
+
+class Images(Protocol):
+    """What a matrix is made from: images of one space, in order. Volumes are; so are surfaces."""
+
+    @property
+    def what(self) -> str:
+        """What messages call an image."""
+
+    @property
+    def elements(self) -> str:
+        """What messages call the columns: voxels or vertices."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What messages call each image."""
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Volumes (time points) of each image."""
+
+    @property
+    def n_rows(self) -> int:
+        """Those of all images."""
+
+    @property
+    def t_r(self) -> float | None:
+        """Seconds between them as files tell, None where they do not."""
+
+    def read(self, mask: Any, smoothing_fwhm: float | None = None) -> "Series":
+        """The raw values inside a mask (image or file)."""
+
+    def mask_image(self, inside: NDArray, mask_img: Any) -> Any:
+        """A mask of some places, given in the form of ``Series.inside``."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """M raw volumes at the N voxels of a mask, and which of their values were missing."""
+
+    volumes: Images
+    values: NDArray  # (M, N) float32; NaN and infinity are 0
+    inside: NDArray  # (x, y, z) bool, or (V,) of vertices
+    mask_img: Any  # whose header the voxels' mask gets
+    mean_img: Any
+    finite: NDArray  # (N,) bool: no volume has NaN or infinity there
+    lost: NDArray  # (M,) int: voxels that are NaN or infinite in each volume
+    notes: tuple[str, ...] = ()  # what was done to the mask
+    border: NDArray | None = None  # (M, S) float32: values of voxels that touch the mask from outside
+
+    def mask_of(self, usable: NDArray) -> Any:
+        """The mask of some of the voxels (N,) bool."""
+        mask = self.inside.copy()
+        mask[self.inside] = usable
+        return self.volumes.mask_image(mask, self.mask_img)
+
+
+class RunSums(NamedTuple):
+    """Of the n volumes of a run, each (N,): sums of raw and cleaned values, and products around the means."""
+
+    n: int
+    raw: NDArray
+    cleaned: NDArray
+    products: NDArray  # raw times cleaned
+    squares: NDArray  # of cleaned
+
+
+class Scaling(NamedTuple):
+    """What the runs did to voxels on average, each (N,): cleaned = level + (raw - center) / spread.
+
+    For z-scores ``center`` is the mean of all volumes, ``spread`` the deviation within runs that is left
+    after detrending, filtering and confounds, and ``level`` 0. Images that are not cleaned stay as they are.
+    """
+
+    center: NDArray
+    spread: NDArray
+    level: NDArray
+
+    def apply(self, raw: NDArray) -> NDArray:
+        """Rows (m, N) of raw values in the units of cleaned ones; voxels that never varied stay at level."""
+        return np.asarray(self.level + (raw - self.center) / self.spread)
 
 
 @dataclass(frozen=True)
@@ -272,3 +350,31 @@ def _volume_numbers(places: NDArray) -> str:
         return f"volume {shown} (counted from 1) is"
     more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
     return f"volumes {shown}{more} (counted from 1) are"
+
+
+def run_sums(raw: NDArray, cleaned: NDArray) -> RunSums:
+    """The sums of a run (T, N); volumes that cleaning left out are NaN there and not counted."""
+    used = ~np.isnan(cleaned[:, 0])
+    if not used.all():
+        raw, cleaned = raw[used], cleaned[used]
+    n, of_raw, of_cleaned = len(raw), raw.sum(axis=0, dtype=float), cleaned.sum(axis=0, dtype=float)
+    return RunSums(
+        n,
+        of_raw,
+        of_cleaned,
+        np.einsum("tn,tn->n", raw, cleaned, dtype=float) - of_raw * of_cleaned / n,
+        np.einsum("tn,tn->n", cleaned, cleaned, dtype=float) - np.square(of_cleaned) / n,
+    )
+
+
+def pooled_scaling(runs: Sequence[RunSums]) -> Scaling:
+    """The scaling of several runs together: raw units per unit of cleaned values, by regression within runs.
+
+    Cleaned values are what trends, filters and confounds left, which they are orthogonal to, so that for
+    z-scores the slope is the deviation that they were divided by.
+    """
+    n, raw, cleaned, products, squares = (sum(part[1:], part[0]) for part in zip(*runs, strict=True))
+    varies = squares > _NO_VARIANCE * n
+    varies &= products != 0
+    spread = np.divide(products, squares, out=np.full(squares.shape, np.inf), where=varies)
+    return Scaling(raw / n, spread, cleaned / n)

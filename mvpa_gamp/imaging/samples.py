@@ -1,6 +1,7 @@
 """What decoding works on: Samples, and how volumes, labels and a mask become them."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,16 +13,19 @@ from scipy.sparse import csr_array
 
 from mvpa_gamp.feature_scale import scale_factor
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.file_checks import check_not_swapped, order_notes
-from mvpa_gamp.imaging.labels import UNLABELLED, Labels, read_labels, runs_in_order, shift_labels
-from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.matrix import Volumes, volumes_to_matrix
-from mvpa_gamp.imaging.origin import Origin, origin_of_files
+from mvpa_gamp.imaging.labels import (
+    UNLABELLED,
+    Labels,
+    check_not_swapped,
+    order_notes,
+    read_labels,
+    runs_in_order,
+    shift_labels,
+)
+from mvpa_gamp.imaging.matrix import Images, Volumes, volumes_to_matrix
+from mvpa_gamp.imaging.names import ALL_VERTICES, entity, files_of
 from mvpa_gamp.imaging.processing import Nuisance, Processing, check_series
-from mvpa_gamp.imaging.series import Images
 from mvpa_gamp.imaging.spaces import space_of
-from mvpa_gamp.imaging.surface_names import ALL_VERTICES, files_of
-from mvpa_gamp.imaging.truth import PlantedTruth
 from mvpa_gamp.imaging.volumes import name_of, open_series
 
 PHANTOM_BANNER = "SIMULATED PHANTOM, not a brain"
@@ -31,8 +35,55 @@ KINDS = {
     "trial": "single trials",
     "beta": "maps",
 }  # what a row is, and its plural
-
 _LONGEST = 60  # of a subject's label; names of files end at 255
+DESCRIPTION = "dataset_description.json"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What sidecars say of where a map comes from.
+
+    ``sources`` are URIs: ``bids:<name>:<path in that dataset>`` where ``links`` say which dataset a name
+    means, else ``file:``. ``made_by`` are the programs that prepared the volumes (``Name``, ``Version``).
+    """
+
+    sources: tuple[str, ...] = ()
+    links: Mapping[str, str] = field(default_factory=dict)
+    spatial_reference: str = ""
+    made_by: tuple[Mapping[str, str], ...] = ()
+
+    def sidecar(self) -> dict[str, Any]:
+        """The part of a sidecar that is known."""
+        known = {"Sources": list(self.sources), "SpatialReference": self.spatial_reference}
+        return {name: value for name, value in known.items() if value}
+
+    @property
+    def software(self) -> dict[str, str]:
+        """Version by name of the programs that prepared the volumes."""
+        return {each["Name"]: each.get("Version", "unknown") for each in self.made_by}
+
+
+@dataclass(frozen=True)
+class PlantedTruth:
+    """Responses (K, N) in per cent of the baseline, exactly 0 where a voxel does not respond."""
+
+    categories: tuple[str, ...]
+    responses: NDArray
+
+    def response(self, category: str) -> NDArray:
+        """The planted map (N,) of a category."""
+        if category not in self.categories:
+            known = ", ".join(self.categories)
+            raise DataError(f"phantom: expected one of its categories {known}, got {category!r}. Change it.")
+        return self.responses[self.categories.index(category)]
+
+    def for_pair(self, first: str, second: str) -> NDArray:
+        """Voxels (N,) bool that tell two categories apart: their responses differ."""
+        return self.response(first) != self.response(second)
+
+    def at(self, voxels: NDArray) -> "PlantedTruth":
+        """The truth at some of the voxels, given as a boolean or index array."""
+        return PlantedTruth(self.categories, np.ascontiguousarray(self.responses[:, voxels]))
 
 
 @dataclass(frozen=True)
@@ -214,3 +265,38 @@ def _check_lag(labels: Labels, processing: Processing, longest: int) -> None:
             f"lag_trs: a lag of {processing.lag_trs} volumes moves every label out of its run (the longest "
             f"run has {longest} volumes). Give a smaller lag."
         )
+
+
+def origin_of_files(files: Iterable[Any]) -> Origin:
+    """The origin of volumes that are no BIDS dataset: their files, where they are files."""
+    paths = [Path(str(file)) for file in files]
+    return Origin(tuple(path.absolute().as_uri() for path in paths if path.is_file()))
+
+
+def bids_uri(path: Path, datasets: Mapping[str, Path]) -> str:
+    """``bids:<name>:<path>`` in the innermost of some datasets that holds a file, else its ``file:`` URI."""
+    holding = {name: root for name, root in datasets.items() if path.is_relative_to(root)}
+    if not holding:
+        return path.absolute().as_uri()
+    name = max(holding, key=lambda name: len(holding[name].parts))
+    return f"bids:{name}:{path.relative_to(holding[name]).as_posix()}"
+
+
+def generated_by(dataset: Path) -> tuple[dict[str, str], ...]:
+    """The programs that a derivative dataset names, with versions; nothing where it does not say.
+
+    Datasets of BIDS before 1.4 name one as ``PipelineDescription``.
+    """
+    try:
+        about = json.loads((dataset / DESCRIPTION).read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError):
+        return ()
+    if not isinstance(about, dict):
+        return ()
+    named = about.get("GeneratedBy") or about.get("PipelineDescription") or ()
+    each = named if isinstance(named, list) else [named]
+    return tuple(
+        {key: str(one[key]) for key in ("Name", "Version") if one.get(key)}
+        for one in each
+        if isinstance(one, dict) and one.get("Name")
+    )

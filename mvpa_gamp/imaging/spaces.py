@@ -10,11 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from mvpa_gamp.imaging.connectivity import voxel_connectivity
-from mvpa_gamp.imaging.surface_names import in_vertices
+from mvpa_gamp.imaging.names import in_vertices
 from mvpa_gamp.imaging.volumes import check_same_grid, like
 
 _TOUCHING = np.ones((3, 3, 3))  # faces, edges and corners: sparse selections often touch diagonally
@@ -297,3 +296,23 @@ def is_surface(image: Any) -> bool:
 def space_of(mask_img: Any) -> Space:
     """The space of a mask image."""
     return VertexSpace(mask_img) if is_surface(mask_img) else VoxelSpace(mask_img)
+
+
+def voxel_connectivity(mask_img: Any) -> csr_array:
+    """The adjacency (N, N) of the N voxels of a mask: 1 where two of them share a face, symmetric.
+
+    Voxels are in the mask's C order, as the columns of :class:`~mvpa_gamp.imaging.samples.Samples`. A voxel
+    has at most six neighbours (four in a single slice), one on its own has none, and none is its own.
+
+    >>> import nibabel
+    >>> line = nibabel.Nifti1Image(np.array([1, 1, 0, 1], dtype=np.uint8).reshape(4, 1, 1), np.eye(4))
+    >>> voxel_connectivity(line).toarray().tolist()
+    [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    """
+    from sklearn.feature_extraction.image import grid_to_graph
+
+    inside = np.asarray(mask_img.dataobj) != 0
+    inside = inside.reshape(inside.shape[:3])
+    graph = grid_to_graph(*inside.shape, mask=inside, return_as=coo_array, dtype=np.uint8)
+    off = graph.row != graph.col  # scikit-learn connects every voxel with itself as well
+    return csr_array((graph.data[off], (graph.row[off], graph.col[off])), shape=graph.shape)

@@ -10,10 +10,10 @@ import numpy as np
 from nilearn.surface import PolyMesh
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.cortex import Cortex, CortexImage
+from mvpa_gamp.imaging.disk import write_atomic
 from mvpa_gamp.imaging.errors import DataError, reason
-from mvpa_gamp.imaging.surface_names import (
+from mvpa_gamp.imaging.names import (
     HEMISPHERES,
     STRUCTURES,
     cifti_path,

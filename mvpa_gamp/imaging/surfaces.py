@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.cortex import Cortex, check_same_mesh, cortex_of, packaged_cortex
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.mask_border import thinned
-from mvpa_gamp.imaging.series import Series
+from mvpa_gamp.imaging.masks import thinned
+from mvpa_gamp.imaging.matrix import Series
+from mvpa_gamp.imaging.names import is_surface_file
 from mvpa_gamp.imaging.surface_files import read_surface, seconds_between
-from mvpa_gamp.imaging.surface_names import is_surface_file
 
 NO_SMOOTHING = (
     "smoothing_fwhm: images on surfaces are not smoothed, got {:g} mm. Leave it out, or smooth along the "

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..coupling import check_sortable
 from ..feature_scale import scale_factor
 from ..gamp.design import checked_matrix
-from ..sortable import check_sortable
 
 
 class FoldInput(NamedTuple):

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from ..feature_scale import rescaled
-from ..threads import block_threads
+from ..parallel import block_threads
 from .class_weights import ClassWeight, check_class_weight, row_weights
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input

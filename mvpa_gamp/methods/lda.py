@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.special import expit
 
-from ..threads import block_threads
+from ..parallel import block_threads
 from .class_weights import ClassWeight, check_class_weight, row_weights
 from .fold_fits import FoldFits
 from .fold_input import check_fold_input

@@ -14,8 +14,8 @@ from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.brainmaps import read_image
+from mvpa_gamp.imaging.names import is_surface_map
 from mvpa_gamp.imaging.surface_files import stored_map
-from mvpa_gamp.imaging.surface_names import is_surface_map
 
 PLANES = {"sagittal": 0, "coronal": 1, "axial": 2}
 AXES = "xyz"

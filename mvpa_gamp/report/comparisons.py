@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from mvpa_gamp.imaging.brainmaps import read_image
-from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.report.answers import (
     above_chance_sentence,

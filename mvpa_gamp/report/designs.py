@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.surface_names import is_there
+from mvpa_gamp.imaging.names import entity, is_there
 from mvpa_gamp.report.answers import Entry, chance_of, class_correct, entries, sentence
 from mvpa_gamp.report.backdrops import read_map
 from mvpa_gamp.report.facts import (

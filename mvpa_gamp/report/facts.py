@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.surface_names import is_there
+from mvpa_gamp.imaging.names import entity, is_there
 from mvpa_gamp.report.backdrops import peak_of, read_map
 from mvpa_gamp.report.words import Compared, Words, compared, compared_classes, peak_of_row, words_of
 from mvpa_gamp.results.files import MISSING, number

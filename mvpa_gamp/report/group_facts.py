@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.names import entity, is_surface_map
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
-from mvpa_gamp.imaging.surface_names import is_surface_map
 from mvpa_gamp.report.backdrops import peak_of, read_map
 from mvpa_gamp.report.facts import MOST_CLASSES, PREFERRED, Confusion, Files, Score, Stability, confused
 from mvpa_gamp.report.figures.panels import FAMILY_WISE, at_least

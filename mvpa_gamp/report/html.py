@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from PIL import Image
 
-from mvpa_gamp.imaging.surface_names import map_files
+from mvpa_gamp.imaging.names import map_files
 from mvpa_gamp.report.style import CUT, OVERLAP, colour_of
 
 _LONG = 30  # letters of a cell that may be broken where a table is too wide

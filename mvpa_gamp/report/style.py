@@ -14,7 +14,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.imaging.disk import write_atomic
 from mvpa_gamp.methods import METHODS
 
 INK, QUIET, RULE, WARNING = "#22282e", "#69727b", "#d5dade", "#b35c00"

@@ -14,8 +14,7 @@ from matplotlib.colors import Colormap
 from numpy.typing import NDArray
 from PIL import Image
 
-from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.surface_names import in_vertices, is_surface_map, is_there
+from mvpa_gamp.imaging.names import entity, in_vertices, is_surface_map, is_there
 from mvpa_gamp.report.backdrops import Backdrop, MeshBackdrop, peak_of, read_backdrop
 from mvpa_gamp.report.facts import Facts, Page
 from mvpa_gamp.report.html import data_url

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mvpa_gamp.imaging.surface_names import in_vertices
+from mvpa_gamp.imaging.names import in_vertices
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mvpa_gamp._version import __version__
-from mvpa_gamp.imaging.folder_record import edited, note
+from mvpa_gamp.imaging.disk import edited, note
 from mvpa_gamp.methods.references import ZINIEL_2015
 from mvpa_gamp.results.files import json_text, write_json, write_text
 from mvpa_gamp.results.names import ResultsFolder

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.results.cell import Cell, CellRecord
 from mvpa_gamp.results.clusters import cluster_rows, pattern_cluster_rows

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.scores import class_maps
 from mvpa_gamp.decoding.tasks import alphanumeric, contrast_name
-from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.results.cell import Subject
 from mvpa_gamp.results.files import write_tsv

@@ -13,7 +13,7 @@ from mvpa_gamp.decoding.designs import Cross
 from mvpa_gamp.decoding.permutation import PermutationTest, holm
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import sidecar_path
-from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.results.cell import Subject
 from mvpa_gamp.results.files import write_tsv

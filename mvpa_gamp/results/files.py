@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.imaging.disk import write_atomic
 
 MISSING = "n/a"  # BIDS's word for a value that does not exist
 

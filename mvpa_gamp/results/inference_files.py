@@ -13,7 +13,7 @@ from mvpa_gamp.decoding.localisation import InformationMap
 from mvpa_gamp.decoding.permutation import PermutationTest, holm
 from mvpa_gamp.decoding.scores import is_unequal
 from mvpa_gamp.decoding.tasks import Task
-from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.results.cell import Cell, Subject
 from mvpa_gamp.results.clusters import placed

@@ -1,6 +1,6 @@
 """The ledger of a results folder: what every map means, in one table, and how maps and tables get there.
 
-What is written is noted first (``imaging/folder_record.py``): the manifest is what was noted, and only that
+What is written is noted first (``imaging/disk.py``): the manifest is what was noted, and only that
 is ever removed.
 """
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mvpa_gamp.imaging.folder_record import read_record, stays_inside
+from mvpa_gamp.imaging.disk import read_record, stays_inside
 from mvpa_gamp.results.files import DamagedFile, read_json, read_tsv, reading, write_tsv
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results, read_results

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.map_names import entities_text, entity
+from mvpa_gamp.imaging.names import entities_text, entity
 
 CELL_TABLES = ("folds", "predictions", "jaccard")
 SUBJECT_TABLES = ("consistency", "confusion", "clusters")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.surface_names import is_surface_map
+from mvpa_gamp.imaging.names import is_surface_map
 from mvpa_gamp.results.files import ResultsError, number, read_tsv, reading
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.summary import Summary, read_summary

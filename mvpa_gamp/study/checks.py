@@ -5,15 +5,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from mvpa_gamp.decoding.designs import refuse_runs, refuse_same, session_crosses
-from mvpa_gamp.imaging.atlas import PHANTOM, Atlas, open_atlas, phantom_atlas
-from mvpa_gamp.imaging.atomic_files import WriteError
+from mvpa_gamp.imaging.atlas import PHANTOM, Atlas, SurfaceAtlas, open_atlas, phantom_atlas
 from mvpa_gamp.imaging.bids.check import numbered_runs
 from mvpa_gamp.imaging.bids.layout import participants
 from mvpa_gamp.imaging.bids.source import BidsSource
+from mvpa_gamp.imaging.disk import WriteError
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.regions import Regions
 from mvpa_gamp.imaging.samples import Samples
-from mvpa_gamp.imaging.surface_atlas import SurfaceAtlas
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers, check_cluster, check_workers
 from mvpa_gamp.study.comparisons import choose_methods, weighted_methods

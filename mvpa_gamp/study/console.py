@@ -10,8 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mvpa_gamp.imaging.atomic_files import WriteError, make_way, write_error
-from mvpa_gamp.imaging.folder_record import note
+from mvpa_gamp.imaging.disk import WriteError, make_way, note, write_error
 
 _A_WHILE = 10.0  # seconds
 

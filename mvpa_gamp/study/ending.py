@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from mvpa_gamp.imaging.atomic_files import WriteError
+from mvpa_gamp.imaging.disk import WriteError
 from mvpa_gamp.study.errors import StudyError
 
 _BACKEND = "MPLBACKEND"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mvpa_gamp.imaging.atomic_files import WriteError
+from mvpa_gamp.imaging.disk import WriteError
 from mvpa_gamp.report.cautions import cautions, leaks
 from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.terminal import averages, beyond_the_table, closing_lines, whole_table

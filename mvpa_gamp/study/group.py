@@ -10,8 +10,8 @@ from uuid import uuid4
 import numpy as np
 
 from mvpa_gamp._version import __version__
-from mvpa_gamp.imaging.folder_record import read_record, remove_recorded
-from mvpa_gamp.imaging.map_names import shared_entities
+from mvpa_gamp.imaging.disk import read_record, remove_recorded
+from mvpa_gamp.imaging.names import shared_entities
 from mvpa_gamp.report.group_answers import group_captions, group_closing, group_tables
 from mvpa_gamp.report.group_facts import read_group
 from mvpa_gamp.report.group_page import build_group_page

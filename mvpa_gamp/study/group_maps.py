@@ -20,10 +20,9 @@ from mvpa_gamp.imaging.brainmaps import (
     write_meshes,
 )
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.origin import bids_uri
+from mvpa_gamp.imaging.names import entity, expanded, is_there
+from mvpa_gamp.imaging.samples import bids_uri
 from mvpa_gamp.imaging.spaces import space_of
-from mvpa_gamp.imaging.surface_names import expanded, is_there
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.ledger import MAPS, NO_THRESHOLD
 from mvpa_gamp.results.names import ResultsFolder

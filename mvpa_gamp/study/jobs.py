@@ -19,12 +19,12 @@ from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.null import LabelVectors, NullStatistics, joint_null
 from mvpa_gamp.decoding.permutation import PermutationPlan, PermutationTest
 from mvpa_gamp.decoding.preparation import Preparation
-from mvpa_gamp.imaging.atomic_files import WriteError
+from mvpa_gamp.imaging.disk import WriteError
 from mvpa_gamp.methods.fold_fits import FoldFits
+from mvpa_gamp.parallel import block_threads
 from mvpa_gamp.results.files import DamagedFile, write_npz
 from mvpa_gamp.results.stored_fits import load_arrays, save_fits
 from mvpa_gamp.study.console import Console
-from mvpa_gamp.threads import block_threads
 
 Arrays = dict[str, NDArray]
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from mvpa_gamp.imaging.atomic_files import write_error
-from mvpa_gamp.imaging.folder_record import read_plain
+from mvpa_gamp.imaging.disk import read_plain, write_error
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.errors import StudyError
 

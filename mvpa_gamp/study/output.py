@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from mvpa_gamp.imaging import folder_record
-from mvpa_gamp.imaging.folder_record import Record, read_record
+from mvpa_gamp.imaging import disk
+from mvpa_gamp.imaging.disk import Record, read_record
 from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.names import ResultsFolder, is_own_name
 from mvpa_gamp.study.errors import StudyError
@@ -71,7 +71,7 @@ class Output:
 def noted_work(root: Path, token: str) -> Path | None:
     """The folder of fits that a results folder names, where that is one of the same study."""
     try:
-        text = folder_record.read_plain(ResultsFolder(root).work_note, 100_000).decode("utf-8").strip()
+        text = disk.read_plain(ResultsFolder(root).work_note, 100_000).decode("utf-8").strip()
         record = read_record(Path(text)) if text and Path(text).is_absolute() else None
     except (OSError, ValueError):
         return None
@@ -112,12 +112,12 @@ def check_kind(root: Path, option: str, kind: str) -> Record:
     if record is None:
         raise StudyError(
             f"{option} {root} contains other files, but no results of an earlier run (its file "
-            f"{folder_record.NAME} is missing or damaged). Give another folder."
+            f"{disk.NAME} is missing or damaged). Give another folder."
         )
     if record.kind != kind:
         known = _KINDS.get(record.kind, "something else")
         raise StudyError(
-            f"{option} {root} holds {known} ({folder_record.NAME}), expected {_KINDS[kind]}. Give another "
+            f"{option} {root} holds {known} ({disk.NAME}), expected {_KINDS[kind]}. Give another "
             "folder, or the command that wrote it."
         )
     return record
@@ -126,7 +126,7 @@ def check_kind(root: Path, option: str, kind: str) -> Record:
 def check_plain(root: Path, option: str, everything: bool = False) -> None:
     """Refuse a folder with links, pipes or devices where results are."""
     ours = is_own_name if not everything else lambda name: True
-    for path, what in folder_record.irregular(root, ours):
+    for path, what in disk.irregular(root, ours):
         raise StudyError(
             f"{option} {root}: {path} is {what}, expected a file or a folder. Put the file itself there, "
             "or give another folder."
@@ -211,18 +211,18 @@ def prepare(output: Output) -> str:
         for place in filter(None, (root, old_work)):
             known = read_record(place)
             assert known is not None
-            folder_record.remove_temporary(place, known)
+            disk.remove_temporary(place, known)
             if output.overwrite:
-                folder_record.remove_recorded(place, known)
-                (place / folder_record.NAME).unlink()
-    folder_record.begin(root, output.kind, output.token)
+                disk.remove_recorded(place, known)
+                (place / disk.NAME).unlink()
+    disk.begin(root, output.kind, output.token)
     if output.work is not None:
-        folder_record.begin(output.work, _WORK, output.token)
+        disk.begin(output.work, _WORK, output.token)
         write_text(output.folder.work_note, f"{output.work}\n")
     description = output.folder.description
     if output.overwrite:
         return _left(output)
-    if folder_record.edited(root, description.name):
+    if disk.edited(root, description.name):
         return f"{description} was edited since its run wrote it: it is kept as it is."
     return ""
 
@@ -230,7 +230,7 @@ def prepare(output: Output) -> str:
 def keep_record(output: Output) -> None:
     """Give a folder of participants its record, where it has none yet."""
     if read_record(output.root) is None:
-        folder_record.begin(output.root, output.kind, output.token)
+        disk.begin(output.root, output.kind, output.token)
 
 
 def _left(output: Output) -> str:

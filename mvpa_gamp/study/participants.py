@@ -9,10 +9,10 @@ from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
-from mvpa_gamp.imaging.atomic_files import WriteError
 from mvpa_gamp.imaging.bids.check import check_participants
 from mvpa_gamp.imaging.bids.layout import Layout, participants
 from mvpa_gamp.imaging.bids.source import BidsSource
+from mvpa_gamp.imaging.disk import WriteError
 from mvpa_gamp.parallel import Workers, run_tasks
 from mvpa_gamp.results.bids_description import write_description
 from mvpa_gamp.results.files import write_json, write_text

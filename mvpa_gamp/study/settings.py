@@ -8,10 +8,9 @@ from typing import Any
 
 from mvpa_gamp.imaging.bids.betas import BetasSource
 from mvpa_gamp.imaging.bids.source import BidsSource
-from mvpa_gamp.imaging.haxby import HaxbySource, find_haxby
 from mvpa_gamp.imaging.maps import MapsSource
 from mvpa_gamp.imaging.phantom.source import PhantomSource
-from mvpa_gamp.imaging.source import OwnFiles, Source
+from mvpa_gamp.imaging.source import HaxbySource, OwnFiles, Source, find_haxby
 from mvpa_gamp.results.files import DamagedFile
 from mvpa_gamp.results.manifest import is_as_recorded
 from mvpa_gamp.results.names import ResultsFolder

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.tasks import PAPER_PAIRS, make_tasks
-from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.imaging.phantom import Phantom, phantom_samples
+from mvpa_gamp.imaging.spaces import voxel_connectivity
 from mvpa_gamp.methods import L1LogisticCV
 
 

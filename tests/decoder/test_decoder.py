@@ -15,11 +15,11 @@ from sklearn.model_selection import GroupKFold
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.decoding import PAPER_PAIRS, cross_validate, fold_errors, held_out_answers
 from mvpa_gamp.decoding.fit import Scheme
-from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.imaging.labels import Labels
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
 from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.samples import load_samples
+from mvpa_gamp.imaging.spaces import voxel_connectivity
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.methods.class_weights import with_class_weight
 from mvpa_gamp.results.reader import read_results

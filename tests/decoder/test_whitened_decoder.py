@@ -18,8 +18,8 @@ from mvpa_gamp.decoding import (
 )
 from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.preparation import NoiseWhitening
-from mvpa_gamp.imaging.connectivity import voxel_connectivity
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
+from mvpa_gamp.imaging.spaces import voxel_connectivity
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.manifest import result_files

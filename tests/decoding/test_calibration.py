@@ -12,7 +12,7 @@ from mvpa_gamp.decoding import calibration as module
 from mvpa_gamp.decoding.calibration import largest, voxel_strengths
 from mvpa_gamp.decoding.exchange import permuted_labels
 from mvpa_gamp.decoding.fit import Scheme
-from mvpa_gamp.imaging.connectivity import voxel_connectivity
+from mvpa_gamp.imaging.spaces import voxel_connectivity
 from mvpa_gamp.methods import METHODS
 
 SPATIAL, PLAIN = METHODS["gamp-sbg-lr"], METHODS["gamp-bg-lr"]

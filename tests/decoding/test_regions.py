@@ -17,7 +17,7 @@ from mvpa_gamp.decoding import (
 from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.localisation import join_scores, region_null, region_scores
 from mvpa_gamp.decoding.permutation import plan_permutations
-from mvpa_gamp.imaging.connectivity import voxel_connectivity
+from mvpa_gamp.imaging.spaces import voxel_connectivity
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.methods.fold_fits import FoldFits
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from nilearn import masking
 
-from mvpa_gamp.imaging.atomic_files import write_atomic
 from mvpa_gamp.imaging.brainmaps import (
     coordinates,
     from_image,
@@ -18,8 +17,9 @@ from mvpa_gamp.imaging.brainmaps import (
     write_image,
     write_map,
 )
+from mvpa_gamp.imaging.disk import write_atomic
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.results.names import statmap_ending
 

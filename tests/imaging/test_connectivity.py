@@ -2,7 +2,7 @@ import nibabel
 import numpy as np
 import pytest
 
-from mvpa_gamp.imaging.connectivity import voxel_connectivity
+from mvpa_gamp.imaging.spaces import voxel_connectivity
 
 
 def of(inside):

@@ -1,7 +1,6 @@
 import numpy as np
 
-from mvpa_gamp.imaging.file_checks import order_notes
-from mvpa_gamp.imaging.labels import Labels
+from mvpa_gamp.imaging.labels import Labels, order_notes
 
 
 def notes(names, volumes, runs):

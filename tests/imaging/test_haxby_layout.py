@@ -9,9 +9,9 @@ import pytest
 from nilearn import datasets
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.haxby import HaxbySource, find_haxby, participant_number
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels, phantom_samples
 from mvpa_gamp.imaging.processing import Processing
+from mvpa_gamp.imaging.source import HaxbySource, find_haxby, participant_number
 
 SPEC = Phantom(shape=(14, 20, 20), n_runs=3, categories=("cat", "face", "house"))
 

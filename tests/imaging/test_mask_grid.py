@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.mask_grid import mask_on_grid
+from mvpa_gamp.imaging.masks import mask_on_grid
 from mvpa_gamp.imaging.samples import load_samples
 
 SHAPE = (10, 12, 8)

@@ -9,10 +9,16 @@ from sklearn.linear_model import LogisticRegression
 
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.phantom import CATEGORIES, Phantom, phantom_images, phantom_labels, phantom_samples
-from mvpa_gamp.imaging.phantom.anatomy import build_anatomy
-from mvpa_gamp.imaging.phantom.cache import cache_folder, cache_key, read_cached, source_digest
+from mvpa_gamp.imaging.phantom.head import build_anatomy
 from mvpa_gamp.imaging.phantom.patterns import ventral_temporal
-from mvpa_gamp.imaging.phantom.series import block_responses, haemodynamic_response
+from mvpa_gamp.imaging.phantom.series import (
+    block_responses,
+    cache_folder,
+    cache_key,
+    haemodynamic_response,
+    read_cached,
+    source_digest,
+)
 from mvpa_gamp.imaging.processing import Processing
 
 SMALL = Phantom(shape=(14, 20, 20), n_runs=4)

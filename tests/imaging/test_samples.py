@@ -8,7 +8,7 @@ import pytest
 from nilearn import masking, signal
 
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.file_checks import is_image, is_text
+from mvpa_gamp.imaging.labels import is_image, is_text
 from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.samples import Samples, load_samples
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from nilearn.signal import clean
 
-from mvpa_gamp.imaging.scaling import pooled_scaling, run_sums
+from mvpa_gamp.imaging.matrix import pooled_scaling, run_sums
 
 RNG = np.random.default_rng(0)
 RUNS = [

@@ -11,8 +11,8 @@ from mvpa_gamp.imaging.atlas import open_atlas
 from mvpa_gamp.imaging.brainmaps import write_image
 from mvpa_gamp.imaging.cortex import Cortex
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.names import pair_of
 from mvpa_gamp.imaging.regions import OUTSIDE
-from mvpa_gamp.imaging.surface_names import pair_of
 
 NAMES = {1: "front", 2: "middle", 3: "back"}
 

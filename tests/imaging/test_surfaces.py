@@ -11,12 +11,12 @@ from surface_data import planted, small_mesh
 from mvpa_gamp.imaging.brainmaps import coordinates, from_image, read_image, to_image, write_map, write_meshes
 from mvpa_gamp.imaging.cortex import Cortex, cortex_of, packaged_cortex, read_cortex
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.maskers import VertexMasker
 from mvpa_gamp.imaging.matrix import volumes_to_matrix
+from mvpa_gamp.imaging.names import hemisphere_path, map_files
 from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.imaging.surface_files import read_surface
-from mvpa_gamp.imaging.surface_masker import VertexMasker
-from mvpa_gamp.imaging.surface_names import hemisphere_path, map_files
 from mvpa_gamp.imaging.surfaces import Surfaces, open_surfaces
 
 RAW = Processing(detrend=False, standardize=None)

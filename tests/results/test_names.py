@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from mvpa_gamp.imaging.brainmaps import sidecar_path
-from mvpa_gamp.imaging.map_names import shared_entities
+from mvpa_gamp.imaging.names import shared_entities
 from mvpa_gamp.report.html import Renderer, cell, method_cell, table
 from mvpa_gamp.results.names import ResultsFolder, is_own_name
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mvpa_gamp.haxby import main
-from mvpa_gamp.imaging.atomic_files import WriteError, write_atomic
+from mvpa_gamp.imaging.disk import WriteError, write_atomic
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.lock import FolderLock, Holder, check_lock
@@ -182,7 +182,7 @@ class FullDisk:
 def test_a_full_disk_ends_in_a_sentence_and_can_be_resumed(finished, tmp_path, capsys, monkeypatch, room):
     copy = shutil.copytree(finished, tmp_path / "copy")
     next((copy / "work").glob("*.npz")).unlink()
-    monkeypatch.setattr("mvpa_gamp.imaging.atomic_files.os.replace", FullDisk(room))
+    monkeypatch.setattr("mvpa_gamp.imaging.disk.os.replace", FullDisk(room))
     assert main(["--out", str(copy), "--resume", "--quiet"]) == 1
     said = capsys.readouterr().err.splitlines()
     assert len([line for line in said if "error: " in line]) == 1

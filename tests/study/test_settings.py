@@ -2,10 +2,9 @@ import pytest
 
 from mvpa_gamp.imaging.bids.betas import BetasSource
 from mvpa_gamp.imaging.bids.source import BidsSource
-from mvpa_gamp.imaging.haxby import HaxbySource
 from mvpa_gamp.imaging.maps import MapsSource
 from mvpa_gamp.imaging.phantom.source import PhantomSource
-from mvpa_gamp.imaging.source import OwnFiles
+from mvpa_gamp.imaging.source import HaxbySource, OwnFiles
 from mvpa_gamp.study.settings import SECTIONS, StudySettings, differences, read_settings, settings_text
 
 CLEANING = {"smoothing_fwhm": 4.5, "high_pass": 0.01, "t_r": 2.5, "detrend": False, "standardize": False}

@@ -9,9 +9,8 @@ from nilearn import datasets
 from mvpa_gamp.imaging.bids.betas import BetasSource
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.haxby import HaxbySource
 from mvpa_gamp.imaging.phantom.source import PhantomSource
-from mvpa_gamp.imaging.source import OwnFiles
+from mvpa_gamp.imaging.source import HaxbySource, OwnFiles
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.settings import StudySettings

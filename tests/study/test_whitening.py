@@ -13,7 +13,7 @@ from mvpa_gamp.decoding import NoiseWhitening, fit_tasks, fold_errors, make_task
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.haxby import main
-from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import number, read_tsv

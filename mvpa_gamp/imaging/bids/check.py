@@ -8,23 +8,20 @@ import nibabel
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.atlas import Atlas
-from mvpa_gamp.imaging.bids.beta_files import Maps, find_betas, runs_of
-from mvpa_gamp.imaging.bids.betas import BetasSource
+from mvpa_gamp.imaging.atlas import Atlas, SurfaceAtlas
+from mvpa_gamp.imaging.bids.betas import BetasSource, Maps, find_betas, runs_of
 from mvpa_gamp.imaging.bids.confounds import confound_columns
-from mvpa_gamp.imaging.bids.event_volumes import MissingEvents, events_of_runs
-from mvpa_gamp.imaging.bids.events import Event, trial_types
+from mvpa_gamp.imaging.bids.events import Event, MissingEvents, events_of_runs, trial_types
 from mvpa_gamp.imaging.bids.layout import RunFiles, participants, repetition_time_of, spaces_of, tasks_of
 from mvpa_gamp.imaging.bids.participant import check_confounds, held_out_sessions
+from mvpa_gamp.imaging.bids.runs import check_surface_runs, cortex_for, cortex_of_runs, is_on_surface
 from mvpa_gamp.imaging.bids.selection import OpenChoice, choose, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
-from mvpa_gamp.imaging.bids.surface_runs import check_surface_runs, cortex_for, cortex_of_runs, is_on_surface
-from mvpa_gamp.imaging.bids.trial_scaling import scaling_for
+from mvpa_gamp.imaging.bids.trials import scaling_for
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.mask_grid import mask_on_grid
+from mvpa_gamp.imaging.masks import mask_on_grid
+from mvpa_gamp.imaging.names import is_surface_file
 from mvpa_gamp.imaging.processing import check_high_pass
-from mvpa_gamp.imaging.surface_atlas import SurfaceAtlas
-from mvpa_gamp.imaging.surface_names import is_surface_file
 from mvpa_gamp.imaging.volumes import open_mask
 
 # In the order in which they are checked. The settings decide on the last ones: where they fail for all who

@@ -3,7 +3,7 @@
 BIDS_DIR/sub-01/[ses-x/]func/sub-01_[ses-x_]task-t_[run-1_]{bold.nii.gz,bold.json,events.tsv}
 DERIVATIVES/sub-01/[ses-x/]func/..._space-s_desc-{preproc_bold,brain_mask}.nii.gz
 DERIVATIVES/sub-01/[ses-x/]func/..._desc-confounds_timeseries.tsv
-and series on surfaces (see surface_runs.py).
+and series on surfaces (see selection.py).
 """
 
 import json
@@ -12,20 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mvpa_gamp.imaging.bids.names import IMAGE, BidsFile, files_in, inherited, natural
 from mvpa_gamp.imaging.bids.selection import (
     PREPROCESSED,
+    SURFACE,
     Selection,
     choose,
     chosen_tasks,
+    is_surface_series,
+    of_kind,
     of_runs,
     of_sessions,
     space_of,
     values,
 )
-from mvpa_gamp.imaging.bids.surface_series import SURFACE, is_surface_series, of_kind
 from mvpa_gamp.imaging.errors import DataError, reason
-from mvpa_gamp.imaging.origin import Origin, bids_uri, generated_by
+from mvpa_gamp.imaging.names import IMAGE, BidsFile, files_in, inherited, natural
+from mvpa_gamp.imaging.samples import Origin, bids_uri, generated_by
 
 MIN_RUNS = 2  # one is left out, one is needed to train on
 

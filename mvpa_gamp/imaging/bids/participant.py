@@ -16,27 +16,27 @@ from mvpa_gamp.imaging.bids.confounds import (
     run_confounds,
     volume_notes,
 )
-from mvpa_gamp.imaging.bids.event_volumes import (
+from mvpa_gamp.imaging.bids.events import (
+    Event,
+    VolumeEvents,
     average_events,
     event_notes,
     events_of_runs,
+    label_volumes,
     lost_conditions,
     short_name,
+    trial_types,
 )
-from mvpa_gamp.imaging.bids.events import Event, VolumeEvents, label_volumes, trial_types
 from mvpa_gamp.imaging.bids.layout import MIN_RUNS, RunFiles, repetition_time_of
+from mvpa_gamp.imaging.bids.runs import is_on_surface, mask_for, open_runs
 from mvpa_gamp.imaging.bids.selection import NATIVE
-from mvpa_gamp.imaging.bids.surface_runs import is_on_surface, mask_for, open_runs
-from mvpa_gamp.imaging.bids.trial_scaling import scale_run, scaling_for
-from mvpa_gamp.imaging.bids.trials import RunTrials, run_trials
+from mvpa_gamp.imaging.bids.trials import RunTrials, run_trials, scale_run, scaling_for
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels, runs_of_files
-from mvpa_gamp.imaging.map_names import entity, shared_entities
-from mvpa_gamp.imaging.matrix import read_series, usable_voxels
+from mvpa_gamp.imaging.matrix import Images, read_series, usable_voxels
+from mvpa_gamp.imaging.names import ALL_VERTICES, entity, files_of, shared_entities
 from mvpa_gamp.imaging.processing import Nuisance
 from mvpa_gamp.imaging.samples import Samples, load_samples
-from mvpa_gamp.imaging.series import Images
-from mvpa_gamp.imaging.surface_names import ALL_VERTICES, files_of
 
 if TYPE_CHECKING:
     from mvpa_gamp.imaging.bids.source import BidsSource

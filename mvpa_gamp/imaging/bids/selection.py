@@ -1,17 +1,22 @@
-"""Which series of a participant are decoded: by task, session, run, space, or fMRIPrep's filter file."""
+"""Which series of a participant are decoded: by task, session, run, space, or the filter file of fMRIPrep.
+
+Series on surfaces are told by their names:
+DERIVATIVES/sub-01/[ses-x/]func/..._hemi-L_space-fsaverage5_bold.func.gii and its right hemisphere
+DERIVATIVES/sub-01/[ses-x/]func/..._space-fsLR_den-91k_bold.dtseries.nii
+"""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mvpa_gamp.imaging.bids.names import BidsFile, natural
 from mvpa_gamp.imaging.errors import DataError, reason
+from mvpa_gamp.imaging.names import BidsFile, is_surface_file, natural
 
 NATIVE = "native"  # the space of files that name none
 PREPROCESSED = "preproc"
-
 # The names of entities in filter files (those of PyBIDS), and in file names.
 _ENTITIES = {
     "session": "ses", "task": "task", "acquisition": "acq", "ceagent": "ce", "reconstruction": "rec",
@@ -20,9 +25,11 @@ _ENTITIES = {
 }  # fmt: skip
 _SAID_ANYWAY = {"suffix": "bold", "datatype": "func"}  # of every series
 _ANY = "*"  # whatever its value, the entity is there
-
 # Entity of a file name -> values of which a file must have one; None: files without the entity.
 Filters = Mapping[str, tuple[str | None, ...]]
+_INSTEAD = {"subject": " and give --participant-label"}
+SURFACE = ("func.gii", "dtseries.nii")
+_SPACES = re.compile(r"fsaverage[0-9]*|fsnative|fsLR|onavg.*")
 
 
 @dataclass(frozen=True)
@@ -61,9 +68,6 @@ def read_filters(path: str) -> Filters:
             )
         filters[_ENTITIES[name]] = tuple(_value(path, name, each) for each in _listed(value))
     return filters
-
-
-_INSTEAD = {"subject": " and give --participant-label"}
 
 
 def _bold_query(path: Path) -> dict[str, Any]:
@@ -181,3 +185,23 @@ def space_of(file: BidsFile) -> str:
 def values(found: Iterable[str | None]) -> list[str]:
     """Distinct values in natural order."""
     return sorted({value for value in found if value is not None}, key=natural)
+
+
+def is_surface_space(space: str | None) -> bool:
+    """Whether a space, in fMRIPrep's form ``name[:den-x]``, is one of meshes."""
+    return space is not None and _SPACES.fullmatch(space.split(":")[0]) is not None
+
+
+def is_surface_series(file: BidsFile, desc: str) -> bool:
+    """Whether a file is a series on a surface; of a pair the left hemisphere speaks for both."""
+    return (
+        file.extension in SURFACE
+        and file.entities.get("hemi") != "R"
+        and file.entities.get("desc", desc) == desc == "preproc"
+    )
+
+
+def of_kind(files: Sequence[BidsFile], space: str | None) -> list[BidsFile]:
+    """The volumes where no space is asked for and there are some; else all files."""
+    volumes = [file for file in files if not is_surface_file(file.path)]
+    return volumes if space is None and volumes else list(files)

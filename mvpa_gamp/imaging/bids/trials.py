@@ -8,6 +8,11 @@ conditions that are not decoded are modelled too.
 Effects are those of nilearn's FirstLevelModel without a noise model ("ols"): its designs, its scaling, but
 only the one row of the pseudo-inverse that gives a trial's effect. The class itself fits all regressors and
 residuals of all voxels once per trial, which takes 16 times as long (24 trials, 150 volumes, 40,000 voxels).
+
+Every run is scaled by itself, however few trials it has: effects are z-scored over the compared trials of
+their run. A run of a block design may have only two: then effects are centred. What is possible in every run
+is done to all, so that runs have one unit. Other events do not count: effects of short ones (buttons) can be
+a hundred times as large.
 """
 
 import warnings
@@ -20,7 +25,7 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.bids.events import Event
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.processing import Nuisance
+from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, Processing, clean_run
 
 TRIAL_MODELS = ("lss", "lsa")
 HRF_MODELS = (
@@ -30,6 +35,7 @@ HRF_MODELS = (
 DRIFT_MODELS = ("cosine", "polynomial", "none")
 DEFAULT_HIGH_PASS = 0.01  # Hz, of the cosine drifts: nilearn's default, periods above 100 s
 _SEEN = 1e-3  # of the largest response: a regressor below it was not scanned
+_Z_SCORES = Processing(detrend=False, standardize=True)
 
 
 @dataclass(frozen=True)
@@ -172,3 +178,47 @@ def _together(events: Sequence[Event], trials: Collection[int]) -> list[str]:
 def _separate(events: Sequence[Event], trial: int) -> list[str]:
     """A regressor for one trial, one for the others of its condition, one for each other condition."""
     return [_own(k) if k == trial else name for k, name in enumerate(_conditions(events))]
+
+
+class TrialScaling(NamedTuple):
+    """What is done to the effects of every run, in words for the methods text and for a note."""
+
+    words: str = ""
+    note: str = ""
+
+
+CENTRED = TrialScaling(
+    "centred within each run",
+    f"A run has fewer than {MIN_VOLUMES} trials, too few for z-scores: trials were centred within their run.",
+)
+
+
+Z_SCORED = TrialScaling("z-scored within each run")
+
+
+RAW = TrialScaling()
+
+
+def scaling_for(counts: Sequence[int], standardize: bool) -> TrialScaling:
+    """What numbers of compared trials allow in run 1, 2, ...; a run without any has none to scale."""
+    used = [count for count in counts if count]
+    if not standardize or not used:
+        return RAW
+    if min(used) >= MIN_VOLUMES:
+        return Z_SCORED
+    if 1 in used:
+        raise DataError(
+            "--standardize: expected at least 2 trials of the compared conditions in every run, got 1 in run "
+            f"{list(counts).index(1) + 1}, of which centring leaves nothing. Give --no-standardize, or leave "
+            "the run out (--run-label)."
+        )
+    return CENTRED
+
+
+def scale_run(effects: NDArray, scaling: TrialScaling, run: int) -> NDArray:
+    """The effects (n, N) of a run's trials, scaled."""
+    if scaling is RAW or not len(effects):
+        return effects
+    if scaling is CENTRED:
+        return np.asarray(effects - effects.mean(axis=0))
+    return clean_run(effects, _Z_SCORES, None, None, run)

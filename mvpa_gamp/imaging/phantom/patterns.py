@@ -1,18 +1,18 @@
-"""Which voxel answers to which category: overlapping patches and fine patterns in ventral-temporal cortex."""
+"""Which voxel answers to which category, and the atlas of it.
+
+Overlapping patches and fine patterns in ventral-temporal cortex; the atlas has the patches, and parts of the
+head in which nothing was planted.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.phantom.anatomy import Anatomy, mirrored, smooth_noise
-from mvpa_gamp.imaging.phantom.spec import CATEGORIES, Phantom
+from mvpa_gamp.imaging.phantom.head import CATEGORIES, Anatomy, Phantom, ellipsoid, mirrored, smooth_noise
 
 PATTERN, SHARED = 3, 4  # parts for Phantom.generator
-
 Point = tuple[float, float, float]
-
 VENTRAL: tuple[Point, Point] = ((34, -46, -20), (17, 30, 12))
 LATERAL: tuple[Point, Point] = ((46, -64, 0), (13, 14, 14))
-
 # Patches (centre and radii in mm, right hemisphere mirrored to the left) and the response of each category
 # in per cent of the baseline; categories not named share the last value. A caricature of the literature:
 # lateral fusiform for faces and animals, medial fusiform and parahippocampal for houses, lateral occipital
@@ -29,7 +29,6 @@ PATCHES: tuple[tuple[Point, Point, dict[str, float], float], ...] = (
     ((46, -64, 0), (9, 10, 10), {"scissors": 0.9, "scrambledpix": 0.1, "face": 0.5, "cat": 0.7}, 0.6),
     ((8, -76, 4), (10, 12, 12), {"scrambledpix": 1.6, "house": 1.2}, 0.9),
 )
-
 # Peak of the fine pattern that only this category has, and of the one its kin share.
 FINE = {
     "bottle": 1.6, "cat": 2.0, "chair": 2.0, "face": 2.4, "house": 2.4,
@@ -40,6 +39,22 @@ KIN_PEAK = 1.0
 STRENGTH = 0.91  # set with the default seed: L1 logistic regression then errs about as in the paper's table
 FINE_SIGMA = 5.0  # mm, patches of a few voxels
 FINE_CUT = 1.2  # only the upper 12 % of the smooth field carry the fine pattern: compact, not everywhere
+# The five planted regions are the patches of patterns.py, in their order.
+PHANTOM_NAMES = {
+    1: "lateral fusiform",
+    2: "parahippocampal",
+    3: "mid fusiform",
+    4: "lateral occipital",
+    5: "early visual",
+    6: "cerebellum",
+    7: "brain stem",
+    8: "anterior temporal",
+    9: "frontal",
+    10: "central",
+    11: "parietal",
+    12: "other occipital",
+}
+PLANTED = (1, 2, 3, 4, 5)
 
 
 def category_patterns(spec: Phantom, anatomy: Anatomy) -> NDArray:
@@ -89,3 +104,32 @@ def _islands(spec: Phantom, anatomy: Anatomy, cortex: NDArray, rng: np.random.Ge
     field = np.where(cortex, smooth_noise(spec, rng, FINE_SIGMA)[anatomy.mask], -np.inf)
     tops = np.clip(field - min(FINE_CUT, field.max() - 0.1), 0, None)
     return tops / tops.max()
+
+
+def phantom_regions(points: NDArray) -> NDArray:
+    """The region (N,) of positions (N, 3) in mm, 0 in the deep white matter, which the atlas leaves out.
+
+    Voxels of patches and of the cortex with fine patterns belong to the nearest patch.
+    """
+    axes = points.T
+    _, y, z = axes
+    region = np.select(
+        [
+            mirrored(axes, (25, -52, -38), (33, 31, 26)) > 0,
+            ellipsoid(axes, (0, -22, -52), (14, 15, 38)) > 0,
+            (z < -8) & (y > -20),
+            y > 30,
+            y > -10,
+            z > 10,
+        ],
+        [6, 7, 8, 9, 10, 11],
+        12,
+    )
+    region[mirrored(axes, (22, -5, 18), (12, 40, 12)) > 0] = 0
+    closeness = np.stack([mirrored(axes, centre, radii) for centre, radii, *_ in PATCHES])
+    planted = (closeness.max(axis=0) > 0) | (mirrored(axes, *VENTRAL) > 0) | (mirrored(axes, *LATERAL) > 0)
+    region[planted] = 1 + closeness[:, planted].argmax(axis=0)
+    for patch, place in enumerate(closeness.argmax(axis=1)):  # a patch has a voxel on the coarsest grid
+        if closeness[patch, place] <= 0:
+            region[place] = 1 + patch
+    return region

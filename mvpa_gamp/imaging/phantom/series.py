@@ -1,22 +1,29 @@
-"""The phantom's time series: haemodynamic blocks, drift, physiology and spatially smooth AR(1) noise."""
+"""The time series of a phantom: haemodynamic blocks, drift, physiology and spatially smooth AR(1) noise.
 
+They are kept on disk, so that a phantom is simulated once per machine.
+"""
+
+import hashlib
+import json
+import os
+import warnings
+import zlib
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 from scipy.special import gamma as gamma_function
 
-from mvpa_gamp.imaging.phantom.anatomy import Anatomy, build_anatomy, smooth_noise
+from mvpa_gamp.imaging.disk import write_atomic
+from mvpa_gamp.imaging.phantom.head import Anatomy, Phantom, build_anatomy, smooth_noise
 from mvpa_gamp.imaging.phantom.patterns import FINE_SIGMA, category_patterns, visual_cortex
-from mvpa_gamp.imaging.phantom.spec import Phantom
 
 ORDER, NOISE, SLOW, MAPS, GAIN = 5, 6, 7, 8, 9  # parts for Phantom.generator
-
 BLOCK_SECONDS = 24.0 / 9  # a block of 9 labelled volumes shows pictures for 24 s
 ONSET_LEAD = 6.5  # s; the labels of the real data follow the pictures, so that a lag of 0 works
 FINE_STEP = 0.1  # s, for the convolution
-
 # All deviations in per cent of the baseline. The shares were set so that the processed series has the
 # real slice's lag-1 autocorrelation (0.35) and neighbour correlation (0.2 to 0.3, 0.05 far away).
 AR1 = 0.37
@@ -138,3 +145,61 @@ def _slow_courses(spec: Phantom, run: int) -> NDArray:
     drifts = [DRIFT * 3 * (time - 0.5), DRIFT * np.cos(2 * np.pi * time + rng.uniform(0, 6))]
     physiology = [PHYSIOLOGY * course for course in (breathing, heart, walk - walk.mean())]
     return np.stack([*drifts, *physiology], axis=1)
+
+
+def cache_folder() -> Path:
+    """``$XDG_CACHE_HOME/mvpa_gamp``, or ``~/.cache/mvpa_gamp``."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path("~/.cache").expanduser()) / "mvpa_gamp"
+
+
+def cache_key(spec: Phantom) -> str:
+    """Digest of the settings."""
+    return hashlib.sha256(json.dumps(spec.description(), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def source_digest() -> str:
+    """Digest of the simulation's source: changed code replaces old volumes and never reads them."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def read_cached(spec: Phantom) -> NDArray | None:
+    """The series (M, N) int16 of a phantom, or None when it is absent, cut, changed or of other code."""
+    shape = (spec.n_runs * spec.volumes_per_run, spec.voxels)
+    try:
+        data, sidecar = _files(spec)
+        about = json.loads(sidecar.read_text(encoding="utf-8"))
+        if about["source"] != source_digest():
+            return None
+        series = np.fromfile(data, dtype="<i2")
+        whole = series.size == shape[0] * shape[1] and zlib.crc32(series.data) == about["crc32"]
+        return series.reshape(shape) if whole else None
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_cached(spec: Phantom, series: NDArray) -> bool:
+    """Keep a series; False, with a warning, where the folder cannot be written."""
+    content = np.ascontiguousarray(series, dtype="<i2").data
+    about = {"crc32": zlib.crc32(content), "source": source_digest(), "phantom": spec.description()}
+    try:
+        data, sidecar = _files(spec)
+        write_atomic(data, content.cast("B"))
+        write_atomic(sidecar, json.dumps(about, indent=2).encode())
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
+        warnings.warn(
+            f"The phantom cannot be stored for the next run because its folder is not writable ({error}). "
+            "Set XDG_CACHE_HOME to a writable folder.",
+            stacklevel=2,
+        )
+        return False
+    return True
+
+
+def _files(spec: Phantom) -> tuple[Path, Path]:
+    """Where the series and its checksum are kept."""
+    stem = cache_folder() / f"phantom-{cache_key(spec)}"
+    return stem.with_suffix(".int16"), stem.with_suffix(".json")

@@ -11,14 +11,19 @@ from numpy.typing import NDArray
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels
 from mvpa_gamp.imaging.matrix import Volumes
-from mvpa_gamp.imaging.phantom.cache import read_cached, write_cached
+from mvpa_gamp.imaging.phantom.head import HAXBY_SHAPE, Phantom
 from mvpa_gamp.imaging.phantom.patterns import ventral_temporal
-from mvpa_gamp.imaging.phantom.series import Scene, build_scene, run_conditions, simulate_run
-from mvpa_gamp.imaging.phantom.spec import HAXBY_SHAPE, Phantom
+from mvpa_gamp.imaging.phantom.series import (
+    Scene,
+    build_scene,
+    read_cached,
+    run_conditions,
+    simulate_run,
+    write_cached,
+)
 from mvpa_gamp.imaging.processing import Processing
-from mvpa_gamp.imaging.samples import Samples, samples_of
+from mvpa_gamp.imaging.samples import PlantedTruth, Samples, samples_of
 from mvpa_gamp.imaging.source import Source
-from mvpa_gamp.imaging.truth import PlantedTruth
 
 MASKS = ("brain", "vt")
 

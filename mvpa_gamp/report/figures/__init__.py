@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from mvpa_gamp.imaging.atomic_files import write_atomic
-from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.surface_names import is_there
+from mvpa_gamp.imaging.disk import write_atomic
+from mvpa_gamp.imaging.names import entity, is_there
 from mvpa_gamp.report.designs import CROSS_NULL, class_maps_path, confusion_path, cross_maps_path
 from mvpa_gamp.report.facts import answering
 from mvpa_gamp.report.figures.accuracy import (

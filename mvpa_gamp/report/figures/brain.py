@@ -12,8 +12,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.map_names import entity
-from mvpa_gamp.imaging.surface_names import is_surface_map, is_there
+from mvpa_gamp.imaging.names import entity, is_surface_map, is_there
 from mvpa_gamp.report.backdrops import AXES, PLANES, Backdrop, Volume, peak_of, read_backdrop, read_volume
 from mvpa_gamp.report.facts import answering, informative_voxels
 from mvpa_gamp.report.figures.panels import (

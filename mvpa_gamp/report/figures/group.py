@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from mvpa_gamp.imaging.atomic_files import write_atomic
+from mvpa_gamp.imaging.disk import write_atomic
 from mvpa_gamp.report.backdrops import read_map
 from mvpa_gamp.report.figures.accuracy import accuracy_figure
 from mvpa_gamp.report.figures.brain import MapLine, glass_figure, map_figure

@@ -13,7 +13,7 @@ from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.map_names import entity
+from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.report.backdrops import AXES, PLANES, SIDES, Backdrop
 from mvpa_gamp.report.style import INK, QUIET, SHARES, WEIGHTS
 from mvpa_gamp.report.words import whole

@@ -13,9 +13,9 @@ from mvpa_gamp.imaging.bids.layout import (
     spaces_of,
     tasks_of,
 )
-from mvpa_gamp.imaging.bids.names import natural, parse_name
 from mvpa_gamp.imaging.bids.selection import Selection
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.names import natural, parse_name
 
 # BIDS's order of the entities that the tree uses; a name out of this order is not BIDS.
 _ORDER = ("sub", "ses", "task", "acq", "run", "space", "res", "desc")

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.imaging.bids.betas import BetasSource
-from mvpa_gamp.imaging.bids.event_volumes import wanted_categories
+from mvpa_gamp.imaging.bids.events import wanted_categories
 from mvpa_gamp.imaging.bids.source import BidsSource, default_lag
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import UNLABELLED

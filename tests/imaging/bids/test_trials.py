@@ -10,8 +10,15 @@ from sklearn.svm import SVC
 
 from mvpa_gamp.imaging.bids.events import Event
 from mvpa_gamp.imaging.bids.source import BidsSource
-from mvpa_gamp.imaging.bids.trial_scaling import CENTRED, RAW, Z_SCORED, scale_run, scaling_for
-from mvpa_gamp.imaging.bids.trials import TrialModel, run_trials
+from mvpa_gamp.imaging.bids.trials import (
+    CENTRED,
+    RAW,
+    Z_SCORED,
+    TrialModel,
+    run_trials,
+    scale_run,
+    scaling_for,
+)
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.processing import Nuisance
 

@@ -1,25 +1,89 @@
-"""The record of a folder: which kind of folder it is, whose, and every file that was written into it.
+"""Files that are there whole or not at all, and the record of a folder: every file that was written into it.
 
-A file in its logs that grows by a line before each file is written, so that a run that is killed leaves
-no file without one. The record says what may be removed: a file that it names, as it was written. What is not
-named, or was edited since, belongs to somebody else. A record that came with a folder is data: its paths stay
-inside the folder, and links are never followed.
+A file in its logs grows by a line before each file is written, so that a run that is killed leaves no file
+without one. The record says what kind of folder it is and what may be removed: a file that it names, as it
+was written. What is not named, or was edited since, belongs to somebody else. A record that came with a
+folder is data: its paths stay inside the folder, and links are never followed.
 """
 
+import errno
 import hashlib
 import json
 import os
 import stat
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 NAME = "logs/written.jsonl"
 TEMPORARY = ".writing-"  # begins the name of a file that is being written
 _LARGEST = 50_000_000  # bytes of a record that is read
 _FOUND_BY_NAME = PurePosixPath("logs/run.log")  # grows line by line and has no digest
+
+
+class WriteError(OSError):
+    """A file that could not be written; its text is the whole sentence."""
+
+
+def write_atomic(path: Path, *chunks: bytes | memoryview) -> Path:
+    """Write ``chunks`` to ``path`` through a temporary file in the same folder and one rename.
+
+    A reader, or a run that was killed, sees all of the file or nothing of it. Folders are made as needed; an
+    empty folder in the place of the file makes way for it. What cannot be written raises a ``WriteError``.
+    In a folder with a record the file is noted there first.
+    """
+    waiting = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+    digest = hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+    try:
+        note(path, digest.hexdigest(), waiting.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with waiting.open("xb") as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+        make_way(path)
+        os.replace(waiting, path)
+    except OSError as error:
+        _forget(waiting)
+        raise write_error(path, error) from error
+    except BaseException:
+        _forget(waiting)
+        raise
+    return path
+
+
+def make_way(path: Path) -> None:
+    """Remove an empty folder where a file is to be; one that holds something is refused."""
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+
+
+def write_error(path: Path, error: OSError) -> WriteError:
+    """The sentence on a file that could not be written, and what to do."""
+    if isinstance(error, WriteError):
+        return error
+    if error.errno in _FULL:
+        reason, advice = "the disk is full", "Free some space"
+    elif path.is_dir():
+        reason, advice = "a folder with files is in its place", "Move that folder away"
+    elif blocking := next((each for each in path.parents if each.exists() and not each.is_dir()), None):
+        reason, advice = f"{blocking} is a file, a folder is needed", "Move that file away"
+    else:
+        reason, advice = error.strerror or str(error), "Make sure that you may write there"
+    return WriteError(
+        f"{path} cannot be written: {reason}. {advice}, then try again (commands continue with --resume)."
+    )
+
+
+def _forget(waiting: Path) -> None:
+    """Remove a temporary file, if there is one."""
+    with suppress(OSError):
+        waiting.unlink()
 
 
 @dataclass

@@ -1,16 +1,21 @@
-"""Names of surface files: which hemisphere, which format, and where the files of a map are.
+"""Names of files: BIDS entities, which file speaks for which, and the names of files on surfaces.
 
 Maps are named once, as volumes (``..._statmap.nii.gz``); on surfaces the same name leads to a CIFTI file
 (``..._statmap.dscalar.nii``) or to a GIFTI pair (``..._hemi-L_..._statmap.func.gii``).
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mvpa_gamp.imaging.errors import DataError
 
+# Entities of the input that names of results repeat, in BIDS's order.
+REPEATED = ("ses", "task", "acq", "ce", "rec", "dir", "hemi", "space", "res", "den")
+_NAME = re.compile(r"(?P<entities>(?:[A-Za-z]+-[0-9A-Za-z+]+_)*)(?P<suffix>[0-9A-Za-z]+)\.(?P<extension>.+)")
+IMAGE = ("nii.gz", "nii")
 GIFTI, CIFTI = ".gii", (".dtseries.nii", ".dscalar.nii", ".dlabel.nii")
 ALL_VERTICES = "all vertices that vary in every run"  # where no mask is given
 HEMISPHERES = {"left": "L", "right": "R"}  # nilearn's names and BIDS's letters, in the order of columns
@@ -25,14 +30,96 @@ _OTHER = {"L": "R", "R": "L", "l": "r", "r": "l", "left": "right", "right": "lef
 _LATER = (
     "space", "split", "recording", "chunk", "seg", "res", "den", "label", "from", "contrast", "desc", "stat",
 )  # fmt: skip
+_VOXELS = re.compile(r"(?<![\w./-])[Vv]oxels?(?![\w-]|\.tsv)")
+
+
+def entity(text: str) -> str:
+    """A BIDS entity value, ASCII letters and digits only: ``gamp-bg-lr`` becomes ``gampBgLr``."""
+    parts = [part for part in re.split(r"[^0-9A-Za-z]+", text) if part]
+    if not parts:
+        raise DataError(f"name {text!r}: expected at least one letter or digit for a file name. Rename it.")
+    return parts[0] + "".join(part[0].upper() + part[1:] for part in parts[1:])
+
+
+def entities_text(entities: Mapping[str, str]) -> str:
+    """``ses-01_task-x_space-y_`` in BIDS's order, empty without entities."""
+    return "".join(f"{name}-{entities[name]}_" for name in REPEATED if name in entities)
+
+
+def shared_entities(each: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """The entities of ``REPEATED`` that some files have in common, with the same value."""
+    first, *others = each
+    known = {name: first[name] for name in REPEATED if name in first}
+    return {name: value for name, value in known.items() if all(o.get(name) == value for o in others)}
+
+
+@dataclass(frozen=True)
+class BidsFile:
+    """A file named by BIDS: ``sub-01_task-x_bold.nii.gz`` has the entities sub and task, the suffix bold."""
+
+    path: Path
+    entities: dict[str, str]
+    suffix: str
+    extension: str
+
+    def without(self, *names: str) -> dict[str, str]:
+        """Its entities but some, numbers of runs and the like without leading zeros."""
+        return {key: _plain(key, value) for key, value in self.entities.items() if key not in names}
+
+    def speaks_for(self, other: "BidsFile", *ignored: str) -> bool:
+        """BIDS's inheritance: every entity of this name is in the other one with the same value."""
+        own, others = self.without(*ignored), other.without()
+        return all(others.get(key) == value for key, value in own.items())
+
+
+def parse_name(path: Path) -> BidsFile | None:
+    """The parts of a BIDS name, None for a file that is not named that way."""
+    match = _NAME.fullmatch(path.name)
+    if match is None:
+        return None
+    pairs = [part.split("-", 1) for part in match["entities"].split("_") if part]
+    return BidsFile(path, dict(pairs), match["suffix"], match["extension"])
+
+
+def files_in(folder: Path, suffixes: tuple[str, ...], extensions: tuple[str, ...]) -> list[BidsFile]:
+    """The files of a folder (not below it) with these suffixes and extensions, by name."""
+    if not folder.is_dir():
+        return []
+    found = (parse_name(path) for path in sorted(folder.iterdir()))
+    return [file for file in found if file and file.suffix in suffixes and file.extension in extensions]
+
+
+def inherited(root: Path, file: BidsFile, suffix: str, extension: str) -> Iterator[BidsFile]:
+    """Files from the dataset's root down to the file's own level that speak for it, general ones first."""
+    for folder in _levels(root, file):
+        found = files_in(folder, (suffix,), (extension,))
+        yield from sorted(
+            (other for other in found if other.speaks_for(file)), key=lambda other: len(other.entities)
+        )
+
+
+def _levels(root: Path, file: BidsFile) -> list[Path]:
+    """Root, subject, session if there is one, and its functional data."""
+    levels = [root, root / f"sub-{file.entities['sub']}"]
+    if "ses" in file.entities:
+        levels.append(levels[-1] / f"ses-{file.entities['ses']}")
+    return [*levels, levels[-1] / "func"]
+
+
+def natural(text: str) -> tuple[tuple[int, int | str], ...]:
+    """A sorting key that puts run 2 before run 10."""
+    parts = re.findall(r"[0-9]+|[^0-9]+", text)
+    return tuple((0, int(part)) if part[0] in "0123456789" else (1, part) for part in parts)
+
+
+def _plain(key: str, value: str) -> str:
+    """An index without its leading zeros; labels stay as they are."""
+    return str(int(value)) if key in ("run", "echo", "split") and value.isdecimal() else value
 
 
 def in_vertices(text: str) -> str:
     """What a text says of voxels, said of vertices; names of files and of columns stay as they are."""
     return _VOXELS.sub(_vertices, text)
-
-
-_VOXELS = re.compile(r"(?<![\w./-])[Vv]oxels?(?![\w-]|\.tsv)")
 
 
 def _vertices(found: "re.Match[str]") -> str:

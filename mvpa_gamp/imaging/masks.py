@@ -1,14 +1,25 @@
-"""A mask on another grid than the volumes: resampled where headers say how, refused with the reason else."""
+"""Masks on another grid than the volumes, and what touches a mask from outside.
 
+A mask is resampled where headers say how, and refused with the reason else. The leakage check needs voxels
+that touch the mask, and digests of raw volumes.
+"""
+
+import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import binary_dilation
 
 from mvpa_gamp.imaging.errors import DataError
+from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.imaging.volumes import is_same_grid, like, name_of, open_mask
 
 _WHOLE = 0.995  # a share of the mask that counts as all of it: grids cut a mask's edge at half a voxel
+_MOST = 2000  # voxels kept: more would not sharpen the comparison
+_BRIGHT = 0.5  # of the mask's median intensity: darker voxels are not brain
+_SMALL = 0.5  # of the bright voxels: a larger mask is a brain mask, which no label has chosen
 
 
 def mask_on_grid(mask: Any, reference: Any) -> tuple[Any, NDArray, tuple[str, ...]]:
@@ -124,3 +135,38 @@ def _corners(image: Any) -> NDArray:
     """The eight outermost voxels."""
     last = np.array(image.shape[:3]) - 1
     return np.array(list(np.ndindex(2, 2, 2))) * last
+
+
+def border_of(inside: NDArray) -> tuple[NDArray, ...]:
+    """Places of the voxels that touch the mask with a face, an edge or a corner, at most 2,000 of them."""
+    return tuple(thinned(np.argwhere(binary_dilation(inside, np.ones((3, 3, 3))) & ~inside)).T)
+
+
+def thinned(touching: NDArray) -> NDArray:
+    """Places spread evenly over those that touch a mask, at most 2,000."""
+    return touching[np.linspace(0, len(touching) - 1, min(_MOST, len(touching))).astype(int)]
+
+
+def brain_border(series: Any, runs: Sequence[NDArray]) -> NDArray | None:
+    """Raw values (M, S) at the voxels that touch a small mask and are brain; None for masks of most of it.
+
+    ``series`` is a Series, ``runs`` are the rows of each run. Brain is what is at least half as bright as the
+    mask's median voxel and varies in every run.
+    """
+    if series.border is None:
+        return None
+    mean = space_of(series.mean_img).whole(series.mean_img)
+    bright = _BRIGHT * float(np.median(mean[series.inside]))
+    if bright <= 0 or series.inside.sum() > _SMALL * np.count_nonzero(mean >= bright):
+        return None
+    usable = series.border.mean(axis=0) >= bright
+    for members in runs:
+        usable &= np.ptp(series.border[members], axis=0) > 0
+    return np.ascontiguousarray(series.border[:, usable]) if usable.any() else None
+
+
+def fingerprints_of(values: NDArray) -> NDArray:
+    """A digest (M,) uint64 of every row."""
+    rows = np.ascontiguousarray(values)
+    digests = [hashlib.blake2b(row.data, digest_size=8).digest() for row in rows]
+    return np.frombuffer(b"".join(digests), dtype=np.uint64)
