@@ -16,7 +16,7 @@ from mvpa_gamp.report.group_answers import group_captions, group_closing, group_
 from mvpa_gamp.report.group_facts import read_group
 from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.report.inference import tests_of
-from mvpa_gamp.results.files import MISSING, number, read_json, read_tsv, write_json, write_tsv
+from mvpa_gamp.results.files import MISSING, DamagedFile, number, read_json, read_tsv, write_json, write_tsv
 from mvpa_gamp.results.group_tables import (
     ACCURACY_COLUMNS,
     DIFFERENCE_COLUMNS,
@@ -174,13 +174,22 @@ def _own_test(person: Results, subject: str, contrast: str, method: str) -> OwnT
 def _skipped(folder: ResultsFolder, people: Sequence[Results]) -> dict[str, str]:
     """Participants whom the participant level could not analyse, each with a sentence."""
     done = {subject for person in people for subject in person.subjects}
-    notes = [read_json(path) for path in sorted((folder.root / "logs").glob("sub-*_skipped.json"))]
-    return {
-        f"sub-{note['participant']}": f"sub-{note['participant']} was skipped at the participant level: "
-        f"{note['reason']}"
-        for note in notes
-        if note["participant"] not in done
-    }
+    reasons = {}
+    for path in sorted((folder.root / "logs").glob("sub-*_skipped.json")):
+        label = path.name.removeprefix("sub-").removesuffix("_skipped.json")
+        if label not in done:
+            reasons[f"sub-{label}"] = f"sub-{label} was skipped at the participant level: {_reason(path)}"
+    return reasons
+
+
+def _reason(path: Path) -> str:
+    """Why a participant was skipped, if its note can be read."""
+    try:
+        note = read_json(path)
+    except DamagedFile as error:
+        return str(error)
+    known = note.get("reason") if isinstance(note, dict) else None
+    return known if isinstance(known, str) else f"{path.name} does not say why."
 
 
 def _skipped_line(skipped: Iterable[str]) -> list[str]:

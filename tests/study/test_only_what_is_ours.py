@@ -143,7 +143,11 @@ def test_the_group_level_removes_its_own_files_alone(both, dataset, tmp_path, ca
         lock.take()
         refused(bids_main(group), capsys, "another run is writing there")
         assert stale.exists()
+    notes = ["[" * 9_000, "null", '{"participant": "98", "reason": 3}']
+    for number, text in enumerate(notes):
+        (copy / "logs" / f"sub-9{number}_skipped.json").write_text(text)
     assert bids_main(group) == 0
+    assert all(f"sub-9{k} was skipped" in (copy / "index.html").read_text() for k in range(len(notes)))
     assert all(path.read_text() == "precious" for path in mine)
     assert earlier.exists() and not stale.exists()
 
@@ -186,8 +190,10 @@ def test_links_are_refused(results, tmp_path, capsys, name, option):
 
 
 @pytest.mark.parametrize("option", ["--resume", "--reports-only"])
-def test_pipes_are_refused(results, capsys, option):
-    os.mkfifo(results / "sub-tiny" / "sub-tiny_pipe.tsv")
+@pytest.mark.parametrize("name", ["sub-tiny/sub-tiny_pipe.tsv", "config.toml", "logs/manifest.tsv"])
+def test_pipes_are_refused(results, capsys, option, name):
+    (results / name).unlink(missing_ok=True)
+    os.mkfifo(results / name)
     refused(main(["--out", str(results), option]), capsys, "is a pipe, socket or device")
 
 
