@@ -10,7 +10,7 @@ from uuid import uuid4
 import numpy as np
 
 from mvpa_gamp._version import __version__
-from mvpa_gamp.imaging.disk import read_record, remove_recorded
+from mvpa_gamp.imaging.disk import WriteError, read_record, remove_recorded
 from mvpa_gamp.imaging.names import shared_entities
 from mvpa_gamp.report.group_answers import group_captions, group_closing, group_tables
 from mvpa_gamp.report.group_facts import read_group
@@ -35,6 +35,7 @@ from mvpa_gamp.results.tables import AVERAGE
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import LEFT_OUT
 from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.finish import UNREADABLE, one_line
 from mvpa_gamp.study.group_designs import balanced_by_run, design_facts, own_test, write_group_designs
 from mvpa_gamp.study.group_maps import write_group_maps
 from mvpa_gamp.study.lock import FolderLock
@@ -56,7 +57,16 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     check_kind(root, "OUT", PARTICIPANTS)
     with FolderLock(folder, uuid4().hex) as lock:
         lock.take()
-        return _write_group(root, labels, alpha, console)
+        try:
+            return _write_group(root, labels, alpha, console)
+        except (StudyError, WriteError):
+            raise
+        except UNREADABLE as error:
+            remove_group(folder)  # of which something may be written
+            raise StudyError(
+                f"group: a file of a participant in {root} is missing or damaged ({one_line(error)}). Write "
+                "the files again from the stored fits: the participant level with --resume."
+            ) from error
 
 
 def _write_group(root: Path, labels: Sequence[str] | None, alpha: float, console: Console) -> int:
