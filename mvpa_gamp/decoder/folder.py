@@ -23,14 +23,13 @@ from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.report.page import draw_figures, render
-from mvpa_gamp.results.cell import Cell, Subject
 from mvpa_gamp.results.cells import write_cell
-from mvpa_gamp.results.class_files import AllClasses, maps_by_class, write_class_table, write_classes
+from mvpa_gamp.results.designs import AllClasses, maps_by_class, write_class_table, write_classes
 from mvpa_gamp.results.files import write_text
-from mvpa_gamp.results.inference_files import CellInference, write_inference, write_information
-from mvpa_gamp.results.manifest import write_manifest
+from mvpa_gamp.results.inference import CellInference, write_inference, write_information
+from mvpa_gamp.results.ledger import Cell, Subject
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.results.reader import read_results, write_manifest
 from mvpa_gamp.results.study_files import versions, write_start, write_tables
 from mvpa_gamp.results.summary import About
 
