@@ -177,7 +177,7 @@ def _run(given: dict[str, Any]) -> int:
 
 def _predict_number(given: dict[str, Any]) -> int:
     """The numbers of a column instead of conditions."""
-    from mvpa_gamp.decoder.number_folder import run_target
+    from mvpa_gamp.decoder.folder import run_target
     from mvpa_gamp.imaging.errors import DataError
     from mvpa_gamp.study.errors import StudyError
 

@@ -6,9 +6,15 @@ from mvpa_gamp.imaging.disk import WriteError
 from mvpa_gamp.report.cautions import cautions, leaks
 from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.terminal import averages, beyond_the_table, closing_lines, whole_table
-from mvpa_gamp.results.manifest import missing_files, verify, write_manifest
 from mvpa_gamp.results.names import FITS
-from mvpa_gamp.results.reader import Results, ResultsError, read_results
+from mvpa_gamp.results.reader import (
+    Results,
+    ResultsError,
+    missing_files,
+    read_results,
+    verify,
+    write_manifest,
+)
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.lock import FolderLock, check_lock

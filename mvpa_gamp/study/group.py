@@ -28,9 +28,8 @@ from mvpa_gamp.results.group_tables import (
     group_rows,
     name_of_test,
 )
-from mvpa_gamp.results.manifest import missing_files, verify
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.reader import Results, ResultsError
+from mvpa_gamp.results.reader import Results, ResultsError, missing_files, verify
 from mvpa_gamp.results.tables import AVERAGE
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import LEFT_OUT

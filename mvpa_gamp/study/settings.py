@@ -13,8 +13,8 @@ from mvpa_gamp.imaging.maps import MapsSource
 from mvpa_gamp.imaging.phantom.source import PhantomSource
 from mvpa_gamp.imaging.source import HaxbySource, OwnFiles, Source, find_haxby
 from mvpa_gamp.results.files import DamagedFile
-from mvpa_gamp.results.manifest import is_as_recorded
 from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.reader import is_as_recorded
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.options import DEFAULT_METHODS
 
