@@ -16,8 +16,7 @@ from mvpa_gamp.imaging.cortex import Cortex
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.surface_files import read_surface
 from mvpa_gamp.results.files import read_tsv
-from mvpa_gamp.results.manifest import missing_files, result_files
-from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.results.reader import missing_files, read_results, result_files
 
 CONTRAST = "face-house"
 
