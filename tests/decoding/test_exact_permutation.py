@@ -34,7 +34,7 @@ def accuracy_and_area(method, X, y, runs):
     """Means over runs left out, one arrangement at a time."""
     right, area = [], []
     folds = np.unique(runs)
-    decisions = method.fit_folds(X, y, runs[:, None] != folds, runs).decision
+    decisions = method.fit_folds(X, np.tile(y, (folds.size, 1)).T, runs[:, None] != folds, runs).decision
     for run, column in zip(folds, decisions.T, strict=True):
         decision, positive = column[runs == run], y[runs == run] > 0
         right.append(np.mean((decision > 0) == positive))
