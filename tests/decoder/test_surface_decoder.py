@@ -37,8 +37,8 @@ def test_planted_vertices_are_found(data, fitted):
     image = fitted.inclusion_img_[CONTRAST]
     assert isinstance(image, SurfaceImage)
     for part, patch in data.patches.items():
-        found = set(np.flatnonzero(image.data.parts[part] > 0.5).tolist())
-        assert found <= set(patch.tolist()) and len(found) >= 10
+        likeliest = np.argsort(-image.data.parts[part])[: patch.size]
+        assert np.isin(likeliest, patch).mean() > 0.8
     weights = fitted.coef_img_[CONTRAST].data.parts
     assert weights["left"][data.patches["left"]].mean() > 0 > weights["right"][data.patches["right"]].mean()
 
@@ -126,7 +126,7 @@ def test_the_folder_holds_pairs_and_meshes(fitted, tmp_path):
     root = fitted.to_bids(tmp_path / "out", information=fitted.information(49))
     results = read_results(root)
     names = {path.name for path in result_files(results)}
-    stem = "contrast-faceMinusHouse_desc-gampSbgLr_stat-pip_statmap"
+    stem = "contrast-faceMinusHouse_desc-vampSbg_stat-pip_statmap"
     assert {
         f"sub-01_hemi-L_{stem}.func.gii",
         f"sub-01_hemi-R_{stem}.func.gii",
@@ -152,13 +152,13 @@ def test_the_report_of_three_classes_says_where_on_the_meshes(data):
     page = decoder.generate_report().get_standalone()
     box = page.split('<dl class="answer">')[1].split("</dl>")[0]
     maps = [np.concatenate(list(each.data.parts.values())) for each in decoder.inclusion_img_.values()]
-    count = int((np.stack(maps) > 0.5).any(axis=0).sum())
-    assert count > 12 and f"<dt>Which vertices</dt><dd>{count} selected" in box
+    count = int(round(float(maps[0].sum())))  # one map of inclusion for all classes
+    assert count > 5 and f"<dt>Which vertices</dt><dd>{count} selected" in box
     places = data.image.mesh.parts["left"].coordinates[data.patches["left"]]
     words = {" ".join(str(int(np.floor(x + 0.5))) for x in place).replace("-", "−") for place in places}
     assert box.split("<dt>Where</dt><dd>face ")[1].split(" mm")[0] in words
     assert (
-        "sub-01_hemi-{L,R}_contrast-faceMinusOthers_desc-gampSbgLrClass_stat-pattern_statmap.func.gii" in box
+        "sub-01_hemi-{L,R}_contrast-faceMinusOthers_desc-vampSbgClass_stat-pattern_statmap.func.gii" in box
     )
     assert ".nii.gz" not in box
 
