@@ -26,7 +26,7 @@ from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.source import HaxbySource, OwnFiles, find_haxby
 from mvpa_gamp.methods import METHODS, FoldFits, Method
 from mvpa_gamp.report.style import WARNING
-from mvpa_gamp.results.measures import measures_of
+from mvpa_gamp.results.cells import measures_of
 from mvpa_gamp.results.tables import average_rows
 from mvpa_gamp.study.comparisons import choose_methods, choose_tasks
 from mvpa_gamp.study.options import DEFAULT_METHODS

@@ -21,7 +21,7 @@ from mvpa_gamp.decoding.tasks import make_tasks
 from mvpa_gamp.imaging.phantom.head import HAXBY_SHAPE
 from mvpa_gamp.imaging.phantom.source import PhantomSource
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.results.measures import measures_of
+from mvpa_gamp.results.cells import measures_of
 from mvpa_gamp.study.preparation import blocks_of
 
 from .command import Options, parse

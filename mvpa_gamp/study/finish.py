@@ -6,9 +6,15 @@ from mvpa_gamp.imaging.disk import WriteError
 from mvpa_gamp.report.cautions import cautions, leaks
 from mvpa_gamp.report.page import build_report
 from mvpa_gamp.report.terminal import averages, beyond_the_table, closing_lines, whole_table
-from mvpa_gamp.results.manifest import missing_files, verify, write_manifest
 from mvpa_gamp.results.names import FITS
-from mvpa_gamp.results.reader import Results, ResultsError, read_results
+from mvpa_gamp.results.reader import (
+    Results,
+    ResultsError,
+    missing_files,
+    read_results,
+    verify,
+    write_manifest,
+)
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.lock import FolderLock, check_lock
@@ -56,6 +62,10 @@ def _print_what_is_new(results: Results, console: Console) -> None:
         console.result(averages(results) + "\n")
 
 
+# What comes up where a table or a summary is whole, but says something odd.
+UNREADABLE = (OSError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError)
+
+
 def rebuild_report(root: Path, console: Console) -> int:
     """--reports-only: figures and page from the folder alone."""
     output = Output(root, resume=True)
@@ -70,15 +80,15 @@ def rebuild_report(root: Path, console: Console) -> int:
         raise
     except ResultsError as error:
         raise StudyError(f"--reports-only: {error}") from error
-    except (OSError, KeyError, ValueError, TypeError) as error:
+    except UNREADABLE as error:
         raise StudyError(
-            f"--reports-only: a file of {root} is missing or damaged ({_one_line(error)}). Write the files "
+            f"--reports-only: a file of {root} is missing or damaged ({one_line(error)}). Write the files "
             "again from the stored fits: the same command with --resume."
         ) from error
     return _verdict(root, console)
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
     """What an error says, without its line breaks."""
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 

@@ -21,10 +21,9 @@ from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.parallel import Workers
-from mvpa_gamp.results.cell import Cell, Subject
-from mvpa_gamp.results.files import DamagedFile
+from mvpa_gamp.results.files import DamagedFile, load_fits
+from mvpa_gamp.results.ledger import Cell, Subject
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.stored_fits import load_fits
 from mvpa_gamp.study.checks import check_settings, find_regions
 from mvpa_gamp.study.comparisons import (
     check_tuning,

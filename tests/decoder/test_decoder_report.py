@@ -76,7 +76,7 @@ def test_tables_say_what_was_fitted(three, folder):
 def test_equal_fits_give_equal_bytes(three, folder, tmp_path):
     again = three.to_bids(tmp_path / "again", subject="phantom")
     for path in folder.rglob("*"):
-        if path.is_file():
+        if path.is_file() and path.name != "written.jsonl":  # whose tokens are random
             assert path.read_bytes() == (again / path.relative_to(folder)).read_bytes(), path.name
 
 

@@ -11,8 +11,7 @@ from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.labels import read_labels
 from mvpa_gamp.report.page import section
 from mvpa_gamp.results.files import number, read_tsv
-from mvpa_gamp.results.manifest import missing_files
-from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.results.reader import missing_files, read_results
 
 N, FDR = 99, 0.1
 STEM = "sub-tiny_contrast-faceMinusHouse_desc-"
@@ -131,6 +130,6 @@ def test_folder_is_complete_and_the_page_tells_both(decoder, found, folder):
 
 def test_a_whitened_decoder_selects_nothing(decoder):
     whitened = GAMPDecoder(whiten=True)
-    whitened._data = decoder._data
+    whitened._data = whitened._model = decoder._data
     with pytest.raises(ValueError, match=r"mixtures of voxels.*whiten=False"):
         whitened.select()

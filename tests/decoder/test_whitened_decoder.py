@@ -22,8 +22,7 @@ from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
 from mvpa_gamp.imaging.spaces import voxel_connectivity
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import read_tsv
-from mvpa_gamp.results.manifest import result_files
-from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.results.reader import read_results, result_files
 
 SPEC = Phantom(shape=(12, 14, 10), n_runs=5, categories=("cat", "face", "house"), signal=2.5)
 

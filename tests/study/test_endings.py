@@ -12,6 +12,7 @@ from mvpa_gamp.gamp import compiled
 from mvpa_gamp.haxby import main
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study import jobs
+from mvpa_gamp.study.settings import read_settings
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
@@ -77,12 +78,28 @@ def test_names_that_no_results_folder_can_have(tiny, tmp_path, capsys, name, opt
     assert not any(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("text", ["a = " + "[" * 20_000, ".".join(["a"] * 50_000) + " = 1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = " + "[" * 20_000,
+        ".".join(["a"] * 50_000) + " = 1",
+        "[" + ".".join(['"a.b"'] * 50_000) + "]",
+        '"\\' * 50_000 + "." * 50_000,
+        "#" * 11_000_000,
+    ],
+    ids=["nested", "dotted", "header", "texts", "long"],
+)
 def test_settings_beyond_all_measure(tiny, tmp_path, capsys, text):
     (tmp_path / "config.toml").write_text(text)
     assert main(tiny.options(tmp_path / "out", "--config", str(tmp_path / "config.toml"))) == 2
     said = capsys.readouterr().err.strip().splitlines()
     assert len(said) == 1 and "--config" in said[0] and len(said[0]) < 1000, said[0][:500]
+
+
+def test_many_dots_in_values_and_comments_are_no_long_key(tmp_path):
+    names = ", ".join(f'\'run-{number}.nii.gz\', "a\\"b.{number}.nii"' for number in range(200))
+    (tmp_path / "config.toml").write_text(f"# {'.' * 200} don't\n[data]\nbold = [{names}]  # {'.' * 200}\n")
+    assert len(read_settings(tmp_path / "config.toml")["bold"]) == 400
 
 
 def test_loops_that_may_not_be_compiled_are_not_used(monkeypatch):

@@ -306,7 +306,7 @@ def test_before_the_start_it_is_said_which_methods_get_permutations():
         "Permutations: all 63 other arrangements of the labels for VAMP sBG."
     )
     assert permutation_words(plain, [None] * 2, methods[-1:], [every, drawn]) == (
-        "Permutations: 200 (all 63 other arrangements of the labels where no more exist) for GAMP sBG-LR, "
+        "Permutations: 200 (all 63 other arrangements of the labels where no more exist) for VAMP sBG, "
         "263 in all (2 comparisons x 1 method)."
     )
     assert permutation_words(plain, [None], methods, []) == ""

@@ -18,9 +18,9 @@ from mvpa_gamp.decoding.scores import HeldOut, held_out_answers, score_classes
 from mvpa_gamp.decoding.tasks import Side, Task, file_side
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
-from mvpa_gamp.results.class_files import AllClasses, maps_by_class, write_class_table, write_classes
+from mvpa_gamp.results.designs import AllClasses, maps_by_class, write_class_table, write_classes
+from mvpa_gamp.results.files import load_arrays, load_fits
 from mvpa_gamp.results.names import ALL_CLASSES
-from mvpa_gamp.results.stored_fits import load_arrays, load_fits
 from mvpa_gamp.study.jobs import (
     Answers,
     Arrays,

@@ -14,7 +14,7 @@ from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
-from mvpa_gamp.results.cross_files import CrossFound, write_crosses
+from mvpa_gamp.results.designs import CrossFound, write_crosses
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.jobs import (
     Answers,

@@ -26,8 +26,8 @@ from mvpa_gamp.decoding.scores import is_unequal, mean_balanced_accuracy
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.report.words import compared_with
-from mvpa_gamp.results.inference_files import CellInference, write_inference, write_information
-from mvpa_gamp.results.stored_fits import load_fits
+from mvpa_gamp.results.files import load_fits
+from mvpa_gamp.results.inference import CellInference, write_inference, write_information
 from mvpa_gamp.study.errors import StudyError
 from mvpa_gamp.study.jobs import (
     Answers,

@@ -7,8 +7,8 @@ from typing import Any
 from mvpa_gamp.decoding.people import people_scores
 from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.scores import held_out_answers
-from mvpa_gamp.results.people_files import write_people
-from mvpa_gamp.results.stored_fits import load_fits
+from mvpa_gamp.results.files import load_fits
+from mvpa_gamp.results.tables import write_people
 from mvpa_gamp.study.analyses.inference import Inference
 from mvpa_gamp.study.jobs import Answers, Phase
 from mvpa_gamp.study.plan import Study
