@@ -256,7 +256,7 @@ def _cross_facts(results: Results, cross: Mapping[str, Any], row: Mapping[str, s
         cross["label"],
         method,
         results.labels[method],
-        Score(mean, se, chance, f"{row['runs']} tested runs"),
+        Score(mean, se, chance, f"{row['runs']} tested {w.counted}s"),
         _cross_test(row),
         Files({}),
         w,
@@ -336,7 +336,7 @@ def cross(page: Page) -> dict[str, Any] | None:
         "Chance",
         "Balanced",
         "AUC",
-        "Runs",
+        f"{page.w.counted.capitalize()}s",
         "p",
         "p (Holm)",
     )
