@@ -1,4 +1,4 @@
-"""How a command ends: sentences and exit codes, also where a signal or a terminal that is gone ends it."""
+"""How a command ends: sentences and exit codes, also where a signal or a closed terminal ends it."""
 
 import io
 import os
@@ -11,7 +11,11 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from mvpa_gamp.imaging.disk import WriteError
-from mvpa_gamp.study.errors import StudyError
+
+
+class StudyError(ValueError):
+    """Usage or data that cannot be run; the message says what was expected, what came, what to do."""
+
 
 _BACKEND = "MPLBACKEND"
 
