@@ -159,11 +159,13 @@ def _run(given: dict[str, Any]) -> int:
     if "target" in given:
         return _predict_number(given)
     from mvpa_gamp.study.console import Console
-    from mvpa_gamp.study.output import Output
+    from mvpa_gamp.study.output import Output, check_plain
     from mvpa_gamp.study.run import rebuild_report, run_study
 
     out = Path(given.get("out", _OUT))
     options.check_earlier_run(given, out, "--out")
+    if given.get("resume"):  # before its settings are read
+        check_plain(out, "--out")
     with Console(options.console_level(given)) as console:
         if given.get("reports_only"):
             return rebuild_report(out, console)

@@ -18,6 +18,8 @@ class StudyError(ValueError):
 
 
 _BACKEND = "MPLBACKEND"
+# What comes up where a table or a summary is whole, but says something odd.
+UNREADABLE = (OSError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError)
 
 
 class Ended(KeyboardInterrupt):
@@ -107,3 +109,8 @@ def _open_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, without its line breaks."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__

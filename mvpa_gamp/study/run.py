@@ -31,7 +31,7 @@ from mvpa_gamp.study.analyses.regions import region_notes
 from mvpa_gamp.study.comparisons import write_checks
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import about_study, resolution
-from mvpa_gamp.study.ending import StudyError
+from mvpa_gamp.study.ending import UNREADABLE, StudyError, one_line
 from mvpa_gamp.study.jobs import Analysis, Answers, answered
 from mvpa_gamp.study.lock import FolderLock, check_lock
 from mvpa_gamp.study.output import Output, check_output, check_plain, prepare
@@ -185,17 +185,12 @@ def rebuild_report(root: Path, console: Console) -> int:
         raise
     except ResultsError as error:
         raise StudyError(f"--reports-only: {error}") from error
-    except (OSError, KeyError, ValueError, TypeError) as error:
+    except UNREADABLE as error:
         raise StudyError(
-            f"--reports-only: a file of {root} is missing or damaged ({_one_line(error)}). Write the files "
+            f"--reports-only: a file of {root} is missing or damaged ({one_line(error)}). Write the files "
             "again from the stored fits: the same command with --resume."
         ) from error
     return _verdict(root, console)
-
-
-def _one_line(error: Exception) -> str:
-    """What an error says, without its line breaks."""
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
 def _verdict(root: Path, console: Console) -> int:
