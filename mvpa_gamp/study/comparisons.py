@@ -36,8 +36,7 @@ from mvpa_gamp.decoding.ties import CovariateCheck, check_covariates
 from mvpa_gamp.imaging.covariates import read_covariates
 from mvpa_gamp.imaging.samples import KINDS, Samples
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.methods.class_weights import with_class_weight
-from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.methods.fold_fits import Method, with_class_weight
 from mvpa_gamp.methods.nested import nested_plan
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.names import ResultsFolder
