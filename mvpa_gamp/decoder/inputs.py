@@ -23,7 +23,7 @@ from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.matrix import rows_of_runs
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, confound_table
 from mvpa_gamp.methods import METHODS, FoldFits, Method, find_method
-from mvpa_gamp.methods.class_weights import weights_classes, with_class_weight
+from mvpa_gamp.methods.fold_fits import weights_classes, with_class_weight
 
 # What nilearn's Decoder and FREMClassifier take and GAMPDecoder has no use for, and why.
 _UNUSED = {

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.parallel import Workers
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.ending import StudyError
 
 _LONGEST_NAME, _LONGEST_PATH = 255, 3500  # bytes; of paths systems allow 4,096, files need the rest
 RUN_OPTIONS = (

@@ -12,7 +12,7 @@ from mvpa_gamp.imaging import disk
 from mvpa_gamp.imaging.disk import Record, read_record
 from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.names import ResultsFolder, is_own_name
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.ending import StudyError
 from mvpa_gamp.study.lock import check_lock
 from mvpa_gamp.study.options import check_name
 from mvpa_gamp.study.settings import StudySettings, differences, read_earlier

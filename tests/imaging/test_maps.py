@@ -14,7 +14,7 @@ from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.maps import MapsSource, scale
 from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.reader import read_results
-from mvpa_gamp.study.preparation import exchange_of
+from mvpa_gamp.study.comparisons import exchange_of
 
 PAIR = ("heat:warmth",)
 
