@@ -296,11 +296,13 @@ def _run(given: dict[str, Any]) -> int:
     """One of the two levels."""
     from mvpa_gamp.study.console import Console
     from mvpa_gamp.study.group import run_group
-    from mvpa_gamp.study.output import Output
+    from mvpa_gamp.study.output import Output, check_plain
     from mvpa_gamp.study.participants import rebuild_participants, run_participants
 
     out, labels = Path(given["out"]), given.get("participant_label")
     options.check_earlier_run(given, out, "OUT")
+    if given.get("resume"):  # before its settings are read
+        check_plain(out, "OUT")
     with Console(options.console_level(given)) as console:
         if given["level"] == "group":
             if ignored := [name for name in given if name not in _GROUP]:

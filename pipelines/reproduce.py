@@ -26,6 +26,7 @@ PIPELINES = (
     "haxby_table",
     "expression",
     "all_pairs",
+    "eight_classes",
     "dense_effects",
     "neighbours",
     "voxels",

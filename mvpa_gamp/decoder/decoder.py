@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mvpa_gamp.coupling import Answers
-from mvpa_gamp.decoder.decoded import Decoded, model_of
 from mvpa_gamp.decoder.fit import Given, decode_images, is_ignored
 from mvpa_gamp.decoder.fitted import FittedDecoder
 from mvpa_gamp.decoder.inputs import (
@@ -29,7 +28,7 @@ from mvpa_gamp.decoder.maps import (
     stability_table,
     status_table,
 )
-from mvpa_gamp.decoder.model import TRAINING
+from mvpa_gamp.decoder.model import TRAINING, Decoded, model_of
 from mvpa_gamp.decoder.model_folder import load_model, save_model
 from mvpa_gamp.decoding.scores import mean_score, score_classes, score_rows
 from mvpa_gamp.imaging.maskers import CLEANING

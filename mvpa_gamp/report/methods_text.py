@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mvpa_gamp.methods.references import ZINIEL_2015
+from mvpa_gamp.methods.fold_fits import ZINIEL_2015
 from mvpa_gamp.report.inference import all_compared, floor_words
 from mvpa_gamp.report.processing_words import (
     comparison_words,

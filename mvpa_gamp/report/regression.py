@@ -71,6 +71,7 @@ def regression_page(
     target = about["target"]
     renderer = Renderer(Path(), False, target=target, c=counted)
     tested = [each for each in results if each.test is not None]
+    cautions = [each.test.caution for each in tested if each.test]
     content = {
         "answers": [_answer(each, target) for each in results],
         "scores": _scores(results, counted),
@@ -78,7 +79,7 @@ def regression_page(
         "maps": [(each.method.label, _slices(each.weights, background)) for each in results if each.weights],
         "tests": _tests(tested),
         "exchanged": counted.said(_EXCHANGED[tested[0].test.exchange] if tested and tested[0].test else ""),
-        "test_cautions": sorted({counted.said(each.test.caution) for each in tested if each.test and each.test.caution}),
+        "test_cautions": sorted({counted.said(each) for each in cautions if each}),
         "curve": _curve([each for each in results if each.curve is not None], counted),
         "methods": [
             (each.method.label, counted.said(each.method.description), each.method.reference)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from mvpa_gamp.imaging.disk import read_plain, write_error
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.ending import StudyError
 
 _LARGEST = 10_000  # bytes of a lock
 _WAITS = (0.01, 0.02, 0.05, 0.0)  # seconds between trials

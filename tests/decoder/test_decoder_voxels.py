@@ -130,6 +130,6 @@ def test_folder_is_complete_and_the_page_tells_both(decoder, found, folder):
 
 def test_a_whitened_decoder_selects_nothing(decoder):
     whitened = GAMPDecoder(whiten=True)
-    whitened._data = decoder._data
+    whitened._data = whitened._model = decoder._data
     with pytest.raises(ValueError, match=r"mixtures of voxels.*whiten=False"):
         whitened.select()

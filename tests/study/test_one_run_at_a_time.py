@@ -14,7 +14,7 @@ import pytest
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.disk import WriteError, write_atomic
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.ending import StudyError
 from mvpa_gamp.study.lock import FolderLock, Holder, check_lock
 
 pytestmark = pytest.mark.whole
