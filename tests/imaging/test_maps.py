@@ -168,7 +168,15 @@ def test_the_command_decodes_people_and_speaks_of_participants(table, tmp_path, 
     text = re.sub(r"<(script|style)[\s\S]*?</\1>", "", page)
     assert "held-out participants" in text and "labels were exchanged within participants" in text
     shown = re.sub(r"<[^>]+>", " ", text).split("What is needed to repeat the run")[0]
-    for wrong in ("haemodynamic", "detrended", "subject sub-", "sum-product", r"\bruns\b", "every run", "volumes"):
+    for wrong in (
+        "haemodynamic",
+        "detrended",
+        "subject sub-",
+        "sum-product",
+        r"\bruns\b",
+        "every run",
+        "volumes",
+    ):
         assert not re.search(wrong, shown), wrong
     assert "the mean of the participant&#x27;s compared maps was subtracted" in page.replace(
         "&#39;", "&#x27;"
