@@ -8,9 +8,8 @@ from mvpa_gamp.report.answers import sentence
 from mvpa_gamp.report.facts import leading_columns, participant_facts
 from mvpa_gamp.report.inference import all_compared
 from mvpa_gamp.report.methods_text import SELECTED
-from mvpa_gamp.report.processing_words import comparison_words, held_out_word
 from mvpa_gamp.report.terminal import class_lines, cross_lines
-from mvpa_gamp.report.words import compared_classes, compared_with
+from mvpa_gamp.report.words import compared_classes, compared_with, comparison_words, held_out_word
 from mvpa_gamp.results.files import read_json, write_tsv
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE

@@ -19,7 +19,7 @@ from mvpa_gamp.report.answers import (
     selected_sentence,
     sentence,
 )
-from mvpa_gamp.report.backdrops import read_map
+from mvpa_gamp.report.backdrops import FAMILY_WISE, at_least, read_map
 from mvpa_gamp.report.facts import (
     Facts,
     Page,
@@ -29,7 +29,6 @@ from mvpa_gamp.report.facts import (
     leading_columns,
     method_files,
 )
-from mvpa_gamp.report.figures.panels import FAMILY_WISE, at_least
 from mvpa_gamp.report.html import (
     Cell,
     Pair,

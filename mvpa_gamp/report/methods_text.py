@@ -5,14 +5,15 @@ from typing import Any
 
 from mvpa_gamp.methods.fold_fits import ZINIEL_2015
 from mvpa_gamp.report.inference import all_compared, floor_words
-from mvpa_gamp.report.processing_words import (
+from mvpa_gamp.report.words import (
+    compared_classes,
+    compared_with,
     comparison_words,
     held_out_word,
     processing_words,
     rest_words,
     sentence,
 )
-from mvpa_gamp.report.words import compared_classes, compared_with
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.summary import Summary
