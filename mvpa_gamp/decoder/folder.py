@@ -317,7 +317,7 @@ def run_target(given: dict[str, Any], say: Any = print) -> Path:
     if unknown:
         raise DataError(f"--{unknown[0].replace('_', '-')} has no meaning for a --target. Leave it out.")
     out = Path(given.get("out", f"{entity(given['target'])}-results")).expanduser()
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if (out.is_symlink() or out.exists()) and (not out.is_dir() or any(out.iterdir())):
         raise DataError(f"--out {out}: expected a new or empty folder, found files there. Give another name.")
     if len(given.get("maps", ())) != 1 or "labels" in given:
         raise DataError(

@@ -158,6 +158,7 @@ def _inputs(settings: StudySettings) -> Iterable[tuple[str, Path]]:
             if text and Path(text).expanduser().exists():
                 option = "BIDS_DIR" if name == "bids_dir" else "--" + name.replace("_", "-")
                 yield option, Path(text).expanduser()
+    yield from source.listed()
 
 
 def _check_place(output: Output) -> None:

@@ -84,3 +84,12 @@ def test_bad_input_ends_with_a_sentence_and_writes_nothing(
     assert main(["decode", "--maps", str(table), *extra, "--out", "out"]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1 and not (tmp_path / "out").exists()
+
+
+def test_names_of_folders_that_cannot_be_written(table, tmp_path, capsys):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("x" * 300, "link"):
+        arguments = ["decode", "--maps", str(table), "--target", "Rating", "--out", str(tmp_path / name)]
+        assert main(arguments) == 2
+        assert "error: --out" in capsys.readouterr().err
+    assert not (tmp_path / "nowhere").exists()
