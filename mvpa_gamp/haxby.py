@@ -157,6 +157,8 @@ def main(argv: Sequence[str] | None = None, command: str = _COMMAND) -> int:
 def _run(given: dict[str, Any]) -> int:
     """Rebuild the page, or run the study."""
     if "target" in given:
+        if "out" in given:
+            options.check_name(Path(given["out"]), "--out")
         return _predict_number(given)
     from mvpa_gamp.study.console import Console
     from mvpa_gamp.study.output import Output, check_plain

@@ -92,6 +92,17 @@ def training_means(X: Any, train: NDArray, weights: NDArray | None) -> NDArray:
     return np.asarray(shares.T @ X).astype(X.dtype)
 
 
+def check_column_names(X: Any) -> None:
+    """Refuse a table in which two columns have one name."""
+    times = Counter(getattr(X, "columns", ()))
+    repeated = [name for name, count in times.items() if count > 1]
+    if repeated:
+        raise ValueError(
+            f"X must have a name of its own for every column, but {len(repeated):,} occur more than once: "
+            f"{_examples(repeated)}. Rename or join them, or give the values alone (X.to_numpy())."
+        )
+
+
 def explain_not_numbers(X: Any, error: ValueError) -> str:
     """What in X is no number, where it can be found."""
     expected = "X must be a numeric matrix (samples x features), "

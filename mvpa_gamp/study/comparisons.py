@@ -36,8 +36,7 @@ from mvpa_gamp.decoding.ties import CovariateCheck, check_covariates
 from mvpa_gamp.imaging.covariates import read_covariates
 from mvpa_gamp.imaging.samples import KINDS, Samples
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.methods.class_weights import with_class_weight
-from mvpa_gamp.methods.fold_fits import Method
+from mvpa_gamp.methods.fold_fits import Method, with_class_weight
 from mvpa_gamp.methods.nested import nested_plan
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.names import ResultsFolder
@@ -107,10 +106,10 @@ def choose_crosses(
     cross: Sequence[str], cross_session: Sequence[str], samples: Samples, tasks: Sequence[Task]
 ) -> list[Cross]:
     """What is trained on one comparison, or on some runs, and tested on another."""
-    runs, out = samples.runs, []
+    runs, out, counted = samples.runs, [], "run" if samples.people is None else "participant"
     for option, make in (
         ("--cross", lambda: make_crosses(samples.conditions, cross, samples.dropped)),
-        ("--cross-session", lambda: session_crosses(tasks, cross_session, runs, samples.sessions)),
+        ("--cross-session", lambda: session_crosses(tasks, cross_session, runs, samples.sessions, counted)),
     ):
         try:
             found = make()

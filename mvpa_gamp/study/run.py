@@ -11,8 +11,7 @@ from mvpa_gamp.imaging.disk import WriteError
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.parallel import Workers, run_tasks
-from mvpa_gamp.report.cautions import cautions, leaks
-from mvpa_gamp.report.page import build_report
+from mvpa_gamp.report.page import build_report, cautions, leaks
 from mvpa_gamp.report.terminal import averages, beyond_the_table, closing_lines, whole_table
 from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.names import FITS

@@ -37,7 +37,7 @@ from mvpa_gamp.imaging.labels import read_labels
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
 from mvpa_gamp.imaging.samples import Samples, load_samples
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.methods.class_weights import with_class_weight
+from mvpa_gamp.methods.fold_fits import with_class_weight
 from mvpa_gamp.results.files import cell, read_tsv
 from mvpa_gamp.study import run as study_run
 
