@@ -380,8 +380,8 @@ def groups(page: Page) -> dict[str, Any] | None:
     if not members:
         return None
     runs = list(members[0]["by_run"])
-    few = len(runs) <= _MANY_RUNS
-    columns = [f"run {run}" for run in runs] if few else ["smallest run", "largest run"]
+    few, word = len(runs) <= _MANY_RUNS, page.w.counted
+    columns = [f"{word} {run}" for run in runs] if few else [f"smallest {word}", f"largest {word}"]
     body = []
     for row in members:
         counts = list(row["by_run"].values())

@@ -176,7 +176,7 @@ def _failed(results: Results) -> list[str]:
 
 def _unbalanced(results: Results) -> list[str]:
     """Comparisons with many more volumes of one category."""
-    out = []
+    out, unit = [], results.summary.data.get("unit", "volumes")
     for task in results.tasks:
         counts = [int(task.get(f"{side}_volumes", 0)) for side in ("positive", "negative")]
         if min(counts) < _BALANCED * max(counts):
@@ -187,7 +187,7 @@ def _unbalanced(results: Results) -> list[str]:
                 else "Compare accuracies with this"
             )
             out.append(
-                f"{task['label']} is unbalanced, {counts[0]} against {counts[1]} volumes: always predicting "
+                f"{task['label']} is unbalanced, {counts[0]} against {counts[1]} {unit}: always predicting "
                 f"the more frequent category is correct in {chance:.0f} %. {with_what}; "
                 "methods without an intercept cannot use the imbalance."
             )

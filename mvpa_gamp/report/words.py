@@ -1,6 +1,7 @@
 """Numbers, notions and steps in print: the same on the terminal, on pages and in texts."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from mvpa_gamp.results.summary import Summary
 
 ALPHA = 0.05
 NONE = "–"  # in place of a number that does not exist
+_RUNS = re.compile(r"\brun(s?)\b(?!\.\w| time)")
 Compared = tuple[int, bool]  # how many label vectors a test compared with, and whether these are all others
 
 
@@ -35,7 +37,8 @@ class Words:
         return f"{n:,} {self.voxel if n == 1 else self.voxels}"
 
     def said(self, text: str) -> str:
-        """A sentence that a run recorded, which speaks of voxels whatever they are."""
+        """A sentence that speaks of voxels and of runs, whatever they are here."""
+        text = text if self.counted == "run" else _RUNS.sub(rf"{self.counted}\1", text)
         return in_vertices(text) if self.on_surface else text
 
 

@@ -106,10 +106,10 @@ def choose_crosses(
     cross: Sequence[str], cross_session: Sequence[str], samples: Samples, tasks: Sequence[Task]
 ) -> list[Cross]:
     """What is trained on one comparison, or on some runs, and tested on another."""
-    runs, out = samples.runs, []
+    runs, out, counted = samples.runs, [], "run" if samples.people is None else "participant"
     for option, make in (
         ("--cross", lambda: make_crosses(samples.conditions, cross, samples.dropped)),
-        ("--cross-session", lambda: session_crosses(tasks, cross_session, runs, samples.sessions)),
+        ("--cross-session", lambda: session_crosses(tasks, cross_session, runs, samples.sessions, counted)),
     ):
         try:
             found = make()

@@ -48,10 +48,13 @@ def test_the_command_writes_a_folder_with_a_page_and_models(table, tmp_path, cap
     for words in (
         "How well Rating is predicted",
         "Better than chance?",
-        "With fewer groups",
-        "within each group",
+        "With fewer participants",
+        "within each participant",
     ):
         assert words in page
+    assert not re.search(
+        r"\b(groups?|runs?|images?)\b", re.sub(r"<(style|script).*?</\1>|<[^>]*>", "", page, flags=re.S)
+    )
     assert not re.findall(r"(?:src|href)=.http", page)  # opens offline
     said = json.loads((out / "regression.json").read_text())
     assert said["images"] == 32 and said["groups"] == 8

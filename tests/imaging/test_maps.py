@@ -149,8 +149,11 @@ def test_the_command_decodes_people_and_speaks_of_participants(table, tmp_path, 
         *PAIR,
         "--methods",
         "svm",
+        "vamp-bg",
         "--permutations",
         "9",
+        "--cross-session",
+        "1-3>>4-6",
     ]
     assert main([*asked, "--out", str(out)]) == 0
     said = "".join(capsys.readouterr())
@@ -158,13 +161,23 @@ def test_the_command_decodes_people_and_speaks_of_participants(table, tmp_path, 
     results = read_results(out)
     assert results.fold_word == "participant" and results.rows[0]["error_percent"] < 25
     page = (out / "index.html").read_text()
-    (row,) = read_tsv(out / "sub-all" / "sub-all_people.tsv")
+    row = read_tsv(out / "sub-all" / "sub-all_people.tsv")[0]
+    assert "participants 1-3 → participants 4-6" in said
     assert float(row["forced_choice_percent"]) > 75 and row["participants"] == "6"
     assert float(row["p_value"]) <= 0.1 and "Between people" in page and "Forced choice" in page
     text = re.sub(r"<(script|style)[\s\S]*?</\1>", "", page)
     assert "held-out participants" in text and "labels were exchanged within participants" in text
-    for wrong in ("held-out runs", "all runs", "within runs", "haemodynamic", "detrended", "subject sub-"):
-        assert wrong not in re.sub(r"<[^>]+>", " ", text), wrong
+    shown = re.sub(r"<[^>]+>", " ", text).split("What is needed to repeat the run")[0]
+    for wrong in (
+        "haemodynamic",
+        "detrended",
+        "subject sub-",
+        "sum-product",
+        r"\bruns\b",
+        "every run",
+        "volumes",
+    ):
+        assert not re.search(wrong, shown), wrong
     assert "the mean of the participant&#x27;s compared maps was subtracted" in page.replace(
         "&#39;", "&#x27;"
     )
