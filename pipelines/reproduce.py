@@ -30,6 +30,7 @@ PIPELINES = (
     "dense_effects",
     "neighbours",
     "voxels",
+    "calibration",
     "swapped_labels",
 )
 Command = Callable[[Sequence[str]], int]
