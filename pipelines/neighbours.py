@@ -22,7 +22,7 @@ from mvpa_gamp.imaging.phantom.head import HAXBY_SHAPE
 from mvpa_gamp.imaging.phantom.source import PhantomSource
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.cells import measures_of
-from mvpa_gamp.study.preparation import blocks_of
+from mvpa_gamp.study.comparisons import blocks_of
 
 from .command import Options, parse
 from .data_sets import PHANTOM_LABEL, DataSet, half_slice, phantom

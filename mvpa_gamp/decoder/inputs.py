@@ -18,11 +18,12 @@ from sklearn.utils.validation import column_or_1d
 from mvpa_gamp.coupling import check_sortable
 from mvpa_gamp.decoder.maps import contrast_key
 from mvpa_gamp.decoding.scores import check_scoring_name
+from mvpa_gamp.feature_scale import LARGEST
 from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.matrix import rows_of_runs
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, confound_table
 from mvpa_gamp.methods import METHODS, FoldFits, Method, find_method
-from mvpa_gamp.methods.class_weights import weights_classes, with_class_weight
+from mvpa_gamp.methods.fold_fits import weights_classes, with_class_weight
 
 # What nilearn's Decoder and FREMClassifier take and GAMPDecoder has no use for, and why.
 _UNUSED = {
@@ -260,6 +261,11 @@ def check_fold_confounds(covariates: Any, n_images: int) -> NDArray | None:
         raise ValueError(
             f"fold_confounds: expected finite numbers, {n_images} images x covariates, got "
             f"shape {np.shape(covariates)} or missing values. Give one row per image, ignored ones included."
+        )
+    if (top := np.abs(values).max(initial=0)) > LARGEST:
+        raise ValueError(
+            f"fold_confounds: expected values of at most {LARGEST:g} in size, so that float32 can hold "
+            f"them, got {top:g}. Divide that column by a number."
         )
     return values
 

@@ -21,7 +21,7 @@ from mvpa_gamp.imaging.processing import Processing
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.imaging.spaces import voxel_connectivity
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.methods.class_weights import with_class_weight
+from mvpa_gamp.methods.fold_fits import with_class_weight
 from mvpa_gamp.results.reader import read_results
 
 pytestmark = pytest.mark.whole
