@@ -122,8 +122,10 @@ def test_two_maps_of_each_participant_are_centred_as_by_the_command(tmp_path):
         np.testing.assert_array_equal(found, decoder.decision_function(images, given))
     centred = found.reshape(-1, 2).sum(axis=1) - 2 * decoder.intercept_
     np.testing.assert_allclose(centred, 0, atol=1e-5 * abs(found).max())
-    for asked, said in (({"scaling": "loud"}, "expected None, none, centre, zscore, got 'loud'"),
-                        ({"scaling": "zscore"}, "needs at least 3 images of every group, got 2")):  # fmt: skip
+    for asked, said in (
+        ({"scaling": "loud"}, "expected None, none, centre, zscore, got 'loud'"),
+        ({"scaling": "zscore"}, "needs at least 3 images of every group, got 2"),
+    ):
         with pytest.raises(ValueError, match=said):
             GAMPDecoder("svm", mask=MASK, **asked).fit(images, y, groups)
     with pytest.raises(ValueError, match="needs groups"):
