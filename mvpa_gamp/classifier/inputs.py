@@ -16,9 +16,9 @@ from sklearn.utils.validation import _check_sample_weight
 from ..coupling import check_sortable, class_pairs
 from ..feature_scale import rescaled_prior
 from ..gamp import Design
-from ..gamp.held import check_sizes
 from ..gamp.likelihoods import LIKELIHOODS, Likelihood
 from ..gamp.neighbours import FROM_EDGES, checked_graph, graph_entries
+from ..gamp.parameters import check_sizes
 from ..gamp.priors import Prior
 from ..gamp.starts import start
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .models import Models
-from .parameters import learnt_names, parameters
+from .parameters import Models, learnt_names, parameters
 
 
 def names_to_learn(likelihood: Any, prior: Any, of_likelihood: Any, of_prior: Any) -> Models:

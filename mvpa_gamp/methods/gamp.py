@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from ..feature_scale import rescaled, rescaled_prior
 from ..gamp import Design, EmResult, Hinge, Logistic, Probit, SolverSettings, fit_em
-from ..gamp.held import check_sizes
 from ..gamp.learnt import identifiable_names
 from ..gamp.moments import floored
 from ..gamp.neighbours import check_neighbours
-from ..gamp.parameters import learnt_names, parameters
+from ..gamp.parameters import check_sizes, learnt_names, parameters
 from ..gamp.starts import named_prior, start
 from .fold_fits import (
     MENG_2016,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from people_maps import AFFINE, SHAPE, make_people, write_table
 
+from mvpa_gamp.__main__ import main as bids_main
 from mvpa_gamp.decoding.folds import deal_folds
 from mvpa_gamp.decoding.tasks import make_tasks
 from mvpa_gamp.haxby import main
@@ -203,6 +204,25 @@ def test_a_folder_of_bids_maps(people, table, tmp_path):
     np.testing.assert_array_equal(samples.X, expected.X)
     with pytest.raises(DataError, match="expected maps sub-<label>_"):
         MapsSource(maps=(str(table.parent),)).load()
+
+
+def test_the_third_level_of_the_bids_command_decodes_maps_of_first_level_models(people, tmp_path, capsys):
+    for k, image in enumerate(people.images):
+        who = f"sub-{people.participants[k]:02d}"
+        name = tmp_path / "glm" / who / f"{who}_contrast-{people.conditions[k]}_stat-effect_statmap.nii"
+        name.parent.mkdir(parents=True, exist_ok=True)
+        nibabel.save(image, name)
+    out, told = tmp_path / "out", ["--contrasts", *PAIR, "--methods", "svm", "--quiet"]
+    assert bids_main([str(tmp_path / "glm"), str(out), "--level", "between", *told]) == 0
+    results = read_results(out)
+    assert results.fold_word == "participant" and results.rows[0]["error_percent"] < 25
+    capsys.readouterr()
+    (tmp_path / "empty").mkdir()
+    assert bids_main([str(tmp_path / "empty"), str(tmp_path / "no"), "between", *told]) == 2
+    said = capsys.readouterr().err
+    assert (
+        "expected maps sub-<label>" in said and said.count("error:") == 1 and not (tmp_path / "no").exists()
+    )
 
 
 def test_files_of_one_name_in_folders_of_participants(people, tmp_path):
