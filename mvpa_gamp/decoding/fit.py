@@ -77,6 +77,11 @@ class Scheme:
         return next(self.preparation.groups(X, everything, rows)).X, runs[rows]
 
 
+def joins_classes(method: Method, n_pairs: int) -> bool:
+    """Whether a method fits the classes of several pairs together."""
+    return n_pairs > 1 and bool(getattr(method, "joins_classes", False))
+
+
 class Columns(NamedTuple):
     """B columns that one method is to be fitted to, on some rows of a study."""
 
@@ -89,7 +94,7 @@ class Columns(NamedTuple):
     def solved(self, columns: NDArray, X: Any, runs: NDArray, n_jobs: int, connectivity: Any) -> FoldFits:
         """The fits of some columns, those of some folds, to X (m, N)."""
         signs = self.signs if columns.size == self.fold.size else self.signs[:, columns]
-        if self.n_pairs > 1 and getattr(self.method, "joins_classes", False):
+        if joins_classes(self.method, self.n_pairs):
             n_folds = np.unique(self.fold[columns]).size
             return solve_classes(self.method, X, signs, runs, self.n_pairs, n_folds, n_jobs, connectivity)
         return solve_columns(self.method, X, signs, runs, n_jobs, connectivity)
