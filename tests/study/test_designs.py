@@ -242,13 +242,11 @@ def test_whitened_classes_and_crosses(four, samples, tmp_path, no_page):
     np.testing.assert_allclose(classes["fold_scores"], decoder.fold_scores_)
     blocks = blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)
     crosses = make_crosses(samples.conditions, ["face:house>>cat:chair"])
-    how = {"preparation": NoiseWhitening(blocks)}
-    (found,) = cross_decode(GAMP, samples.X, crosses, samples.runs, **how)
+    scheme = Scheme(blocks=blocks, preparation=NoiseWhitening(blocks))
+    (found,) = cross_decode(GAMP, samples.X, crosses, samples.runs, scheme)
     row = table(tmp_path / "out", "cross")[0]
     assert number(row["accuracy_percent"]) == pytest.approx(100 * found.accuracy, rel=1e-5)
-    test = cross_permutation_test(
-        GAMP, samples.X, crosses[0], samples.runs, 4, **how, scheme=Scheme(blocks=blocks)
-    )
+    test = cross_permutation_test(GAMP, samples.X, crosses[0], samples.runs, 4, scheme)
     assert number(row["p_value"]) == pytest.approx(test.pvalue)
 
 
