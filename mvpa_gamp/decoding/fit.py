@@ -40,7 +40,8 @@ class Scheme:
         (m,) rows of X that belong to the comparison, None for all. Labels and ``blocks`` are of these; the
         other rows, of other conditions, help to fit the preparation.
     preparation
-        What is fitted to the training rows of a fold and changes X: ``NoiseWhitening``, ``FoldConfounds``.
+        What is fitted to the training rows of a fold and changes X: ``NoiseWhitening``, ``FoldConfounds``;
+        None for nothing.
     connectivity
         (N, N) adjacency: which features are neighbours, for methods that ask for it.
     exchange, blocks
@@ -57,6 +58,10 @@ class Scheme:
     exchange: str = "block"
     blocks: Any = None
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.preparation is None:
+            object.__setattr__(self, "preparation", Unchanged())
 
     @property
     def exchanged(self) -> dict[str, Any]:
