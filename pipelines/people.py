@@ -108,6 +108,30 @@ def rows_of(data: DataSet) -> tuple[list[Row], list[Row]]:
     return one_out, halves
 
 
+def wide(one_out: Sequence[Row]) -> list[Row]:
+    """A line per method and scaling, with a column per comparison."""
+    lines: dict[tuple[str, str], Row] = {}
+    for row in sorted(one_out, key=lambda row: SCALINGS[::-1].index(row["scaling"])):
+        line = lines.setdefault(
+            (row["scaling"], row["method"]), {"scaling": row["scaling"], "method": row["method"]}
+        )
+        line[row["comparison"].replace(" ", "_")] = f"{row['accuracy_percent']} ± {row['se_percent']}"
+    return list(lines.values())
+
+
+def thresholds(halves: Sequence[Row]) -> list[Row]:
+    """A line per comparison, scaling and method: means over both halves."""
+    lines: dict[tuple[str, str, str], list[Row]] = {}
+    for row in halves:
+        lines.setdefault((row["comparison"], row["scaling"], row["method"]), []).append(row)
+    names = ("accuracy_percent", "best_threshold_percent", "forced_choice_percent")
+    return [
+        {**dict(zip(("comparison", "scaling", "method"), key, strict=True)),
+         **{name: round(float(np.mean([row[name] for row in both])), 1) for name in names}}
+        for key, both in lines.items()
+    ]  # fmt: skip
+
+
 def run(options: Options, data: DataSet) -> dict[str, Any]:
     """Decode, write tables and record, and return the record."""
     began = time.perf_counter()
@@ -115,6 +139,8 @@ def run(options: Options, data: DataSet) -> dict[str, Any]:
     one_out, halves = rows_of(data)
     write_table(options.out / f"{NAME}.csv", one_out)
     write_table(options.out / f"{NAME}_halves.csv", halves)
+    write_table(options.out / f"{NAME}_table.csv", wide(one_out))
+    write_table(options.out / f"{NAME}_thresholds.csv", thresholds(halves))
     mine = [row for row in one_out if row["method"] == REFERENCE and row["scaling"] == "centre"]
     record = {
         "headline": "; ".join(f"{row['comparison']} {row['accuracy_percent']} %" for row in mine),
