@@ -26,7 +26,7 @@ from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.source import HaxbySource, OwnFiles, find_haxby
 from mvpa_gamp.methods import METHODS, FoldFits, Method
 from mvpa_gamp.report.style import WARNING
-from mvpa_gamp.results.measures import measures_of
+from mvpa_gamp.results.cells import measures_of
 from mvpa_gamp.results.tables import average_rows
 from mvpa_gamp.study.comparisons import choose_methods, choose_tasks
 from mvpa_gamp.study.options import DEFAULT_METHODS
@@ -39,7 +39,7 @@ from .paper_haxby_table import COLUMNS, VOXELS, printed
 NAME = "haxby_table"
 # The easiest and the hardest comparison of the paper.
 QUICK_PAIRS = ("cat:house", "bottle:shoe")
-FULL_METHODS = ("svm", "lda", *DEFAULT_METHODS, "gamp-bl-lr", "vamp-sbg")
+FULL_METHODS = ("svm", "lda", *DEFAULT_METHODS, "gamp-sbg-lr", "gamp-bl-lr")
 PHANTOM_LABEL = "SIMULATED PHANTOM, not a brain"
 _FEW_VOXELS = 5000  # with fewer, all comparisons are quick
 _MEASURES = ("error_percent", "sparsity_percent", "consistency_percent", "seconds")

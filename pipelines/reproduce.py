@@ -26,9 +26,11 @@ PIPELINES = (
     "haxby_table",
     "expression",
     "all_pairs",
+    "eight_classes",
     "dense_effects",
     "neighbours",
     "voxels",
+    "calibration",
     "swapped_labels",
 )
 Command = Callable[[Sequence[str]], int]

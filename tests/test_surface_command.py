@@ -20,8 +20,7 @@ from mvpa_gamp.imaging.brainmaps import read_image, sidecar_path
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.names import STRUCTURES
 from mvpa_gamp.results.files import number, read_json, read_tsv
-from mvpa_gamp.results.manifest import missing_files
-from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.results.reader import missing_files, read_results
 
 pytestmark = pytest.mark.whole
 

@@ -10,8 +10,7 @@ from mvpa_gamp.imaging.brainmaps import read_image, sidecar_path
 from mvpa_gamp.imaging.cortex import Cortex
 from mvpa_gamp.imaging.surface_files import write_mesh, write_surface_map
 from mvpa_gamp.results.files import read_json
-from mvpa_gamp.results.manifest import missing_files
-from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.results.reader import missing_files, read_results
 
 pytestmark = pytest.mark.whole
 

@@ -12,7 +12,7 @@ from mvpa_gamp.decoding import cross_validate, fold_errors, make_tasks
 from mvpa_gamp.imaging.phantom import Phantom, phantom_samples
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.report.style import OVERLAP
-from mvpa_gamp.results.measures import consistency
+from mvpa_gamp.results.cells import consistency
 from mvpa_gamp.stability import jaccard_matrix
 
 phantom = Phantom(shape=(20, 24, 16), categories=("cat", "chair"))

@@ -36,6 +36,7 @@ from ..gamp.starts import named_prior
 from ..gamp.vamp_classes import class_targets, noise_levels, pair_turns, rank_matched, runs_or_rows
 from .inputs import (
     NUMPY_ERRORS,
+    check_column_names,
     chosen_likelihood,
     chosen_prior,
     encode_classes,
@@ -434,6 +435,7 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
         """X, and y where it is given, as scikit-learn checks them; ``reset`` at the start of a fit."""
         if not reset:
             check_is_fitted(self)
+        check_column_names(X)
         how = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
         try:
             return validate_data(self, X, y, reset=reset, **how)

@@ -1,7 +1,7 @@
 """GAMPDecoder and GAMPRegressor: images in, images out."""
 
 from .decoder import GAMPDecoder
+from .fitted import InformationImages, SelectionImages
 from .regressor import GAMPRegressor
-from .voxels import InformationImages, SelectionImages
 
 __all__ = ["GAMPDecoder", "GAMPRegressor", "InformationImages", "SelectionImages"]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
 from mvpa_gamp.coupling import class_pairs
-from mvpa_gamp.decoder.decoded import Decoded
 from mvpa_gamp.decoder.images import (
     CLEANING,
     GRID,
@@ -27,6 +26,7 @@ from mvpa_gamp.decoder.images import (
 )
 from mvpa_gamp.decoder.inputs import (
     WITHOUT_GROUPS,
+    DecoderSettings,
     check_classes,
     check_fold_confounds,
     check_groups,
@@ -35,11 +35,12 @@ from mvpa_gamp.decoder.inputs import (
     confounds_of_runs,
     groups_to_clean,
     join_runs,
+    mention_unused,
     needs_probabilities,
     scoring_of,
     weighted_method,
 )
-from mvpa_gamp.decoder.settings import DecoderSettings, mention_unused
+from mvpa_gamp.decoder.model import Decoded
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import PairFits, Scheme, fit_pairs
 from mvpa_gamp.decoding.folds import Splits, make_splits

@@ -15,7 +15,7 @@ from mvpa_gamp.decoding.scores import class_maps
 from mvpa_gamp.imaging.brainmaps import coordinates, to_image
 from mvpa_gamp.imaging.spaces import is_surface
 from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.results.measures import consistency
+from mvpa_gamp.results.cells import consistency
 
 
 class ContrastMaps(Mapping):

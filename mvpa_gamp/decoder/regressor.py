@@ -13,10 +13,9 @@ from sklearn.utils import Tags, assert_all_finite
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mvpa_gamp.decoder.images import build_masker, extract, fit_mask_grid, open_images, transform
-from mvpa_gamp.decoder.inputs import check_groups
+from mvpa_gamp.decoder.inputs import ImageInputTags, check_groups
 from mvpa_gamp.decoder.model import FittedModel, Link, root_mean_square
 from mvpa_gamp.decoder.model_folder import load_model, save_model
-from mvpa_gamp.decoder.settings import ImageInputTags
 from mvpa_gamp.decoding.regression import (
     NumberCurve,
     NumberScores,
@@ -353,8 +352,7 @@ class GAMPRegressor(RegressorMixin, BaseEstimator):
         self._check_trained()
         from string import Template
 
-        from mvpa_gamp.decoder.folder import DecoderReport
-        from mvpa_gamp.decoder.number_folder import Fitted, page
+        from mvpa_gamp.decoder.folder import DecoderReport, Fitted, page
 
         text = page([Fitted(self, permutation, curve)], title or "")
         return DecoderReport(Template("$page"), "", {"page": text})

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..feature_scale import LARGEST
-from ..methods.fold_fits import Method
-from ..methods.fold_input import check_rows
+from ..methods.fold_fits import Method, check_rows
 from .exchange import find_exchange
 from .fit import Scheme, cross_validate, graph_for
 from .null import null_statistics

@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 
 from .batch import Batch
 from .design import Design
-from .held import held_models
 from .iteration import Output
 from .learnt import at_bounds, names_to_learn
-from .models import Models
 from .moments import Array
 from .neighbours import check_neighbours
-from .parameters import expand, learnt_names, parameters, put, take, with_parameters
+from .parameters import Models, expand, held_models, learnt_names, parameters, put, take, with_parameters
 from .result import CAVITY, DIVERGED, SMALLER_STEPS, EmResult, GampResult
 from .screening import solve_screened
 from .settings import SolverSettings

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .models import Models
+from .parameters import Models, learnt_names, parameters
 from .result import AT_BOUND, FOUND_NOTHING, SUCCESS
-from .parameters import learnt_names, parameters
 
 
 def names_to_learn(likelihood: Any, prior: Any, of_likelihood: Any, of_prior: Any) -> Models:

@@ -16,8 +16,8 @@ from ..parallel import each_block
 from .blocks import Block
 from .design import Design
 from .iteration import curvature_floor
-from .models import Models
 from .moments import Array, floored
+from .parameters import Models
 from .result import GampResult
 from .row_weights import counted
 from .settings import SolverSettings

@@ -17,12 +17,10 @@ from .batch import Batch
 from .best import Best
 from .blocks import Scratch
 from .design import Design
-from .held import held_models
 from .iteration import Output, State, input_step, output_step
-from .models import Models
 from .moments import Array, floored
 from .neighbours import check_neighbours
-from .parameters import parameters
+from .parameters import Models, held_models, parameters
 from .result import GampResult
 from .row_weights import counted
 from .settings import ResolvedSettings, SolverSettings

@@ -174,6 +174,10 @@ class MapsSource(Source):
         order = [k for k in _by_participant(table.columns["participant"]) if kept[k]]
         return _samples(ready, table.of(np.array(order)), files, volume[order], notes)
 
+    def listed(self) -> list[tuple[str, Path]]:
+        """The maps."""
+        return [("--maps", path) for path in self._table()[1]]
+
     def _table(self) -> tuple[MapTable, list[Path]]:
         """The table, and the file of each of its lines."""
         if not self.labels and Path(self.maps[0]).is_dir():

@@ -9,19 +9,23 @@ from numpy.typing import NDArray
 
 from ..feature_scale import rescaled, rescaled_prior
 from ..gamp import Design, EmResult, Hinge, Logistic, Probit, SolverSettings, fit_em
-from ..gamp.held import check_sizes
 from ..gamp.learnt import identifiable_names
 from ..gamp.moments import floored
 from ..gamp.neighbours import check_neighbours
-from ..gamp.parameters import learnt_names, parameters
+from ..gamp.parameters import check_sizes, learnt_names, parameters
 from ..gamp.result import DIVERGED
 from ..gamp.starts import named_prior, start
-from .class_weights import ClassWeight, check_class_weight, row_weights
-from .fold_fits import FoldFits
-from .fold_input import check_fold_input
+from .fold_fits import (
+    MENG_2016,
+    ZINIEL_2015,
+    ClassWeight,
+    FoldFits,
+    check_class_weight,
+    check_fold_input,
+    row_weights,
+)
 from .l1_logistic import L1LogisticCV
 from .vamp import VampMethod
-from .references import MENG_2016, ZINIEL_2015
 
 # A probit of this variance is the closest to a logistic of scale 1 (Bishop 2006, sec. 4.5: 8 / pi is the
 # slope match; 2.9 matches the curve), so both share one start of the prior.

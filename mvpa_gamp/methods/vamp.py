@@ -20,10 +20,15 @@ from ..gamp.vamp_classes import (
     rank_matched,
     runs_or_rows,
 )
-from .class_weights import ClassWeight, check_class_weight, row_weights
-from .fold_fits import FoldFits
-from .fold_input import FoldInput, check_fold_input
-from .references import RANGAN_2019
+from .fold_fits import (
+    RANGAN_2019,
+    ClassWeight,
+    FoldFits,
+    FoldInput,
+    check_class_weight,
+    check_fold_input,
+    row_weights,
+)
 
 
 @dataclass(frozen=True)

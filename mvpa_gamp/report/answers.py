@@ -280,7 +280,7 @@ def above_chance_sentence(found: Sequence[Facts]) -> str:
         return (
             f"Whether they are above chance cannot be decided: with {used} "
             f"no p-value of {len(tests)} comparisons can be at most {ALPHA} after Holm's correction. "
-            f"Give {'more runs' if few_labels else more}."
+            f"Give {f'more {found[0].w.counted}s' if few_labels else more}."
         )
     return f"{passed} of {len(tests)} are above chance (p ≤ {ALPHA} after Holm's correction, {used})."
 

@@ -19,7 +19,7 @@ from mvpa_gamp.report.answers import (
     selected_sentence,
     sentence,
 )
-from mvpa_gamp.report.backdrops import read_map
+from mvpa_gamp.report.backdrops import FAMILY_WISE, at_least, read_map
 from mvpa_gamp.report.facts import (
     Facts,
     Page,
@@ -29,7 +29,6 @@ from mvpa_gamp.report.facts import (
     leading_columns,
     method_files,
 )
-from mvpa_gamp.report.figures.panels import FAMILY_WISE, at_least
 from mvpa_gamp.report.html import (
     Cell,
     Pair,
@@ -381,8 +380,8 @@ def groups(page: Page) -> dict[str, Any] | None:
     if not members:
         return None
     runs = list(members[0]["by_run"])
-    few = len(runs) <= _MANY_RUNS
-    columns = [f"run {run}" for run in runs] if few else ["smallest run", "largest run"]
+    few, word = len(runs) <= _MANY_RUNS, page.w.counted
+    columns = [f"{word} {run}" for run in runs] if few else [f"smallest {word}", f"largest {word}"]
     body = []
     for row in members:
         counts = list(row["by_run"].values())

@@ -1,5 +1,6 @@
-"""What a study writes about itself: description, versions, volumes to draw on, tables of all cells."""
+"""What a study writes about itself: BIDS description, versions, volumes to draw on, tables of all cells."""
 
+import hashlib
 import platform
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -10,15 +11,13 @@ import numpy as np
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import write_image, write_meshes
-from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.results.bids_description import write_description
-from mvpa_gamp.results.cell import CellRecord, Subject
-from mvpa_gamp.results.cells import CONFUSION_COLUMNS
-from mvpa_gamp.results.clusters import CLUSTER_COLUMNS, PATTERN_CLUSTER_COLUMNS, placed
-from mvpa_gamp.results.files import write_json, write_tsv
-from mvpa_gamp.results.ledger import Ledger
-from mvpa_gamp.results.measures import CONSISTENCY_COLUMNS
+from mvpa_gamp.imaging.disk import edited, note
+from mvpa_gamp.methods.fold_fits import ZINIEL_2015, Method
+from mvpa_gamp.results.cells import CONFUSION_COLUMNS, CONSISTENCY_COLUMNS
+from mvpa_gamp.results.files import json_text, write_json, write_text, write_tsv
+from mvpa_gamp.results.ledger import CellRecord, Ledger, Subject
 from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.regions import CLUSTER_COLUMNS, PATTERN_CLUSTER_COLUMNS, placed
 from mvpa_gamp.results.summary import About, Summary, method_facts
 from mvpa_gamp.results.tables import SUMMARY_COLUMNS, TIMING_COLUMNS, average_rows, timing_averages
 
@@ -115,3 +114,59 @@ def _task(task: Task) -> dict[str, Any]:
             "contrast": task.name, "label": task.label, "positive": task.positive, "negative": task.negative,
             "volumes": len(task.y), "positive_volumes": int((task.y > 0).sum()),
             "negative_volumes": int((task.y < 0).sum())}  # fmt: skip
+
+
+_NAME = "mvpa_gamp decoding results"
+# BIDS has masks, segmentations and mean images, but none of a contrast, of a classifier, or of a group. The
+# folders of participants are derivatives of their own.
+_UNNAMED = """\
+# Files that BIDS has no names for yet: maps of classifiers, their tables, figures and pages.
+*.html
+*.toml
+figures
+logs
+work
+group*
+cobidas_multivariate.tsv
+summary.*
+timings.tsv
+sub-*
+"""
+_README = """\
+# {name}
+
+Written by mvpa_gamp {version}. Start with index.html. Maps and tables of a participant begin with sub-; JSON
+files beside maps say how they were made. config.toml has the settings, logs/ the versions of all software.
+"""
+
+
+def write_description(
+    folder: ResultsFolder, banner: str | None, links: Mapping[str, str] | None = None
+) -> None:
+    """Write dataset_description.json unless it was edited, .bidsignore, and a README where there is none."""
+    if not edited(folder.root, folder.description.name):
+        write_json(folder.description, description(banner, links))
+    else:  # the manifest has what a run writes, so that the difference can be told
+        text = json_text(description(banner, links))
+        note(folder.description, hashlib.sha256(text.encode()).hexdigest())
+    write_text(folder.ignored, f"# {banner}\n{_UNNAMED}" if banner else _UNNAMED)
+    if not folder.readme.exists():
+        name = description(banner)["Name"]
+        write_text(folder.readme, _README.format(name=name, version=__version__))
+
+
+def description(banner: str | None, links: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """BIDS's dataset_description.json of a derivative; ``banner`` is the phantom's.
+
+    ``links`` say which datasets the BIDS URIs of sidecars name.
+    """
+    out: dict[str, Any] = {
+        "Name": f"PHANTOM (simulated): {_NAME}" if banner else _NAME,
+        "BIDSVersion": "1.9.0",
+        "DatasetType": "derivative",
+        "GeneratedBy": [{"Name": "mvpa_gamp", "Version": __version__}],
+        "HowToAcknowledge": ZINIEL_2015,
+    }
+    if links:
+        out |= {"DatasetLinks": dict(links), "SourceDatasets": [{"URL": url} for url in links.values()]}
+    return {"Phantom": banner, **out} if banner else out

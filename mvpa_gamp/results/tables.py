@@ -1,4 +1,4 @@
-"""The headline table: a row per comparison and method, their averages, and the measure that leads it."""
+"""The headline table: a row per comparison and method, averages, what leads it; the table of participants."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from mvpa_gamp.decoding.people import PeopleScores
 from mvpa_gamp.decoding.scores import UNEQUAL
+from mvpa_gamp.results.files import write_tsv
+from mvpa_gamp.results.ledger import Cell
+from mvpa_gamp.results.names import ResultsFolder
 
 AVERAGE = "average"  # the contrast name of the rows that average over comparisons
 
@@ -163,3 +167,42 @@ def leading_measure(counts: Iterable[tuple[int, int]]) -> LeadingMeasure:
 def leading_of_tasks(tasks: Iterable[Mapping[str, Any]]) -> LeadingMeasure:
     """The same from the ``tasks`` of summary.json."""
     return leading_measure((task["positive_volumes"], task["negative_volumes"]) for task in tasks)
+
+
+_PEOPLE_COLUMNS = (
+    "contrast", "comparison", "method", "participants", "forced_choice_percent", "low_percent",
+    "high_percent", "p_value", "sensitivity_percent", "specificity_percent", "auc",
+)  # fmt: skip
+
+
+def write_people(
+    folder: ResultsFolder, subject: str, found: Sequence[tuple[Cell, PeopleScores]]
+) -> dict[str, Any]:
+    """Write the table; returns the ``people`` part of summary.json."""
+    if not found:
+        return {}
+    rows = [_people_row(*each) for each in found]
+    write_tsv(folder.subject_table(subject, "people"), _PEOPLE_COLUMNS, rows)
+    return {"people": rows}
+
+
+def _people_row(cell: Cell, scores: PeopleScores) -> dict[str, Any]:
+    shares = ("choice", "low", "high", "sensitivity", "specificity")
+    percent = {name: _known(100 * getattr(scores, name)) for name in shares}
+    return {
+        "contrast": cell.task.name,
+        "comparison": cell.task.label,
+        "method": cell.method.name,
+        "participants": scores.n,
+        "forced_choice_percent": percent["choice"],
+        "low_percent": percent["low"],
+        "high_percent": percent["high"],
+        "p_value": _known(scores.pvalue),
+        "sensitivity_percent": percent["sensitivity"],
+        "specificity_percent": percent["specificity"],
+        "auc": _known(scores.auc),
+    }
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

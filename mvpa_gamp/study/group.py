@@ -10,13 +10,13 @@ from uuid import uuid4
 import numpy as np
 
 from mvpa_gamp._version import __version__
-from mvpa_gamp.imaging.disk import read_record, remove_recorded
+from mvpa_gamp.imaging.disk import WriteError, read_record, remove_recorded
 from mvpa_gamp.imaging.names import shared_entities
 from mvpa_gamp.report.group_answers import group_captions, group_closing, group_tables
 from mvpa_gamp.report.group_facts import read_group
 from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.report.inference import tests_of
-from mvpa_gamp.results.files import MISSING, number, read_json, read_tsv, write_json, write_tsv
+from mvpa_gamp.results.files import MISSING, DamagedFile, number, read_json, read_tsv, write_json, write_tsv
 from mvpa_gamp.results.group_tables import (
     ACCURACY_COLUMNS,
     DIFFERENCE_COLUMNS,
@@ -28,13 +28,12 @@ from mvpa_gamp.results.group_tables import (
     group_rows,
     name_of_test,
 )
-from mvpa_gamp.results.manifest import missing_files, verify
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.reader import Results, ResultsError
+from mvpa_gamp.results.reader import Results, ResultsError, missing_files, verify
 from mvpa_gamp.results.tables import AVERAGE
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import LEFT_OUT
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.ending import UNREADABLE, StudyError, one_line
 from mvpa_gamp.study.group_designs import balanced_by_run, design_facts, own_test, write_group_designs
 from mvpa_gamp.study.group_maps import write_group_maps
 from mvpa_gamp.study.lock import FolderLock
@@ -56,7 +55,16 @@ def run_group(root: Path, labels: Sequence[str] | None, alpha: float, console: C
     check_kind(root, "OUT", PARTICIPANTS)
     with FolderLock(folder, uuid4().hex) as lock:
         lock.take()
-        return _write_group(root, labels, alpha, console)
+        try:
+            return _write_group(root, labels, alpha, console)
+        except (StudyError, WriteError):
+            raise
+        except UNREADABLE as error:
+            remove_group(folder)  # of which something may be written
+            raise StudyError(
+                f"group: a file of a participant in {root} is missing or damaged ({one_line(error)}). Write "
+                "the files again from the stored fits: the participant level with --resume."
+            ) from error
 
 
 def _write_group(root: Path, labels: Sequence[str] | None, alpha: float, console: Console) -> int:
@@ -174,13 +182,22 @@ def _own_test(person: Results, subject: str, contrast: str, method: str) -> OwnT
 def _skipped(folder: ResultsFolder, people: Sequence[Results]) -> dict[str, str]:
     """Participants whom the participant level could not analyse, each with a sentence."""
     done = {subject for person in people for subject in person.subjects}
-    notes = [read_json(path) for path in sorted((folder.root / "logs").glob("sub-*_skipped.json"))]
-    return {
-        f"sub-{note['participant']}": f"sub-{note['participant']} was skipped at the participant level: "
-        f"{note['reason']}"
-        for note in notes
-        if note["participant"] not in done
-    }
+    reasons = {}
+    for path in sorted((folder.root / "logs").glob("sub-*_skipped.json")):
+        label = path.name.removeprefix("sub-").removesuffix("_skipped.json")
+        if label not in done:
+            reasons[f"sub-{label}"] = f"sub-{label} was skipped at the participant level: {_reason(path)}"
+    return reasons
+
+
+def _reason(path: Path) -> str:
+    """Why a participant was skipped, if its note can be read."""
+    try:
+        note = read_json(path)
+    except DamagedFile as error:
+        return str(error)
+    known = note.get("reason") if isinstance(note, dict) else None
+    return known if isinstance(known, str) else f"{path.name} does not say why."
 
 
 def _skipped_line(skipped: Iterable[str]) -> list[str]:

@@ -22,8 +22,7 @@ from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.imaging.disk import WriteError
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.parallel import block_threads
-from mvpa_gamp.results.files import DamagedFile, write_npz
-from mvpa_gamp.results.stored_fits import load_arrays, save_fits
+from mvpa_gamp.results.files import DamagedFile, load_arrays, save_fits, write_npz
 from mvpa_gamp.study.console import Console
 
 Arrays = dict[str, NDArray]

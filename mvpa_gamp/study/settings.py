@@ -1,6 +1,7 @@
 """The settings of a study, and config.toml, which carries them from one run to the next."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -12,14 +13,18 @@ from mvpa_gamp.imaging.maps import MapsSource
 from mvpa_gamp.imaging.phantom.source import PhantomSource
 from mvpa_gamp.imaging.source import HaxbySource, OwnFiles, Source, find_haxby
 from mvpa_gamp.results.files import DamagedFile
-from mvpa_gamp.results.manifest import is_as_recorded
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.results.reader import is_as_recorded
+from mvpa_gamp.study.ending import StudyError
 from mvpa_gamp.study.options import DEFAULT_METHODS
 
 # Settings that name comparisons of their own, and that a source may need to know.
 _INSTEAD_OF_PAIRS = ("classes", "cross")
 _SHARED = ("pairs", "seed", *_INSTEAD_OF_PAIRS)
+
+_LARGEST = 10_000_000  # characters of a config.toml
+_MOST_DOTS = 100  # in a line, outside of texts: reading a key takes the square of its parts
+_TEXT = re.compile(r"""'[^'\n]*'?|"(?:\\.|[^"\\\n])*"?|#[^\n]*""")  # and comments
 
 KINDS: tuple[type[Source], ...] = (HaxbySource, OwnFiles, MapsSource, BidsSource, BetasSource, PhantomSource)
 
@@ -269,7 +274,13 @@ def _load_toml(path: Path) -> dict[str, Any]:
         import tomllib
     except ModuleNotFoundError:
         import tomli as tomllib  # type: ignore[no-redef]
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    with path.open(encoding="utf-8") as stream:
+        text = stream.read(_LARGEST + 1)
+    if len(text) > _LARGEST:
+        raise ValueError(f"it has more than {_LARGEST:,} characters")
+    if any(line.count(".") > _MOST_DOTS for line in _TEXT.sub("", text).splitlines()):
+        raise ValueError(f"a key has more than {_MOST_DOTS} parts")
+    return tomllib.loads(text)
 
 
 def differences(old: Mapping[str, Any], new: StudySettings) -> list[str]:

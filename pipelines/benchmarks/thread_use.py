@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from mvpa_gamp import threads
+from mvpa_gamp import parallel
 from mvpa_gamp.decoding.fit import Scheme, cross_validate
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.study.analyses.pairs import FitWork
@@ -42,7 +42,7 @@ def thread_rows(problem: Problem, rounds: int) -> list[dict[str, Any]]:
             "name": name,
             "where": where,
             "voxels": problem.X.shape[1],
-            "allowed": threads.allowed_threads(),
+            "allowed": parallel.allowed_threads(),
             "threads": n_threads,
             "seconds": time.median,
             "cpu_seconds": float(np.median(time.cpu_seconds)),
@@ -69,7 +69,7 @@ def _threads_given(job: Callable[[int], Any]) -> int:
             given.append(workers)
             super().__init__(workers)
 
-    with patch.object(threads, "ThreadPoolExecutor", Noted):
+    with patch.object(parallel, "ThreadPoolExecutor", Noted):
         job(0)
     return max(given)
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from mvpa_gamp.haxby import main as decode
 from mvpa_gamp.results.files import read_tsv
-from mvpa_gamp.results.manifest import manifest_digests
 from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.reader import manifest_digests
 
 from .outcomes import ELSE, NAMED, RAW, RIGHT, Outcome
 

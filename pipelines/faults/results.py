@@ -11,9 +11,8 @@ import nibabel
 import numpy as np
 
 from mvpa_gamp.results.files import number, read_json, read_tsv
-from mvpa_gamp.results.manifest import manifest_digests
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.results.reader import manifest_digests, read_results
 
 from .pvalues import wrong_pvalues
 

@@ -11,14 +11,13 @@ from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.labels import read_labels
 from mvpa_gamp.report.page import section
 from mvpa_gamp.results.files import number, read_tsv
-from mvpa_gamp.results.manifest import missing_files
-from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.results.reader import missing_files, read_results
 
 N, FDR = 99, 0.1
 STEM = "sub-tiny_contrast-faceMinusHouse_desc-"
 IMAGES = (
     "information_stat-corr_statmap", "information_stat-logpfwe_statmap", "information_mask",
-    "gampSbgLrFdr_mask",
+    "vampSbgFdr_mask",
 )  # fmt: skip
 
 
@@ -30,7 +29,7 @@ def six_runs(make_tiny, tmp_path_factory):
 @pytest.fixture(scope="module")
 def commanded(six_runs, tmp_path_factory):
     out = tmp_path_factory.mktemp("commanded") / "results"
-    asked = ("--methods", "gamp-sbg-lr", "--permutations", str(N), "--fdr", str(FDR), "--quiet")
+    asked = ("--methods", "vamp-sbg", "--permutations", str(N), "--fdr", str(FDR), "--quiet")
     assert main(six_runs.options(out, *asked, "--pairs", "face:house")) == 0
     return out / "sub-tiny"
 
@@ -74,7 +73,7 @@ def test_images_are_those_of_the_command(commanded, folder, name):
     np.testing.assert_allclose(values(folder / "sub-tiny" / file), values(commanded / file), atol=1e-4)
 
 
-@pytest.mark.parametrize("table", ["information_voxels", "gampSbgLrFdr_voxels", "gampSbgLr_planted"])
+@pytest.mark.parametrize("table", ["information_voxels", "vampSbgFdr_voxels", "vampSbg_planted"])
 def test_tables_are_those_of_the_command(commanded, folder, table):
     ours, theirs = (read_tsv(place / f"{STEM}{table}.tsv") for place in (folder / "sub-tiny", commanded))
     assert len(ours) == len(theirs) > 0
@@ -131,6 +130,6 @@ def test_folder_is_complete_and_the_page_tells_both(decoder, found, folder):
 
 def test_a_whitened_decoder_selects_nothing(decoder):
     whitened = GAMPDecoder(whiten=True)
-    whitened._data = decoder._data
+    whitened._data = whitened._model = decoder._data
     with pytest.raises(ValueError, match=r"mixtures of voxels.*whiten=False"):
         whitened.select()

@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from mvpa_gamp.results.bids_description import write_description
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.study_files import write_description
 
 PROGRAM = shutil.which("bids-validator-deno")
 

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.imaging.spaces import VoxelSpace
-from mvpa_gamp.results.clusters import cluster_rows
-from mvpa_gamp.results.measures import consistency, overlap_rows
+from mvpa_gamp.results.cells import consistency, overlap_rows
+from mvpa_gamp.results.regions import cluster_rows
 
 AFFINE = np.array([[-3.0, 0, 0, 10], [0, 4, 0.5, -20], [0, 0, 5, 7], [0, 0, 0, 1]])
 

@@ -9,7 +9,7 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from mvpa_gamp.decoding import cross_validate
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.report import terminal
-from mvpa_gamp.results.measures import NO_SELECTION, measures_of
+from mvpa_gamp.results.cells import NO_SELECTION, measures_of
 from mvpa_gamp.results.tables import (
     BALANCED,
     ERROR,

@@ -7,10 +7,9 @@ import pytest
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.imaging.spaces import VoxelSpace
 from mvpa_gamp.report.page import section
-from mvpa_gamp.results.clusters import pattern_cluster_rows
 from mvpa_gamp.results.files import number, read_tsv
-from mvpa_gamp.results.manifest import result_files
-from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.results.reader import read_results, result_files
+from mvpa_gamp.results.regions import pattern_cluster_rows
 
 AFFINE = np.diag([2.0, 3.0, 4.0, 1.0])
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.report import terminal, words
-from mvpa_gamp.results import measures, tables
+from mvpa_gamp.results import cells, tables
 
 LABELS = {"m1": "Method 1", "m2": "Method 2"}
 
@@ -26,7 +26,7 @@ def test_error_is_the_mean_over_runs_with_two_standard_errors():
     runs = np.repeat([0, 1, 2], 4)
     wrong = np.array([1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0], dtype=bool)
     y = np.tile([1, -1], 6)
-    said = measures.error_summary(wrong, runs, y)
+    said = cells.error_summary(wrong, runs, y)
     rates = np.array([0.5, 0.0, 0.25])
     assert said["error_percent"] == pytest.approx(25.0)
     assert said["error_se_percent"] == pytest.approx(100 * rates.std(ddof=1) / math.sqrt(3))

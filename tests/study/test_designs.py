@@ -24,7 +24,7 @@ from mvpa_gamp.imaging.labels import read_labels
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import number, read_tsv
-from mvpa_gamp.study import finish
+from mvpa_gamp.study import run as study_run
 
 pytestmark = pytest.mark.whole
 
@@ -56,7 +56,7 @@ def no_page(monkeypatch):
         (root / "index.html").write_text("not drawn")
         return root / "index.html"
 
-    monkeypatch.setattr(finish, "build_report", write)
+    monkeypatch.setattr(study_run, "build_report", write)
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,7 @@ from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.report.facts import maps_to_use
 from mvpa_gamp.results.files import number, read_tsv
-from mvpa_gamp.results.manifest import missing_files, result_files
-from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.results.reader import missing_files, read_results, result_files
 
 pytestmark = pytest.mark.whole
 

@@ -1,5 +1,6 @@
 """What others put into a results folder stays, and what others wrote there leads nowhere."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -110,6 +111,16 @@ def test_data_in_the_results_folder_are_refused(make_tiny, results, tmp_path, ca
     refused(main(given), capsys, "--mask", "lies in")
 
 
+def test_maps_that_a_table_names_in_the_results_folder_are_refused(results, tmp_path, capsys):
+    maps = sorted(results.glob("sub-tiny/*_desc-onebitCs_stat-weight_statmap.nii.gz"))
+    lines = [f"{maps[0]}\tp{k % 4}\t{'ab'[k // 4]}" for k in range(8)]
+    (tmp_path / "maps.tsv").write_text("\n".join(["file\tparticipant\tcondition", *lines]) + "\n")
+    before = everything(results)
+    given = ["--maps", str(tmp_path / "maps.tsv"), "--out", str(results), "--overwrite", "--methods", "svm"]
+    refused(main(given), capsys, "statmap.nii.gz lies in --out")
+    assert everything(results) == before
+
+
 def test_a_dataset_is_no_place_for_its_own_results(tmp_path, capsys):
     tree = write_tree(tmp_path / "bids", participants=("01",))
     before = everything(tree.root)
@@ -134,8 +145,6 @@ def test_the_group_level_removes_its_own_files_alone(both, dataset, tmp_path, ca
     stale = copy / "group_stale.tsv"
     stale.write_text("of an earlier group")
     with (copy / "logs" / "written.jsonl").open("a") as record:  # as if that group had written it
-        import hashlib
-
         digest = hashlib.sha256(stale.read_bytes()).hexdigest()
         record.write("\n" + json.dumps([digest, stale.name, ".writing-x"]))
     group = [str(dataset.root), str(copy), "group", "--quiet"]
@@ -143,7 +152,11 @@ def test_the_group_level_removes_its_own_files_alone(both, dataset, tmp_path, ca
         lock.take()
         refused(bids_main(group), capsys, "another run is writing there")
         assert stale.exists()
+    notes = ["[" * 9_000, "null", '{"participant": "98", "reason": 3}']
+    for number, text in enumerate(notes):
+        (copy / "logs" / f"sub-9{number}_skipped.json").write_text(text)
     assert bids_main(group) == 0
+    assert all(f"sub-9{k} was skipped" in (copy / "index.html").read_text() for k in range(len(notes)))
     assert all(path.read_text() == "precious" for path in mine)
     assert earlier.exists() and not stale.exists()
 
@@ -186,8 +199,10 @@ def test_links_are_refused(results, tmp_path, capsys, name, option):
 
 
 @pytest.mark.parametrize("option", ["--resume", "--reports-only"])
-def test_pipes_are_refused(results, capsys, option):
-    os.mkfifo(results / "sub-tiny" / "sub-tiny_pipe.tsv")
+@pytest.mark.parametrize("name", ["sub-tiny/sub-tiny_pipe.tsv", "config.toml", "logs/manifest.tsv"])
+def test_pipes_are_refused(results, capsys, option, name):
+    (results / name).unlink(missing_ok=True)
+    os.mkfifo(results / name)
     refused(main(["--out", str(results), option]), capsys, "is a pipe, socket or device")
 
 
@@ -209,7 +224,6 @@ def test_names_in_a_summary_stay_in_the_folder(results, capsys, name):
 
 def test_a_record_from_somebody_else_removes_nothing_outside(tiny, results, tmp_path):
     (tmp_path / "precious.txt").write_text("mine")
-    import hashlib
 
     digest = hashlib.sha256(b"mine").hexdigest()
     (results / "inside.txt").write_text("mine, but not as written")
@@ -228,3 +242,27 @@ def test_what_a_killed_run_was_writing_is_swept_up(tiny, results, monkeypatch):
         record.write("\n" + json.dumps(["0" * 64, "sub-tiny/a.tsv", waiting.name]) + '\n["cut sho')
     assert main(["--out", str(results), "--resume", "--quiet"]) == 0
     assert not waiting.exists()
+
+
+def with_summary(sub, *place, value):
+    """A participant's folder whose summary says something odd, and whose manifest knows the digest."""
+    path, manifest = ResultsFolder(sub).study, ResultsFolder(sub).manifest
+    content = last = json.loads(path.read_text())
+    for name in place[:-1]:
+        last = last[name]
+    last[place[-1]] = value
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.write_text(json.dumps(content))
+    manifest.write_text(manifest.read_text().replace(before, hashlib.sha256(path.read_bytes()).hexdigest()))
+
+
+def test_odd_summaries_of_participants_end_the_group_and_the_page_in_a_sentence(
+    both, dataset, tmp_path, capsys
+):
+    copy = shutil.copytree(both, tmp_path / "copy")
+    group = [str(dataset.root), str(copy), "group", "--quiet"]
+    with_summary(copy / "sub-01", "methods", 0, value=[])
+    refused(bids_main(group), capsys, "a file of a participant")
+    assert not list(copy.glob("group_*")) and not (copy / "group").exists()
+    with_summary(copy / "sub-02", "tasks", 0, "negative_volumes", value=float("inf"))
+    refused(main(["--out", str(copy / "sub-02"), "--reports-only"]), capsys, "missing or damaged")

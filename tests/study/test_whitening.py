@@ -17,8 +17,7 @@ from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import number, read_tsv
-from mvpa_gamp.results.manifest import missing_files, result_files
-from mvpa_gamp.results.reader import read_results
+from mvpa_gamp.results.reader import missing_files, read_results, result_files
 from mvpa_gamp.study.analyses import pairs
 
 pytestmark = pytest.mark.whole

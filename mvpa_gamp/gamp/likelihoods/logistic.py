@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import expit, wrightomega
 
 from mvpa_gamp.gamp.likelihoods import logistic_integral, scale_tuning, variational
-from mvpa_gamp.gamp.likelihoods.logistic_kernels import WORTH_COMPILING, compiled_kernels
+from mvpa_gamp.gamp.likelihoods.logistic_integral import WORTH_COMPILING, compiled_kernels
 from mvpa_gamp.gamp.likelihoods.protocol import Likelihood
-from mvpa_gamp.gamp.likelihoods.root_finding import increasing_root
+from mvpa_gamp.gamp.likelihoods.scale_tuning import increasing_root
 from mvpa_gamp.gamp.moments import Array, Moments, Slopes
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 

@@ -12,9 +12,9 @@ from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.report.terminal import pair_lines
-from mvpa_gamp.results.cell import CellRecord
 from mvpa_gamp.results.cells import failed_cell, write_cell
-from mvpa_gamp.results.stored_fits import load_fits
+from mvpa_gamp.results.files import load_fits
+from mvpa_gamp.results.ledger import CellRecord
 from mvpa_gamp.results.tables import leading_measure
 from mvpa_gamp.study.comparisons import members_part
 from mvpa_gamp.study.jobs import Answers, Phase, Round

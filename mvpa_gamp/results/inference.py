@@ -15,11 +15,10 @@ from mvpa_gamp.decoding.scores import is_unequal
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.methods.fold_fits import FoldFits
-from mvpa_gamp.results.cell import Cell, Subject
-from mvpa_gamp.results.clusters import placed
 from mvpa_gamp.results.files import write_tsv
-from mvpa_gamp.results.ledger import NO_THRESHOLD, Ledger
+from mvpa_gamp.results.ledger import NO_THRESHOLD, Cell, Ledger, Subject
 from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.regions import placed
 
 _COLUMNS = (
     "contrast", "comparison", "method",
