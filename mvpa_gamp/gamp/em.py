@@ -29,8 +29,8 @@ _PARAMETER_TOL = 5e-3
 _LARGEST_STEP = float(np.log(1.5))
 _TUNING_TOL = 1e-3  # solves between two updates need not be exact; the last one is
 _TUNING_ITERATIONS = 300
-# Summed steps before a likelihood with approximate moments learns its scale: while the weights are still leaving
-# zero, variational moments say that the scale is small, and follow it down to an empty model.
+# Summed steps before a likelihood with approximate moments learns its scale: while the weights are still
+# leaving zero, variational moments say that the scale is small, and follow it down to an empty model.
 _WAIT = 1.0
 _TIE = 2.0  # nats of all rows within which another start is preferred: a likelihood offers one for a reason
 _SMALLER = 0.25  # share of the step in the second try of a run that diverged
@@ -54,8 +54,8 @@ def fit_em(
     None means each model's ``default_learn``, () means none. The data tell only the product of a logistic
     scale and the weights, so the likelihood's scale stays fixed by default; where it is learnt, the prior's
     scale stays fixed with a warning, and naming both is refused. ``max_em_iter`` limits the updates in
-    max-sum mode. A likelihood with ``other_starts`` is fitted from each of them too, and the fit with the best
-    leave-one-out score is returned; a run that diverged is tried again with smaller steps, and says so.
+    max-sum mode. A likelihood with ``other_starts`` is fitted from each of them too, and the fit with the
+    best leave-one-out score is returned; a run that diverged is tried again with smaller steps, and says so.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((100, 200))
@@ -108,8 +108,8 @@ def fit_em(
     diverged = np.flatnonzero(best.result.status == DIVERGED)
     if diverged.size:
         given = Models(expand(likelihood, n_columns), expand(prior, n_columns)).take(diverged)
-        smaller = replace(settings, damping=_SMALLER * settings.resolved(design.neighbours is not None).damping)
-        again = attempt(diverged, given, smaller)
+        damping = _SMALLER * settings.resolved(design.neighbours is not None).damping
+        again = attempt(diverged, given, replace(settings, damping=damping))
         good = np.flatnonzero(again.result.converged)
         best = best.replaced(diverged[good], again.with_status(CAVITY, SMALLER_STEPS), good)
     status = at_bounds(best.models, learn, best.result.status)

@@ -24,8 +24,8 @@ from .training_elements import TrainingElements, loss_slope, max_sum_step, sum_p
 from .weights_step import StepFunction, Weights
 
 _FLAT = 1e20  # pseudo-variance of a weight about which the data say nothing yet
-# Least sum of tau_s as a share of the summed squared slopes: of the intercept, and of the weights where rows of a
-# likelihood that is not log-concave have a negative tau_s.
+# Least sum of tau_s as a share of the summed squared slopes: of the intercept, and of the weights where rows
+# of a likelihood that is not log-concave have a negative tau_s.
 _LEAST_CURVATURE = 0.1
 _CURVATURE_FLOOR = 1e-12  # relative to the mean of S' tau_s
 _LEAST_PRECISION = 1e-34  # 1 / tau_r where no row has a curvature; float32 holds it, and products with it

@@ -54,7 +54,7 @@ def identifiable_names(
 
 
 def at_bounds(models: Models, learn: Models, status: NDArray) -> NDArray:
-    """``status`` (B,), in which columns say so whose learnt parameters ended at a bound (``useful_range``)."""
+    """``status`` (B,), in which columns say so whose learnt parameters ended at a bound of their range."""
     status = status.astype(object)
     for part, model, names in zip(Models._fields, models, learn, strict=True):
         ranges, values = model.useful_range, parameters(model)

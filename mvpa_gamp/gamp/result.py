@@ -22,16 +22,16 @@ NOT_FINITE = (
 )
 SMALLER_STEPS = "Ended well in a second try with smaller steps: the leave-one-out score no longer improved."
 DIVERGED = (
-    "Not converged: the iteration diverged, so that the leave-one-out score fell below that of its start and "
-    "training rows are not told apart. Features share a strong common signal: use VAMP, or remove that signal."
+    "Not converged: the iteration diverged: the leave-one-out score fell below that of its start, and the "
+    "training rows are not told apart. Features may share a strong signal: use VAMP, or remove that signal."
 )
 FOUND_NOTHING = (
-    "Found nothing: the leave-one-out score never rose above that of the start, so that leaving all weights "
-    "at zero predicts as well. The labels may have nothing to do with the features."
+    "Found nothing: by the leave-one-out score or on the training rows, a fit without any weight predicts as "
+    "well. The labels may have nothing to do with the features."
 )
 AT_BOUND = (
-    "Not converged: {name} was learnt as {value:.3g}, at the end of its range, where the data say nothing about "
-    "it. Keep it fixed, or give more samples."
+    "Not converged: {name} was learnt as {value:.3g}, at the end of its range, where the data say nothing "
+    "about it. Keep it fixed, or give more samples."
 )
 AT_CHANCE = (
     "Not converged: the training rows themselves are predicted no better than by chance. Check labels and "
@@ -72,6 +72,11 @@ class GampResult:
     def converged(self) -> NDArray:
         """Whether each column met its stopping rule, (B,) bool."""
         return np.isin(self.status, SUCCESS)
+
+    @property
+    def failed(self) -> NDArray:
+        """Columns (B,) that missed their end; one that found nothing, as noise lets it, did not."""
+        return ~self.converged & (self.status != FOUND_NOTHING)
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ _CLEAR_GAIN = 5e-3
 # A damped run dips below the score of its start first; it has this many times the patience to rise above.
 _DIP = 3
 # Below its start by so many nats per sample, the score tells of a run that went astray, and by the second
-# number it does so alone. Labels without any effect end 0 to 0.15 below, with training rows told apart.
-_ASTRAY, _FAR_ASTRAY = 0.05, 0.3
+# number it does so alone. Labels without any effect end 0 to 0.29 below.
+_ASTRAY, _FAR_ASTRAY = 0.05, 0.5
 _TOLD_APART = 0.65  # area under the curve of the training rows; of a run that went astray it is less
 _NO_GAIN = 1e-4  # nats per sample
 
@@ -93,8 +93,9 @@ def judged(result: GampResult, start_score: Array, y: Array, train: NDArray) -> 
     """
     gain = result.cavity_score - start_score
     area, spread = training_areas(result.z, y, train)
-    astray = ((gain < -_ASTRAY) & (area < _TOLD_APART)) | (gain < -_FAR_ASTRAY)
-    status = np.where(area <= 0.5 + spread, AT_CHANCE, result.status)
+    wide = len(result.coef) > train.sum(axis=0)  # then even noise tells the training rows apart
+    astray = (wide & (gain < -_ASTRAY) & (area < _TOLD_APART)) | (gain < -_FAR_ASTRAY)
+    status = np.where(area <= 0.5 + spread, np.where(wide, AT_CHANCE, FOUND_NOTHING), result.status)
     status = np.where(gain <= _NO_GAIN, FOUND_NOTHING, status)
     return np.where(result.converged, np.where(astray, DIVERGED, status), result.status)
 

@@ -11,7 +11,6 @@ from scipy import sparse
 from ..coupling import check_sortable
 from ..feature_scale import scale_factor
 from ..gamp.design import checked_matrix
-
 from ..gamp.result import FOUND_NOTHING
 
 _BY_ROW = ("decision", "proba", "tested")  # (M, ...): what is known of every row

@@ -32,8 +32,8 @@ from .vamp import VampMethod
 LOGISTIC_LIKE_VARIANCE = 2.9
 _BY_SEARCH = "cross-validation"
 FELL_BACK = (
-    "Not converged: GAMP diverged, with smaller steps too; the weights are those of {name}, which does not. Use it "
-    "for all folds (docs/choosing.md)."
+    "Not converged: GAMP diverged, with smaller steps too; the weights are those of {name}, which does not. "
+    "Use it for all folds (docs/choosing.md)."
 )
 
 

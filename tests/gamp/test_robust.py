@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from mvpa_gamp.gamp import Design, Gaussian, Hinge, Logistic, Robust, SolverSettings, fit_em, solve, state_evolution
+from mvpa_gamp.gamp import (
+    Design,
+    Gaussian,
+    Hinge,
+    Logistic,
+    Robust,
+    SolverSettings,
+    fit_em,
+    solve,
+    state_evolution,
+)
 from mvpa_gamp.gamp.likelihoods.robust import FLIP_RANGE
 from mvpa_gamp.gamp.starts import start_prior
 
@@ -25,7 +35,7 @@ def fitted(X, y, likelihood, **settings):
 
 
 def test_believed_variance_is_the_mean_squared_error():
-    """Rows with a negative tau_s keep it; with each cut at zero, .058 was believed at flip .4, the error .35."""
+    """Rows with a negative tau_s keep it; with each cut at zero, .058 was believed at flip .4, not .35."""
     n_rows, n_features = 1000, 20
     errors, believed = [], []
     for seed in range(2):
@@ -35,7 +45,7 @@ def test_believed_variance_is_the_mean_squared_error():
         errors.append(np.square(found.coef - w[:, None]).mean(axis=0))
         believed.append(found.coef_var.mean(axis=0))
     ratio = np.mean(believed, axis=0) / np.mean(errors, axis=0)
-    assert (np.abs(np.log(ratio)) < 0.45).all()  # 40 weights: the mse has a standard error of 22 %; cut rows: -1.8
+    assert (np.abs(np.log(ratio)) < 0.45).all()  # 40 weights: the mse has a standard error of 22 %; cut: -1.8
     for flip, variance in zip(FLIPS[1:4], np.mean(believed, axis=0)[1:4], strict=True):
         # X of variance 1/M and weights of variance M are the same problem
         evolved = state_evolution(
@@ -48,7 +58,7 @@ def test_believed_variance_is_the_mean_squared_error():
 @pytest.mark.parametrize("base", [Logistic(), Hinge()])
 def test_sums_of_negative_precisions_are_floored(base, variance):
     """Labels that contradict almost every score: all is finite, and variances are positive."""
-    X, y, w = model_true(60, 4, [0.0])
+    X, y, _ = model_true(60, 4, [0.0])
     start = fitted(X, y, base, variance=variance)
     design = Design(X, np.ones((60, 1), dtype=bool))
     settings = SolverSettings(stop="fixed-point", variance=variance, max_iter=30)

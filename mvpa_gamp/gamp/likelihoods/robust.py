@@ -14,7 +14,7 @@ from mvpa_gamp.gamp.moments import Array, Moments, Slopes
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 
 FLIP_RANGE = (1e-6, 0.5 - 1e-6)  # learnt flip rates stay inside
-_HIGH_FLIP = 0.4  # a start from which tuning finds high rates; from a low one it may shrink the weights instead
+_HIGH_FLIP = 0.4  # a start from which tuning finds high rates; from a low one the weights may vanish
 _NO_LABEL = 0.495  # above this flip rate labels say next to nothing: no scores tell them from a coin
 _SADDLE = 1e-10  # the proximal slope 1/(1 + tau_p loss'') is capped at 1e10, where two minima merge
 

@@ -61,9 +61,9 @@ class Bernoulli(Prior):
 
     @property
     def useful_range(self) -> dict[str, tuple[float, float]]:
-        """Those of the slab, and where learning keeps the rate."""
+        """Those of the slab, and down to which rate there are features; that all count is an answer."""
         of_slab = {_SLAB + name: ends for name, ends in self.slab.useful_range.items()}
-        return {"rate": (_RATE_MARGIN, 1 - _RATE_MARGIN), **of_slab}
+        return {"rate": (_RATE_MARGIN, np.inf), **of_slab}
 
     def condition(
         self, r: ArrayLike, tau_r: ArrayLike, log_odds: Array | None = None
