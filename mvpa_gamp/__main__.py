@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mvpa_gamp.study.settings import StudySettings
 
 LEVELS = ("participant", "group")
+BETWEEN = "between"  # the third level: maps of all participants, decoded as decode --maps does
 DECODE = "decode"  # the first argument that means the command for own files
 PREDICT = "predict"  # that means a saved model and new images
 DEMO, COMPLETION = "demo", "completion"
@@ -26,6 +27,9 @@ _GROUP = ("bids_dir", "out", "level", "participant_label", "alpha", "quiet", "ve
 _ABOUT = """\
 Decode pairs of conditions in every participant of a BIDS dataset, with GAMP and with baselines that
 are tuned on the training runs only (participant level), then combine the participants (group level).
+
+"python -m mvpa_gamp DERIVATIVES OUT between --contrasts heat:warmth" decodes the maps of first-level models
+(*_statmap.nii.gz) between participants; it is "decode --maps DERIVATIVES --out OUT", whose options it has.
 
 For volumes that are not in a BIDS dataset, use: python -m mvpa_gamp decode --bold ... (see "decode --help").
 If the folder of your dataset is called decode, write "decode OUT participant" or "./decode".
@@ -40,6 +44,8 @@ examples:
       two participants, one sample per event, 24 motion parameters regressed out
   python -m mvpa_gamp ds000105 out group
       accuracies, prevalence and mean maps over the participants in out
+  python -m mvpa_gamp ds000105/derivatives/glm out-between between --contrasts face:house
+      a person's maps of both conditions, told apart by what was learnt from other people
   python -m mvpa_gamp ds000105 out participant --resume
       continue an interrupted run, with the settings in out/config.toml
 
@@ -56,7 +62,7 @@ _COMMON = {
     "--task NAME ...": "one task, or several (default: the only one)",
     "--samples tr|block|trial|betas": "what is decoded: volumes, means or effects of events, your maps",
     "--confounds SET|COLUMN ...": "motion6, motion24, columns of the confounds file, none",
-    "--methods NAME ...": "such as gamp-sbg-lr svm lda (default: five methods)",
+    "--methods NAME ...": "such as vamp-sbg svm lda (default: five methods)",
     "--permutations N": "permutation tests, and maps of the voxels that carry information",
     "--n-jobs N": "participants in parallel",
     "--resume": "continue an interrupted run; --overwrite replaces it",
@@ -228,6 +234,18 @@ def asks_for_own_files(arguments: Sequence[str]) -> bool:
     return list(arguments[:1]) == [DECODE] and not _is_level(arguments)
 
 
+def between_people(arguments: Sequence[str]) -> list[str] | None:
+    """The options of ``decode`` that ``DERIVATIVES OUT between`` stands for, also written --level between."""
+    words = list(arguments)
+    if "--level" in words and words[words.index("--level") + 1 :][:1] == [BETWEEN]:
+        at = words.index("--level")
+        del words[at : at + 2]
+        words.insert(2, BETWEEN)
+    if len(words) < 3 or words[2] != BETWEEN or any(word.startswith("-") for word in words[:2]):
+        return None
+    return ["--maps", words[0], "--out", words[1], *words[3:]]
+
+
 def _is_level(arguments: Sequence[str]) -> bool:
     """Whether these are ``BIDS_DIR OUT participant|group``, whatever the folder of the dataset is called."""
     return len(arguments) > 2 and not arguments[1].startswith("-") and arguments[2] in LEVELS
@@ -241,7 +259,7 @@ def _demo(options_given: list[str]) -> int:
     )
     parser.add_argument("--no-browser", action="store_true", help="only print where the page is")
     given, more = parser.parse_known_args(options_given)
-    study = ["--phantom", "--pairs", "face:house", "face:chair", "--methods", "gamp-sbg-lr", "svm"]
+    study = ["--phantom", "--pairs", "face:house", "face:chair", "--methods", "vamp-sbg", "svm"]
     code = haxby.main([*study, *more, "--out", given.out], f"mvpa_gamp {DECODE}")
     page = Path(given.out, "index.html").absolute()
     if code == 0 and sys.stdout.isatty() and not given.no_browser:
@@ -286,6 +304,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from mvpa_gamp import predict
 
         return predict.main(argv[1:], f"mvpa_gamp {PREDICT}")
+    if (options_given := between_people(argv)) is not None:
+        return haxby.main(options_given, "mvpa_gamp")
     if asks_for_own_files(argv):
         return haxby.main(argv[1:], f"mvpa_gamp {DECODE}")
     given = vars(build_parser().parse_args(argv))

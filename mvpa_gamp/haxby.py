@@ -46,7 +46,7 @@ _COMMON = {
     "--phantom": "a simulated participant instead, to try it",
     "--pairs A:B ...": "comparisons such as face:house (default: all pairs; rest is left out)",
     "--lag-trs N": "haemodynamic delay in volumes, if labels come from stimulus onsets (default 0)",
-    "--methods NAME ...": "such as gamp-sbg-lr svm lda (default: five methods)",
+    "--methods NAME ...": "such as vamp-sbg svm lda (default: five methods)",
     "--permutations N": "permutation test, and maps of the voxels that carry information",
     "--fdr RATE": "select voxels at a false-discovery rate",
     "--multiclass": "decode all conditions at once",
@@ -157,11 +157,12 @@ def main(argv: Sequence[str] | None = None, command: str = _COMMAND) -> int:
 def _run(given: dict[str, Any]) -> int:
     """Rebuild the page, or run the study."""
     if "target" in given:
+        if "out" in given:
+            options.check_name(Path(given["out"]), "--out")
         return _predict_number(given)
     from mvpa_gamp.study.console import Console
-    from mvpa_gamp.study.finish import rebuild_report
     from mvpa_gamp.study.output import Output, check_plain
-    from mvpa_gamp.study.run import run_study
+    from mvpa_gamp.study.run import rebuild_report, run_study
 
     out = Path(given.get("out", _OUT))
     options.check_earlier_run(given, out, "--out")
@@ -179,7 +180,7 @@ def _predict_number(given: dict[str, Any]) -> int:
     """The numbers of a column instead of conditions."""
     from mvpa_gamp.decoder.folder import run_target
     from mvpa_gamp.imaging.errors import DataError
-    from mvpa_gamp.study.errors import StudyError
+    from mvpa_gamp.study.ending import StudyError
 
     try:
         run_target(given, (lambda sentence: None) if given.get("quiet") else print)

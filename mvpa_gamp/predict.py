@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mvpa_gamp.study import ending
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.ending import StudyError
 
 if TYPE_CHECKING:
     from mvpa_gamp.decoder.model import FittedModel

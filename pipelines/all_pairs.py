@@ -27,7 +27,7 @@ from mvpa_gamp.decoding.scores import fold_errors
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.methods import METHODS, FoldFits, Method
 from mvpa_gamp.results.cells import measures_of
-from mvpa_gamp.study.preparation import blocks_of
+from mvpa_gamp.study.comparisons import blocks_of
 
 from .benchmarks.machine import commit, cpu_model
 from .command import Options, parse

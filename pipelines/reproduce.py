@@ -26,10 +26,14 @@ PIPELINES = (
     "haxby_table",
     "expression",
     "all_pairs",
+    "eight_classes",
     "dense_effects",
     "neighbours",
     "voxels",
+    "calibration",
     "swapped_labels",
+    "people_null",
+    "people",
 )
 Command = Callable[[Sequence[str]], int]
 

@@ -628,6 +628,12 @@ def test_an_x_that_does_not_vary_is_refused():
         ([[1.0], [3.0]], pd.Series(["a", None], dtype="string"), None, r"y has missing labels \(<NA>\) in 1"),
         ([[1.0, 2.0], [3.0]], [0, 1], None, r"numeric matrix.*\(setting an array element"),
         ([[1.0], [3.0]], np.array(["a", 3], dtype=object), None, "a mixture of int, str, which has no order"),
+        (
+            pd.DataFrame(np.eye(2), columns=["g", "g"]),
+            [0, 1],
+            None,
+            "X must have a name of its own .*: 'g'. Re",
+        ),
         ([[1.0], [3.0]], [0, 1], ["heavy", "light"], "sample_weight must hold numbers"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from mvpa_gamp import __main__ as command
 from mvpa_gamp import haxby
-from mvpa_gamp.study import finish
+from mvpa_gamp.study import run as study_run
 
 PARSERS = {"decode": haxby.build_parser, "bids": command.build_parser}
 
@@ -80,7 +80,7 @@ def test_completion_for_an_unknown_shell_or_without_shtab_is_a_sentence(capsys, 
 
 
 def test_large_fits_of_a_finished_run_are_removed_and_made_again(tiny, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(finish, "_MOST_STORED", 1000)
+    monkeypatch.setattr(study_run, "_MOST_STORED", 1000)
     for name, more in (("kept", ["--keep-fits"]), ("small", [])):
         out = tmp_path / name
         assert command.main(["decode", *tiny.options(out, "--pairs", "face:house"), *more]) == 0

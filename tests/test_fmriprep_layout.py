@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 from mvpa_gamp import __version__
 from mvpa_gamp.__main__ import main
 from mvpa_gamp.results.files import number, read_tsv
-from mvpa_gamp.study import finish
+from mvpa_gamp.study import run as study_run
 
 pytestmark = pytest.mark.whole
 
@@ -321,7 +321,7 @@ def test_what_cannot_be_is_one_sentence_and_writes_nothing(tree, tmp_path, capsy
 
 
 def test_fits_are_stored_where_work_dir_says_and_found_again(tree, tmp_path, monkeypatch):
-    monkeypatch.setattr(finish, "build_report", _not_drawn)
+    monkeypatch.setattr(study_run, "build_report", _not_drawn)
     out, work = tmp_path / "out", tmp_path / "scratch" / "work"
     given = (*ASKED, *CLEANED, "--participant-label", "01", "--methods", "svm", "--quiet")
     assert run(tree, out, *given, "--work-dir", str(work)) == 0

@@ -8,6 +8,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -56,17 +57,18 @@ def shown(cell: str) -> str:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    return dict(part.strip().split("=", 1) for part in text.split(",") if part.strip())
+    parts = re.split(r",(?=\s*\w+=)", text.strip())  # a value may hold commas
+    return dict(part.strip().split("=", 1) for part in parts if part.strip())
 
 
 def _origin(path: Path) -> str:
     """Where the record beside the table says that it comes from."""
     record = path.with_suffix(".json")
     about = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
-    machine, made = about.get("machine", {}), about.get("provenance", {})
+    made = {**about.get("machine", {}), **about.get("provenance", {})}
     told = [made["command"]] if "command" in made else []
-    if machine.get("commit"):
-        told += [f"commit {machine['commit'][:7]}, {machine['cores']} cores, {machine['cpu']}"]
+    if made.get("commit"):
+        told += [f"commit {made['commit'][:7]}, {made['cores']} cores, {made['cpu']}"]
     return f" ({'; '.join(told)})." if told else "."
 
 

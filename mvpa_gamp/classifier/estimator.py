@@ -36,6 +36,7 @@ from ..gamp.starts import named_prior
 from ..gamp.vamp_classes import class_targets, noise_levels, pair_turns, rank_matched, runs_or_rows
 from .inputs import (
     NUMPY_ERRORS,
+    check_column_names,
     chosen_likelihood,
     chosen_prior,
     encode_classes,
@@ -406,8 +407,8 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
             for part, model in (("likelihood", self.likelihood_), ("prior", self.prior_))
             for name, value in parameters(model).items()
         }
-        if not self.converged_:
-            failed = np.flatnonzero(~np.asarray(result.converged))
+        failed = np.flatnonzero(result.failed)
+        if failed.size:
             warnings.warn(
                 f"{failed.size} of {len(result.status)} fits did not converge. {result.status[failed[0]]}",
                 ConvergenceWarning,
@@ -434,6 +435,7 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
         """X, and y where it is given, as scikit-learn checks them; ``reset`` at the start of a fit."""
         if not reset:
             check_is_fitted(self)
+        check_column_names(X)
         how = {"accept_sparse": ("csr", "csc"), "dtype": (np.float64, np.float32), "order": "C"}
         try:
             return validate_data(self, X, y, reset=reset, **how)

@@ -16,9 +16,9 @@ from sklearn.utils.validation import _check_sample_weight
 from ..coupling import check_sortable, class_pairs
 from ..feature_scale import rescaled_prior
 from ..gamp import Design
-from ..gamp.held import check_sizes
 from ..gamp.likelihoods import LIKELIHOODS, Likelihood
 from ..gamp.neighbours import FROM_EDGES, checked_graph, graph_entries
+from ..gamp.parameters import check_sizes
 from ..gamp.priors import Prior
 from ..gamp.starts import start
 
@@ -90,6 +90,17 @@ def training_means(X: Any, train: NDArray, weights: NDArray | None) -> NDArray:
     counts = train if weights is None else train * weights[:, None]
     shares = counts / counts.sum(axis=0)
     return np.asarray(shares.T @ X).astype(X.dtype)
+
+
+def check_column_names(X: Any) -> None:
+    """Refuse a table in which two columns have one name."""
+    times = Counter(getattr(X, "columns", ()))
+    repeated = [name for name, count in times.items() if count > 1]
+    if repeated:
+        raise ValueError(
+            f"X must have a name of its own for every column, but {len(repeated):,} occur more than once: "
+            f"{_examples(repeated)}. Rename or join them, or give the values alone (X.to_numpy())."
+        )
 
 
 def explain_not_numbers(X: Any, error: ValueError) -> str:

@@ -14,8 +14,9 @@ from nilearn.reporting import HTMLReport
 
 from mvpa_gamp.decoder.fitted import FoundVoxels
 from mvpa_gamp.decoder.maps import contrast_key
+from mvpa_gamp.decoder.model import SCALINGS
 from mvpa_gamp.decoder.model_folder import save_model
-from mvpa_gamp.decoder.regressor import SCALINGS, GAMPRegressor
+from mvpa_gamp.decoder.regressor import GAMPRegressor
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.regression import NumberCurve, RegressionTest
 from mvpa_gamp.decoding.tasks import Task
@@ -29,7 +30,7 @@ from mvpa_gamp.imaging.samples import PHANTOM_BANNER
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.methods.regression import REGRESSIONS
 from mvpa_gamp.report.page import draw_figures, render
-from mvpa_gamp.report.regression import NumberResult, regression_page
+from mvpa_gamp.report.regression import IMAGES, Counted, NumberResult, regression_page
 from mvpa_gamp.results.cells import write_cell
 from mvpa_gamp.results.designs import AllClasses, maps_by_class, write_class_table, write_classes
 from mvpa_gamp.results.files import write_json, write_text, write_tsv
@@ -127,7 +128,7 @@ def _about(decoder: Any) -> About:
     counts = np.bincount(data.codes)
     settings = {name: value for name, value in decoder.get_params(deep=False).items() if name != "mask"}
     cleaning = {name: getattr(decoder.masker_, name) for name in CLEANING if name != "t_r"}
-    unit = "images" if data.groups is None else "volumes"
+    unit = "images" if data.groups is None else "maps" if data.are_maps else "volumes"
     return About(
         data={
             "source": "images",
@@ -136,6 +137,7 @@ def _about(decoder: Any) -> About:
             "n_voxels": decoder.n_elements_,
             "n_runs": None if data.groups is None else len(np.unique(data.groups)),
             "unit": unit,
+            **({"counted": "group", "kind": "beta"} if unit == "maps" else {}),
             "space": space_name(decoder.mask_img_),
             "categories": {str(name): int(counts[k]) for k, name in enumerate(decoder.classes_)},
             "notes": list(decoder.notes_),
@@ -146,11 +148,12 @@ def _about(decoder: Any) -> About:
             **cleaning,
             "confounds": data.n_confounds,
             "by_run": data.cleaned_by_group,
+            "scaling": data.within or None,
             "fold_confounds": data.covariate_names,
         },
         seed=None,
         cross_validation=data.splits.sentence,
-        held_out="run" if data.splits.leave_one_group_out else "fold",
+        held_out=("group" if unit == "maps" else "run") if data.splits.leave_one_group_out else "fold",
         settings={name: str(value) for name, value in settings.items()},
     )
 
@@ -242,32 +245,42 @@ class Fitted:
         )  # fmt: skip
 
 
-def about_numbers(model: GAMPRegressor, cautions: Sequence[str] = ()) -> dict[str, Any]:
+def about_numbers(
+    model: GAMPRegressor, cautions: Sequence[str] = (), counted: Counted = IMAGES
+) -> dict[str, Any]:
     """What was done, in words and numbers."""
     groups = 0 if model._groups is None else len(np.unique(model._groups))
     said = f"{len(model._y)} images of {groups} groups" if groups else f"{len(model._y)} independent images"
+    span = f"{model._y.min():.4g} to {model._y.max():.4g}"
     return {
         "target": model.target,
-        "description": f"{said}; {model.target} from {model._y.min():.4g} to {model._y.max():.4g}.",
+        "description": f"{counted.said(said)}; {model.target} from {span}.",
         "images": len(model._y),
         "voxels": f"{model.n_elements_:,}",
         "groups": groups or "none",
-        "folds": model.cv_sentence_,
+        "folds": counted.said(model.cv_sentence_),
         "scaling": model.scaling,
-        "scaled": _SCALED[model.scaling],
+        "scaled": counted.said(_SCALED[model.scaling]),
         "cautions": list(cautions),
     }
 
 
-def page(fitted: Sequence[Fitted], title: str = "", cautions: Sequence[str] = ()) -> str:
+def page(
+    fitted: Sequence[Fitted],
+    title: str = "",
+    cautions: Sequence[str] = (),
+    counted: Counted = IMAGES,
+) -> str:
     """The page of regressors that were fitted to the same images."""
     first = fitted[0].model
     background = getattr(first, "_mean_img", None)
     results = [each.result() for each in fitted]
-    return regression_page(results, about_numbers(first, cautions), background, title)
+    return regression_page(results, about_numbers(first, cautions, counted), background, title, counted)
 
 
-def write_numbers(fitted: Sequence[Fitted], root: Path, cautions: Sequence[str] = ()) -> Path:
+def write_numbers(
+    fitted: Sequence[Fitted], root: Path, cautions: Sequence[str] = (), counted: Counted = IMAGES
+) -> Path:
     """Write maps, tables, a saved model per method, regression.json and index.html."""
     first, records = fitted[0].model, []
     name = entity(first.target)
@@ -275,9 +288,8 @@ def write_numbers(fitted: Sequence[Fitted], root: Path, cautions: Sequence[str] 
         model, stem = each.model, f"target-{name}_desc-{entity(each.model._method.name)}"
         for stat, attribute in _MAPS.items():
             if (image := getattr(model, attribute)) is not None:
-                about = {
-                    "Description": f"{stat} of {model.target}, {model._method.label}, refit on all images."
-                }
+                refit = f"refit on all {counted.image}s"
+                about = {"Description": f"{stat} of {model.target}, {model._method.label}, {refit}."}
                 write_map(root / f"{stem}_stat-{stat}_statmap.nii.gz", from_image(image, model.mask_img_),
                           model.mask_img_, about)  # fmt: skip
         table, status = model.cv_predictions_, model.status_
@@ -302,9 +314,9 @@ def write_numbers(fitted: Sequence[Fitted], root: Path, cautions: Sequence[str] 
             ))  # fmt: skip
     columns = ["method", "correlation", "within", "r2", "error", "pvalue", "pvalue_r2", "permutations"]
     write_tsv(root / "summary.tsv", columns, records)
-    about = about_numbers(first, cautions)
+    about = about_numbers(first, cautions, counted)
     write_json(root / "regression.json", {**about, "methods": records, "software": versions()})
-    write_text(root / "index.html", page(fitted, cautions=cautions))
+    write_text(root / "index.html", page(fitted, cautions=cautions, counted=counted))
     return root
 
 
@@ -317,7 +329,7 @@ def run_target(given: dict[str, Any], say: Any = print) -> Path:
     if unknown:
         raise DataError(f"--{unknown[0].replace('_', '-')} has no meaning for a --target. Leave it out.")
     out = Path(given.get("out", f"{entity(given['target'])}-results")).expanduser()
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if (out.is_symlink() or out.exists()) and (not out.is_dir() or any(out.iterdir())):
         raise DataError(f"--out {out}: expected a new or empty folder, found files there. Give another name.")
     if len(given.get("maps", ())) != 1 or "labels" in given:
         raise DataError(
@@ -354,7 +366,7 @@ def run_target(given: dict[str, Any], say: Any = print) -> Path:
         r, r2 = model.scores_.correlation, model.scores_.r2
         sure = "" if test is None else f", p = {test.pvalue:.3g}"
         say(f"{model._method.label}: held-out correlation {r:.3f}, R2 {r2:.3f}{sure}")
-    write_numbers(fitted, out, notes)
+    write_numbers(fitted, out, notes, Counted("map", "participant"))
     say(f"{out / 'index.html'}")
     return out
 

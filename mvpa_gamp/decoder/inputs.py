@@ -18,11 +18,12 @@ from sklearn.utils.validation import column_or_1d
 from mvpa_gamp.coupling import check_sortable
 from mvpa_gamp.decoder.maps import contrast_key
 from mvpa_gamp.decoding.scores import check_scoring_name
+from mvpa_gamp.feature_scale import LARGEST
 from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.matrix import rows_of_runs
 from mvpa_gamp.imaging.processing import MIN_VOLUMES, Nuisance, confound_table
 from mvpa_gamp.methods import METHODS, FoldFits, Method, find_method
-from mvpa_gamp.methods.class_weights import weights_classes, with_class_weight
+from mvpa_gamp.methods.fold_fits import weights_classes, with_class_weight
 
 # What nilearn's Decoder and FREMClassifier take and GAMPDecoder has no use for, and why.
 _UNUSED = {
@@ -31,7 +32,7 @@ _UNUSED = {
     "param_grid": "sparsity and weight scale are learnt from training images, so there is no grid search",
     "screening_percentile": "all voxels of the mask are fitted, and the prior decides which of them count",
     "screening_n_features": "all voxels of the mask are fitted, and the prior decides which of them count",
-    "clustering_percentile": "voxels are not clustered; the prior of 'gamp-sbg-lr' assumes that "
+    "clustering_percentile": "voxels are not clustered; the prior of 'vamp-sbg' assumes that "
     "neighbours are similar",
 }
 _ALL = 100  # per cent of the voxels: what is done anyway
@@ -50,7 +51,7 @@ class DecoderSettings(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        method: Any = "gamp-sbg-lr",
+        method: Any = "vamp-sbg",
         mask: Any = None,
         cv: Any = None,
         scoring: Any = "accuracy",
@@ -70,6 +71,7 @@ class DecoderSettings(ClassifierMixin, BaseEstimator):
         random_state: Any = 0,
         class_weight: Any = None,
         predict_scaling: str = "own",
+        scaling: str | None = None,
         target_affine: Any = None,
         target_shape: Any = None,
         mask_strategy: str = "background",
@@ -100,6 +102,7 @@ class DecoderSettings(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.class_weight = class_weight
         self.predict_scaling = predict_scaling
+        self.scaling = scaling
         self.target_affine = target_affine
         self.target_shape = target_shape
         self.mask_strategy = mask_strategy
@@ -260,6 +263,11 @@ def check_fold_confounds(covariates: Any, n_images: int) -> NDArray | None:
         raise ValueError(
             f"fold_confounds: expected finite numbers, {n_images} images x covariates, got "
             f"shape {np.shape(covariates)} or missing values. Give one row per image, ignored ones included."
+        )
+    if (top := np.abs(values).max(initial=0)) > LARGEST:
+        raise ValueError(
+            f"fold_confounds: expected values of at most {LARGEST:g} in size, so that float32 can hold "
+            f"them, got {top:g}. Divide that column by a number."
         )
     return values
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..methods.fold_fits import FoldFits, Method
-from ..methods.fold_input import check_rows
+from ..methods.fold_fits import FoldFits, Method, check_rows
 from .designs import Cross, check_crosses
 from .exchange import find_exchange
 from .fit import Columns, Scheme, fit_columns, solve

@@ -185,12 +185,13 @@ def split_arrow(text: str, expected: str, read: Callable[[str], _Half]) -> list[
 
 
 def session_crosses(
-    tasks: Sequence[Task], texts: Sequence[str], runs: Any, sessions: Any = None
+    tasks: Sequence[Task], texts: Sequence[str], runs: Any, sessions: Any = None, counted: str = "run"
 ) -> list[Cross]:
     """Every comparison trained on some runs and tested on others: ``1-6>7-12`` both ways, ``>>`` one way.
 
     A part lists runs, ranges of runs and sessions, separated by commas: ``1,2,5-8`` or ``ses-pre``. ``runs``
-    and, where they are known, ``sessions`` (M,) are those of the rows of the tasks.
+    and, where they are known, ``sessions`` (M,) are those of the rows of the tasks; ``counted`` says what the
+    numbers of runs count.
 
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import make_tasks, session_crosses
@@ -203,15 +204,15 @@ def session_crosses(
     parts = [
         pair
         for text in texts
-        for pair in split_arrow(text, _RUNS_EXPECTED, lambda t: _runs_of(t, runs, sessions))
+        for pair in split_arrow(text, _RUNS_EXPECTED, lambda t: _runs_of(t, runs, sessions, counted))
     ]
     found = []
     for (train_on, trained), (test_on, tested) in parts:
         both = trained & tested
         if both.any():
             raise ValueError(
-                f"Run {runs[both][0]} is trained on and tested on in {train_on} → {test_on}. Name it on one "
-                "side only."
+                f"{_capital(counted)} {runs[both][0]} is trained on and tested on in {train_on} → "
+                f"{test_on}. Name it on one side only."
             )
         for task in tasks:
             found.append(Cross(_only(task, trained), _only(task, tested), train_on, test_on))
@@ -249,7 +250,7 @@ def distinct_crosses(crosses: Sequence[Cross]) -> list[Cross]:
     return list(crosses)
 
 
-def _runs_of(text: str, runs: NDArray, sessions: NDArray | None) -> tuple[str, NDArray]:
+def _runs_of(text: str, runs: NDArray, sessions: NDArray | None, counted: str) -> tuple[str, NDArray]:
     """Some runs in words, and which rows (M,) are theirs."""
     chosen = np.zeros(len(runs), dtype=bool)
     items = [item.strip() for item in text.split(",")]
@@ -257,13 +258,13 @@ def _runs_of(text: str, runs: NDArray, sessions: NDArray | None) -> tuple[str, N
         mine = _rows_of(item, runs, sessions)
         if not mine.any():
             named = [] if sessions is None else [f"{_SESSION}{name}" for name in np.unique(sessions)]
-            known = f"the runs {', '.join(map(str, np.unique(runs)))}"
+            known = f"the {counted}s {', '.join(map(str, np.unique(runs)))}"
             raise ValueError(
-                f"{text!r} names {item!r}, which is no run, range of runs or session of the data. Choose "
-                f"among {known}{f' and the sessions {listed(named)}' if named else ''}."
+                f"{text!r} names {item!r}, which is no {counted}, range of {counted}s or session of "
+                f"the data. Choose among {known}{f' and the sessions {listed(named)}' if named else ''}."
             )
         chosen |= mine
-    kind = "" if all(item.startswith(_SESSION) for item in items) else "run " if len(text) < 2 else "runs "
+    kind = "" if all(item.startswith(_SESSION) for item in items) else f"{counted}{'s' * (len(text) > 1)} "
     return kind + text.replace(" ", ""), chosen
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from ..methods import find_method
-from ..methods.fold_fits import Method
-from ..methods.fold_input import check_rows
+from ..methods.fold_fits import Method, check_rows
 from .calibration import Calibration, calibrate, check_rate, voxel_strengths
 from .exchange import permuted_labels
 from .fit import Scheme

@@ -20,8 +20,7 @@ from ..gamp import state_evolution
 from ..gamp.parameters import with_parameters
 from ..gamp.starts import named_prior
 from ..methods import GampMethod
-from ..methods.fold_fits import Method
-from ..methods.fold_input import check_rows
+from ..methods.fold_fits import Method, check_rows
 from .fit import Scheme, graph_for
 
 # Accuracy by which a right prediction may be off: on simulated i.i.d. data of 200 to 480 rows its root mean

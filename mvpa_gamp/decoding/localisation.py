@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..feature_scale import LARGEST
-from ..methods.fold_fits import Method
-from ..methods.fold_input import check_rows
+from ..methods.fold_fits import Method, check_rows
 from .exchange import find_exchange
 from .fit import Scheme, cross_validate, graph_for
 from .null import null_statistics
@@ -292,7 +291,7 @@ def region_scores(
     found = []
     for own, each in _each_region(method, X, regions, scheme):
         fits = cross_validate(method, own, y, runs, each)
-        found.append((1 - fold_errors(fits, y), int(np.count_nonzero(~fits.folds.converged))))
+        found.append((1 - fold_errors(fits, y), int(np.count_nonzero(fits.folds.failed))))
     accuracy, failed = zip(*found, strict=True)
     return RegionScores(np.stack(accuracy), np.array(failed))
 

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..methods.fold_fits import Method
-from ..methods.fold_input import check_rows
+from ..methods.fold_fits import Method, check_rows
 from .exchange import find_exchange
 from .fit import Scheme
 from .null import LabelVectors, NullStatistics, Score, joint_null

@@ -230,6 +230,8 @@ def check_covariates(
     [('rt', True), ('age', False)]
     """
     values, runs = np.asarray(values, dtype=float), np.asarray(runs)
+    if values.size:  # accuracies do not depend on the scale, and sums of values such as 1e300 overflow
+        values = values / np.where(tops := np.abs(values).max(axis=0), tops, 1)
     blocks = None if blocks is None else np.asarray(blocks)
     return [check for task in tasks for check in _of_task(values, names, task, runs, blocks, seed)]
 

@@ -10,8 +10,8 @@ from .compiled import is_worth_it
 from .damping import Damping
 from .design import Design
 from .iteration import State, resume, start
-from .models import Models
 from .moments import Array
+from .parameters import Models
 from .result import GampResult
 from .settings import ResolvedSettings
 from .weights_step import Weights

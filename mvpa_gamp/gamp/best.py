@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .batch import Batch
-from .models import Models
 from .moments import Array, Moments
+from .parameters import Models
 from .result import some_features
 
 

@@ -1,6 +1,6 @@
 """X and its training rows; whoever multiplies by X or by its squares asks for the blocks of a ``Design``.
 
-Features are visited in blocks (blocks.py, compiled_blocks.py, sparse_blocks.py), so that one block of X
+Features are visited in blocks (blocks.py, dense.py, sparse.py), so that one block of X
 serves the adjoint products, the prior step and the forward products while it is in cache, and the squared
 matrix is never stored for dense X.
 """
@@ -17,12 +17,11 @@ from scipy import sparse
 from ..parallel import block_threads
 from . import compiled
 from .blocks import Block, DenseBlock, OwnMeanBlock, Scratch, row_groups
-from .column_sets import ColumnSets, column_sets, one_set
-from .compiled_blocks import CompiledMeanBlock, Packed
+from .dense import ColumnSets, CompiledMeanBlock, Packed, column_sets, one_set
 from .moments import Array
 from .neighbours import Neighbours
 from .row_weights import checked_counts, counted
-from .sparse_blocks import CenteredSparseBlock, SparseBlock
+from .sparse import CenteredSparseBlock, SparseBlock
 
 # Bytes of X per block: about a second-level cache, so that a block is read from memory once.
 _BLOCK_BYTES = 1 << 20

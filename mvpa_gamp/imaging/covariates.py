@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mvpa_gamp.feature_scale import LARGEST
 from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.samples import Samples
 
@@ -35,11 +36,17 @@ class Covariates:
         )
 
     def _checked(self, values: NDArray) -> "Covariates":
-        constant = np.flatnonzero(np.ptp(values, axis=0) == 0)
+        constant = np.flatnonzero((values == values[0]).all(axis=0))
         if constant.size:
             raise DataError(
                 f"{_OPTION} {self.path.name}: {self.names[constant[0]]} is the same in all samples, so there "
                 "is nothing to regress out. Leave the column out."
+            )
+        tops = np.abs(values).max(axis=0)
+        if (large := np.flatnonzero(tops > LARGEST)).size:
+            raise DataError(
+                f"{_OPTION} {self.path.name}: expected {self.names[large[0]]} to be at most {LARGEST:g} in "
+                f"size, so that float32 can hold it, got {tops[large[0]]:g}. Divide that column by a number."
             )
         return Covariates(self.path, self.names, values)
 

@@ -21,6 +21,8 @@ from typing import Any
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 NAME = "logs/written.jsonl"
 TEMPORARY = ".writing-"  # begins the name of a file that is being written
+# To open a file as it is, neither what a link leads to nor a pipe that nobody writes into.
+PLAIN = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 _LARGEST = 50_000_000  # bytes of a record that is read
 _FOUND_BY_NAME = PurePosixPath("logs/run.log")  # grows line by line and has no digest
 
@@ -177,7 +179,7 @@ def edited(root: Path, name: str) -> bool:
 
 def read_plain(path: Path, most: int = -1) -> bytes:
     """The content of a file, of which at most so many bytes; links, pipes and devices raise an OSError."""
-    number = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    number = os.open(path, os.O_RDONLY | PLAIN)
     with os.fdopen(number, "rb") as stream:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise OSError(f"{path} is not a file")
@@ -254,8 +256,7 @@ def _parsed(line: str) -> Any:
 
 def _append(path: Path, said: Any, how: int = 0) -> None:
     """One line more; it begins with a line break, so that one cut short by a killed run harms no other."""
-    flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | how
-    number = os.open(path, flags, 0o666)
+    number = os.open(path, os.O_WRONLY | os.O_APPEND | PLAIN | how, 0o666)
     try:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise OSError(f"{path} is not a file")

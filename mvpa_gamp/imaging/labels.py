@@ -22,6 +22,7 @@ from mvpa_gamp.imaging.names import natural
 
 CONDITION_COLUMNS = ("labels", "label", "condition", "trial_type")
 RUN_COLUMNS = ("chunks", "chunk", "run", "runs", "session")
+_ZEROS = re.compile(r"(?<![0-9.,])0+(?=[0-9])")  # in front of a number
 _NUMBER = re.compile(r"([+-]?[0-9]{1,15})(\.0*)?")  # a run; whatever else it is called is its name
 UNLABELLED = "n/a"  # BIDS's word for a missing value: such volumes are never used
 # Characters of a condition's name; names are repeated in every table, whose cells end at 131,072.
@@ -212,7 +213,7 @@ def _run_numbers(path: Path, cells: list[str]) -> tuple[NDArray, dict[int, str] 
         raise DataError(
             f"label file {path}: line {cells.index('') + 2} names no run. Fill in the run column."
         )
-    spelled: dict[int, str] = {}
+    spelled: dict[Any, str] = {}
     found = [_NUMBER.fullmatch(cell) for cell in cells]
     if all(found):
         numbers = [int(each[1]) for each in found if each]
@@ -224,6 +225,12 @@ def _run_numbers(path: Path, cells: list[str]) -> tuple[NDArray, dict[int, str] 
                 )
         return np.array(numbers, dtype=np.int64), None
     names = sorted(set(cells), key=natural)
+    for name in names:
+        if (other := spelled.setdefault(_ZEROS.sub("", name), name)) != name:
+            raise DataError(
+                f"label file {path}: runs {other} and {name} differ by leading zeros only. If both are "
+                "one run, write it in one way; if not, give every run its own name."
+            )
     order = {name: k + 1 for k, name in enumerate(names)}
     return np.array([order[cell] for cell in cells]), {k: name for name, k in order.items()}
 

@@ -226,7 +226,8 @@ def _checked(path: Path, pairs: Sequence[tuple[str, str]]) -> dict[int, str]:
         number = text.strip()
         if not re.fullmatch(r"[0-9]{1,15}(\.0+)?", number):
             raise DataError(
-                f"atlas labels {path}: expected the number of a region, 0 or more, got {text!r}. Correct it."
+                f"atlas labels {path}: expected the number of a region, 0 or more, got {text[:40]!r}. "
+                "Correct it."
             )
         index = int(float(number))
         if index in found:

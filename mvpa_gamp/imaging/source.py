@@ -6,6 +6,7 @@ haxby2001/subjK/labels.txt            `labels chunks`, a line per volume
 haxby2001/subjK/mask4_vt.nii.gz       ventral temporal cortex
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -50,6 +51,10 @@ class Source:
     def load(self) -> Samples:
         """Read the samples; DataError with one sentence where something is missing or unfit."""
         raise NotImplementedError
+
+    def listed(self) -> Sequence[tuple[str, Path]]:
+        """Files that a table of the source names, each with the option of the table."""
+        return ()
 
     def absolute(self: _Same) -> _Same:
         """The same settings with paths that mean the same from every folder."""

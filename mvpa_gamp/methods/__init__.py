@@ -2,16 +2,14 @@
 
 from typing import Any
 
-from .fold_fits import FoldFits, Method
-from .fold_input import FoldInput, check_fold_input
+from .fold_fits import FoldFits, FoldInput, Method, check_fold_input
 from .gamp import GAMP_METHODS, GampMethod
+from .gram import LinearSVM, ShrinkageLDA
 from .l1_logistic import L1LogisticCV
-from .lda import ShrinkageLDA
 from .liblinear import CDN, TRON
 from .onebit_cs import OneBitCS
 from .scikit import ScikitClassifier
-from .svm import LinearSVM
-from .vamp import VAMP_METHODS, VampMethod
+from .vamp import BUDGET, VAMP_METHODS, VampMethod
 
 _ALL: tuple[Any, ...] = (
     *GAMP_METHODS,
@@ -67,6 +65,7 @@ def _is_classifier(given: Any) -> bool:
 
 
 __all__ = [
+    "BUDGET",
     "CDN",
     "METHODS",
     "TRON",

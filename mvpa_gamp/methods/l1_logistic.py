@@ -12,12 +12,9 @@ from scipy.special import expit
 
 from ..feature_scale import rescaled
 from ..parallel import block_threads
-from .class_weights import ClassWeight, check_class_weight, row_weights
-from .fold_fits import FoldFits
-from .fold_input import check_fold_input
+from .fold_fits import BECKER_2011, ClassWeight, FoldFits, check_class_weight, check_fold_input, row_weights
 from .l1_solver import Fits, Settings, null_fits, solve_block
 from .nested import Choice, NestedPlan, choose, nested_plan
-from .references import BECKER_2011
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from ..feature_scale import rescaled
-from .class_weights import ClassWeight, check_class_weight, row_weights
-from .fold_fits import FoldFits
-from .fold_input import check_fold_input
+from .fold_fits import FAN_2008, ClassWeight, FoldFits, check_class_weight, check_fold_input, row_weights
 from .nested import NestedPlan, choose, nested_plan
-from .references import FAN_2008
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .class_weights import ClassWeight, check_class_weight, row_weights
-from .fold_fits import FoldFits
-from .fold_input import check_fold_input
+from .fold_fits import PLAN_2013, ClassWeight, FoldFits, check_class_weight, check_fold_input, row_weights
 from .nested import choose, nested_plan
-from .references import PLAN_2013
 
 _ROWS_AT_ONCE = 1024  # rows scored together: a dense part of X with 15 % of the features stays small
 

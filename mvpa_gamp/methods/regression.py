@@ -12,10 +12,8 @@ from ..gamp import RowSpace, VampSettings, solve_vamp, training_sets
 from ..gamp.neighbours import Neighbours
 from ..gamp.row_space import SetColumns, TrainingSet
 from ..gamp.vamp_classes import rank_matched, runs_or_rows
-from .fold_fits import FoldFits, Method
-from .fold_input import check_number_input
+from .fold_fits import HOERL_1970, RANGAN_2019, FoldFits, Method, check_number_input
 from .gram import weights_of_rows
-from .references import HOERL_1970, RANGAN_2019
 from .scikit import ScikitRegressor
 
 _SHARES = np.logspace(-3, 3, 13)  # penalties tried, in units of the mean diagonal of the centred Gram matrix

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from .fold_fits import FoldFits
-from .fold_input import check_fold_input, check_number_input
-from .references import PEDREGOSA_2011
+from .fold_fits import PEDREGOSA_2011, FoldFits, check_fold_input, check_number_input
 
 _EXACT = 1e-6  # of the largest decision: rounding of float32 features
 _LINEAR = "fitted"

@@ -20,10 +20,18 @@ from ..gamp.vamp_classes import (
     rank_matched,
     runs_or_rows,
 )
-from .class_weights import ClassWeight, check_class_weight, row_weights
-from .fold_fits import FoldFits
-from .fold_input import FoldInput, check_fold_input
-from .references import RANGAN_2019
+from .fold_fits import (
+    RANGAN_2019,
+    ClassWeight,
+    FoldFits,
+    FoldInput,
+    check_class_weight,
+    check_fold_input,
+    row_weights,
+)
+
+# What counts as selected, for sidecars and pages; methods without these words select by a threshold.
+BUDGET = "a budget: the largest posterior inclusion probabilities, as many as these sum to"
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,7 @@ class VampMethod:
     class_weight: ClassWeight = None
 
     intercept = "free"
+    selected_if = BUDGET
     has_posterior = True
     is_batched = True
 

@@ -20,6 +20,13 @@ from mvpa_gamp.imaging.surface_files import stored_map
 PLANES = {"sagittal": 0, "coronal": 1, "axial": 2}
 AXES = "xyz"
 SIDES = (("L", "R"), ("P", "A"), ("I", "S"))  # where the axes of the canonical orientation begin and end
+FAMILY_WISE = float(-np.log10(0.05))  # in maps of -log10 p
+_ROUNDING = 1e-6  # maps are single precision
+
+
+def at_least(values: NDArray, level: float) -> NDArray:
+    """Where a map reaches a level, in single precision."""
+    return values >= level - _ROUNDING
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,22 @@ from typing import Any
 from mvpa_gamp.report.answers import sentence
 from mvpa_gamp.report.facts import leading_columns, participant_facts
 from mvpa_gamp.report.inference import all_compared
-from mvpa_gamp.report.methods_text import SELECTED
-from mvpa_gamp.report.processing_words import comparison_words, held_out_word
+from mvpa_gamp.report.methods_text import selected_words
 from mvpa_gamp.report.terminal import class_lines, cross_lines
-from mvpa_gamp.report.words import compared_classes, compared_with
+from mvpa_gamp.report.words import (
+    compared_classes,
+    compared_with,
+    comparison_words,
+    held_out_word,
+    words_of,
+)
 from mvpa_gamp.results.files import read_json, write_tsv
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.tables import AVERAGE
 
 _COLUMNS = ("group", "item", "reported", "from_the_run")
 _YOURS = "To be added by the authors."
+_BY_METHOD = "As the description of each method says."
 _SENTENCES = 6  # comparisons that have a sentence each; more are in summary.tsv
 _TRANSFORMS = (
     "trial_model", "hrf_model", "drift_model", "smoothing_fwhm", "high_pass", "confounds", "detrend",
@@ -31,9 +37,9 @@ def write_cobidas(results: Results) -> None:
 
 def cobidas_rows(results: Results) -> list[dict[str, str]]:
     """Group, item, what is reported, and whether the run could say it."""
-    rows = []
+    rows, w = [], words_of(results)
     for (group, item), say in _ITEMS.items():
-        said = say(results)
+        said = w.said(say(results))
         known = "no" if said.startswith(_YOURS) else "yes"
         subject = f"PHANTOM, simulated. {said}" if results.phantom and known == "yes" else said
         rows.append({"group": group, "item": item, "reported": subject, "from_the_run": known})
@@ -104,10 +110,8 @@ def _classifiers(results: Results) -> str:
 
 def _tuning(results: Results) -> str:
     return (
-        "On training data only: expectation-maximisation inside the fit, or nested cross-validation for "
-        "methods that "
-        "say so. Values of every fold are in the folds tables; the settings of every method are in "
-        "summary.json."
+        "On training data only, as the description of each method says. Values of every fold "
+        "are in the folds tables; the settings of every method are in summary.json."
     )
 
 
@@ -202,7 +206,7 @@ def _selection(results: Results) -> str:
         extra.append(
             "Voxels that carry information: step-down maxima over permutations, family-wise p ≤ 0.05."
         )
-    return " ".join([SELECTED, *extra])
+    return " ".join(filter(None, [selected_words(results.labels), *extra])) or _BY_METHOD
 
 
 def _stability(results: Results) -> str:

@@ -19,7 +19,7 @@ from mvpa_gamp.report.answers import (
     selected_sentence,
     sentence,
 )
-from mvpa_gamp.report.backdrops import read_map
+from mvpa_gamp.report.backdrops import FAMILY_WISE, at_least, read_map
 from mvpa_gamp.report.facts import (
     Facts,
     Page,
@@ -29,7 +29,6 @@ from mvpa_gamp.report.facts import (
     leading_columns,
     method_files,
 )
-from mvpa_gamp.report.figures.panels import FAMILY_WISE, at_least
 from mvpa_gamp.report.html import (
     Cell,
     Pair,
@@ -351,24 +350,30 @@ def people(page: Page) -> dict[str, Any] | None:
     rows = page.results.summary.people
     if not rows:
         return None
-    head = ("Comparison", "Method", "Participants", "Forced choice %", "95 % interval", "p",
-            "Sensitivity %", "Specificity %", "AUC")  # fmt: skip
+    chosen = [row for row in rows if row["participants"]]
+    tested = any(row["p_value"] is not None for row in rows)
+    asked = ("Forced choice % (95 % interval)", *(["p"] if tested else [])) if chosen else ()
+    head = ("Comparison", "Method", *asked, "Sensitivity %", "Specificity %", "AUC")
     body = [
         [
             name(row["comparison"]),
             name(page.results.labels[row["method"]]),
-            str(row["participants"]),
-            _or_none(row["forced_choice_percent"]),
-            f"{_or_none(row['low_percent'])} to {_or_none(row['high_percent'])}",
-            NONE if row["p_value"] is None else two_digits(row["p_value"]),
+            *_choice(row)[: len(asked)],
             _or_none(row["sensitivity_percent"]),
             _or_none(row["specificity_percent"]),
             _or_none(row["auc"], 3),
         ]
         for row in rows
     ]
-    tested = any(row["p_value"] is not None for row in rows)
-    return {"table": table(head, body, 2), "tested": tested}
+    counts = sorted({row["participants"] for row in chosen})
+    return {"table": table(head, body, 2), "tested": tested, "participants": " to ".join(map(str, counts))}
+
+
+def _choice(row: Mapping[str, Any]) -> tuple[str, str]:
+    """The forced choice with its interval, and its p-value."""
+    low, high = _or_none(row["low_percent"]), _or_none(row["high_percent"])
+    choice = f"{_or_none(row['forced_choice_percent'])} ({low} to {high})" if row["participants"] else NONE
+    return choice, NONE if row["p_value"] is None else two_digits(row["p_value"])
 
 
 def _or_none(value: float | None, digits: int = 1) -> str:
@@ -381,8 +386,8 @@ def groups(page: Page) -> dict[str, Any] | None:
     if not members:
         return None
     runs = list(members[0]["by_run"])
-    few = len(runs) <= _MANY_RUNS
-    columns = [f"run {run}" for run in runs] if few else ["smallest run", "largest run"]
+    few, word = len(runs) <= _MANY_RUNS, page.w.counted
+    columns = [f"{word} {run}" for run in runs] if few else [f"smallest {word}", f"largest {word}"]
     body = []
     for row in members:
         counts = list(row["by_run"].values())

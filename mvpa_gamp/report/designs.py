@@ -256,7 +256,7 @@ def _cross_facts(results: Results, cross: Mapping[str, Any], row: Mapping[str, s
         cross["label"],
         method,
         results.labels[method],
-        Score(mean, se, chance, f"{row['runs']} tested runs"),
+        Score(mean, se, chance, f"{row['runs']} tested {w.counted}s"),
         _cross_test(row),
         Files({}),
         w,
@@ -264,7 +264,7 @@ def _cross_facts(results: Results, cross: Mapping[str, Any], row: Mapping[str, s
         tests=len(results.cross["crosses"]),
         trained_on=cross["trained_on"],
         alone=_alone(results, cross, method),
-        caution="" if row["caution"] == MISSING else row["caution"],
+        caution="" if row["caution"] == MISSING else w.said(row["caution"]),
     )
     if cross["own_maps"]:
         files = _own_files(results, cross["name"], method)
@@ -336,7 +336,7 @@ def cross(page: Page) -> dict[str, Any] | None:
         "Chance",
         "Balanced",
         "AUC",
-        "Runs",
+        f"{page.w.counted.capitalize()}s",
         "p",
         "p (Holm)",
     )
@@ -361,7 +361,7 @@ def cross(page: Page) -> dict[str, Any] | None:
         else f"Highest: {best['cross']}, {decimals(best['accuracy_percent'], 1, ' %')}.",
         "table": table(head, body, 2),
         "null": results.folder.figure(CROSS_NULL) if any(known(row["p_value"]) for row in rows) else None,
-        "cautions": dict.fromkeys(row["caution"] for row in rows if known(row["caution"])),
+        "cautions": dict.fromkeys(page.w.said(row["caution"]) for row in rows if known(row["caution"])),
         "maps": [(each, path) for each, path in paths if is_there(path)],
     }
 

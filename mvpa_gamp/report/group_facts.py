@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.names import entity, is_surface_map
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
-from mvpa_gamp.report.backdrops import peak_of, read_map
+from mvpa_gamp.report.backdrops import FAMILY_WISE, at_least, peak_of, read_map
 from mvpa_gamp.report.facts import MOST_CLASSES, PREFERRED, Confusion, Files, Score, Stability, confused
-from mvpa_gamp.report.figures.panels import FAMILY_WISE, at_least
 from mvpa_gamp.report.words import Words, words_for
 from mvpa_gamp.results.files import MISSING, number, read_json, read_tsv
 from mvpa_gamp.results.names import ALL_CLASSES, ResultsFolder

@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mvpa_gamp.decoding.group import DRAWS, EXACT
-from mvpa_gamp.methods.references import ZINIEL_2015
+from mvpa_gamp.methods.fold_fits import ZINIEL_2015
 from mvpa_gamp.report.group_facts import Group
 from mvpa_gamp.report.methods_text import HAUFE
-from mvpa_gamp.report.processing_words import processing_words
-from mvpa_gamp.report.words import compared_with
+from mvpa_gamp.report.words import compared_with, processing_words
 from mvpa_gamp.results.files import MISSING, number
 
 _NAMED = 6  # comparisons that a text lists

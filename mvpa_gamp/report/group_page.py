@@ -13,7 +13,7 @@ from markupsafe import Markup
 from mvpa_gamp.report import group_answers as said
 from mvpa_gamp.report.backdrops import Backdrop, MeshBackdrop
 from mvpa_gamp.report.comparisons import FEW
-from mvpa_gamp.report.figures.group import class_maps_path, draw_group, line_maps, maps_path
+from mvpa_gamp.report.figures import draw_group, group_classes_path, line_maps, maps_path
 from mvpa_gamp.report.group_answers import difference_words, entries, sentence, words
 from mvpa_gamp.report.group_facts import (
     SHOWN,
@@ -26,15 +26,15 @@ from mvpa_gamp.report.group_facts import (
     read_group,
 )
 from mvpa_gamp.report.group_methods import group_methods_text, group_references
-from mvpa_gamp.report.group_viewer import (
+from mvpa_gamp.report.html import Cell, Pair, Renderer, Table, accuracy_matrix, cell, method_cell, name, table
+from mvpa_gamp.report.viewer import (
     GROUND,
     backdrop_of_group,
-    class_viewer,
     comparison_viewer,
-    thumbnail,
+    group_class_viewer,
+    group_thumbnail,
+    shared_grounds,
 )
-from mvpa_gamp.report.html import Cell, Pair, Renderer, Table, accuracy_matrix, cell, method_cell, name, table
-from mvpa_gamp.report.viewer import shared_grounds
 from mvpa_gamp.report.words import NONE, decimals, significant, span, two_digits
 from mvpa_gamp.results.files import MISSING, number, read_tsv, write_text
 
@@ -115,8 +115,8 @@ def _design_block(page: GroupPage, facts: GroupFacts) -> dict[str, Any]:
         "facts": facts,
         "entries": entries(facts, group),
         "sentence": sentence(facts, group),
-        "viewer": class_viewer(group, page.backdrop, maps) if maps else None,
-        "figure": class_maps_path(group) if maps and is_classes(facts) else None,
+        "viewer": group_class_viewer(group, page.backdrop, maps) if maps else None,
+        "figure": group_classes_path(group) if maps and is_classes(facts) else None,
         "tested": tested,
     }
 
@@ -221,7 +221,7 @@ def _block(page: GroupPage, facts: GroupFacts) -> dict[str, Any]:
         "facts": facts,
         "entries": entries(facts, group),
         "sentence": sentence(facts, group),
-        "thumbnail": thumbnail(group, page.backdrop, facts),
+        "thumbnail": group_thumbnail(group, page.backdrop, facts),
         "viewer": comparison_viewer(group, page.backdrop, facts),
         "unfolded": False,
         "files": by_method,

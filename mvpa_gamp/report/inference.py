@@ -207,7 +207,7 @@ def _tests(page: Page, rows: Rows) -> dict[str, Any]:
         "exchanged": results.exchanged,
         "floor": floor_words(results) or f"never below {smallest_p(results):.2g}",
         "failed": sum(int(number(row["fits_not_converged"])) for row in rows),
-        "cautions": dict.fromkeys(row["caution"] for row in rows if known(row["caution"])),
+        "cautions": dict.fromkeys(page.w.said(row["caution"]) for row in rows if known(row["caution"])),
         "figures": inference_figures(results, "permutations"),
         "max_inclusion": results.inference["max_inclusion"],
     }

@@ -1,18 +1,19 @@
 """A methods paragraph ready for a paper, written from what a run recorded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mvpa_gamp.methods.references import ZINIEL_2015
+from mvpa_gamp.methods.fold_fits import ZINIEL_2015
 from mvpa_gamp.report.inference import all_compared, floor_words
-from mvpa_gamp.report.processing_words import (
+from mvpa_gamp.report.words import (
+    compared_classes,
+    compared_with,
     comparison_words,
     held_out_word,
     processing_words,
     rest_words,
     sentence,
 )
-from mvpa_gamp.report.words import compared_classes, compared_with
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.summary import Summary
@@ -51,11 +52,29 @@ _PACKAGES = {
     "scikit-learn": "scikit-learn",
     "nilearn": "nilearn",
 }
-SELECTED = (
-    "A voxel is selected if its weight is not zero or, for sum-product GAMP, if its posterior inclusion "
-    "probability is above one half; sum-product GAMP predicts from the posterior means of all voxels, "
-    "selected or not."
+_BUDGET = (
+    "VAMP selects a budget: as many voxels as the posterior inclusion probabilities sum to, those with the "
+    "largest. The size of this sum follows from the rate of the prior, which is fixed: it is no estimate of "
+    "how many voxels carry the difference."
 )
+_DENSE = ("svm", "lda")  # every voxel has a weight
+
+
+def selected_words(methods: Iterable[str]) -> str:
+    """What "selected" means for these methods."""
+    known = [name for name in methods if name not in _DENSE]
+    if budget := [name for name in known if name.startswith("vamp")]:
+        others = selected_words(name for name in known if name not in budget)
+        return " ".join(filter(None, [_BUDGET, others]))
+    if not known:
+        return ""
+    if not any(name.startswith("gamp") for name in known):
+        return "A voxel is selected if its weight is not zero."
+    return (
+        "A voxel is selected if its weight is not zero or, for sum-product GAMP, if its posterior inclusion "
+        "probability is above one half; sum-product GAMP predicts from the posterior means of all voxels, "
+        "selected or not."
+    )
 
 
 def methods_paragraphs(results: Results) -> list[str]:
@@ -66,7 +85,7 @@ def methods_paragraphs(results: Results) -> list[str]:
         processing_words(summary.processing, summary.data.get("unit", "volumes")),
         _validation(results),
         " ".join(_method(method) for method in results.methods) + _intercepts(results.methods),
-        _measures(held_out_word(summary)),
+        _measures(results),
         *design_paragraphs(results),
         *inference_text(results),
         *regions_text(results),
@@ -174,15 +193,16 @@ def _intercepts(methods: Sequence[Mapping[str, Any]]) -> str:
     return f" Intercepts: {'; '.join(said)}."
 
 
-def _measures(counted: str) -> str:
-    """What the columns of the table mean; ``counted`` is what is held out."""
+def _measures(results: Results) -> str:
+    """What the columns of the table mean."""
     return (
-        SELECTED + " Sparsity is the share of selected voxels among all, averaged over folds. "
+        f"{selected_words(results.labels)} ".lstrip()
+        + "Sparsity is the share of selected voxels among all, averaged over folds. "
         "Consistency is the mean Jaccard index between the voxels selected in every two "
         "folds (Ziniel et al., 2015), given with the value expected from random "
         "selections of the same sizes; we also report the stability of Nogueira et al. (2018) with its 95 % "
         "interval and Kuncheva's (2007) index. Maps are refits on all "
-        f"{counted}s; activation patterns follow Haufe et al. (2014)."
+        f"{held_out_word(results.summary)}s; activation patterns follow Haufe et al. (2014)."
     )
 
 
@@ -342,7 +362,7 @@ def _crosses(results: Results) -> list[str]:
         return []
     labels = "; ".join(each["label"] for each in results.cross["crosses"])
     out = [
-        f"Cross-decoding (trained → tested): {labels}. A tested run was never part of the training volumes "
+        f"Cross-decoding (trained → tested): {labels}. A tested run was never part of the training data "
         "of either comparison."
     ]
     if any(row["p_value"] != "n/a" for row in results.cross_rows()):

@@ -2,10 +2,11 @@
 
 import io
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -26,6 +27,24 @@ _EXCHANGED = {
 _SLICES = 7
 
 
+class Counted(NamedTuple):
+    """What a row of X is, and what belongs together: images of groups, or maps of participants."""
+
+    image: str = "image"
+    group: str = "group"
+
+    def said(self, text: str) -> str:
+        """A sentence about images of groups (of runs, in descriptions of methods), in these words."""
+        if self == IMAGES:
+            return text
+        text = re.sub(r"\b(group|run)(s?)\b", rf"{self.group}\2", text)
+        text = re.sub(r"\bImage(s?)\b", rf"{self.image.capitalize()}\1", text)
+        return re.sub(r"\bimage(s?)\b", rf"{self.image}\1", text)
+
+
+IMAGES = Counted()
+
+
 @dataclass(frozen=True)
 class NumberResult:
     """What one method made of a number: arrays of held-out images (T,), and what was asked besides."""
@@ -42,22 +61,30 @@ class NumberResult:
 
 
 def regression_page(
-    results: Sequence[NumberResult], about: dict[str, Any], background: Any = None, title: str = ""
+    results: Sequence[NumberResult],
+    about: dict[str, Any],
+    background: Any = None,
+    title: str = "",
+    counted: Counted = IMAGES,
 ) -> str:
     """The self-contained HTML page; ``about`` has target, images, voxels, groups, folds and scaling."""
     target = about["target"]
-    renderer = Renderer(Path(), False, target=target)
+    renderer = Renderer(Path(), False, target=target, c=counted)
     tested = [each for each in results if each.test is not None]
+    cautions = [each.test.caution for each in tested if each.test]
     content = {
         "answers": [_answer(each, target) for each in results],
-        "scores": _scores(results),
+        "scores": _scores(results, counted),
         "figures": [(each.method.label, _scatter(each, target)) for each in results],
         "maps": [(each.method.label, _slices(each.weights, background)) for each in results if each.weights],
         "tests": _tests(tested),
-        "exchanged": _EXCHANGED[tested[0].test.exchange] if tested and tested[0].test else "",
-        "test_cautions": sorted({each.test.caution for each in tested if each.test and each.test.caution}),
-        "curve": _curve([each for each in results if each.curve is not None]),
-        "methods": [(each.method.label, each.method.description, each.method.reference) for each in results],
+        "exchanged": counted.said(_EXCHANGED[tested[0].test.exchange] if tested and tested[0].test else ""),
+        "test_cautions": sorted({counted.said(each) for each in cautions if each}),
+        "curve": _curve([each for each in results if each.curve is not None], counted),
+        "methods": [
+            (each.method.label, counted.said(each.method.description), each.method.reference)
+            for each in results
+        ],
         "about": about,
         "status": [
             (each.method.label, table(list(each.status.columns), [
@@ -75,7 +102,9 @@ def regression_page(
         first=[("banner", "Caution", each) for each in about["cautions"]],
         rest=[],
         more="",
-        facts={name: about[name] for name in ("images", "voxels", "groups", "folds", "scaling")},
+        facts={
+            counted.said(name): about[name] for name in ("images", "voxels", "groups", "folds", "scaling")
+        },
         version=__version__,
     )
 
@@ -98,7 +127,7 @@ def _answer(result: NumberResult, target: str) -> str:
     return f"{result.method.label}: {subject} {known}{sure}, and {better}."
 
 
-def _scores(results: Sequence[NumberResult]) -> Any:
+def _scores(results: Sequence[NumberResult], counted: Counted) -> Any:
     rows = [
         [
             method_cell(each.method.name, each.method.label),
@@ -106,7 +135,7 @@ def _scores(results: Sequence[NumberResult]) -> Any:
         ]
         for each in results
     ]
-    return table(["method", "correlation", "within groups", "R2", "mean absolute error"], rows)
+    return table(["method", "correlation", f"within {counted.group}s", "R2", "mean absolute error"], rows)
 
 
 def _tests(results: Sequence[NumberResult]) -> Any:
@@ -140,7 +169,7 @@ def _scatter(result: NumberResult, target: str) -> str:
         return data_url(svg(figure, None), "image/svg+xml")
 
 
-def _curve(results: Sequence[NumberResult]) -> str:
+def _curve(results: Sequence[NumberResult], counted: Counted) -> str:
     if not results:
         return ""
     with look():
@@ -154,7 +183,7 @@ def _curve(results: Sequence[NumberResult]) -> str:
                 curve.n_train_groups, curve.correlation, curve.standard_error, color=colour,
                 label=each.method.label, capsize=2,
             )  # fmt: skip
-        ax.set_xlabel("groups trained on")
+        ax.set_xlabel(f"{counted.group}s trained on")
         ax.set_ylabel("correlation")
         ax.legend()
         return data_url(svg(figure, None), "image/svg+xml")

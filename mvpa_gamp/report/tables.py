@@ -10,7 +10,7 @@ from markupsafe import Markup
 from mvpa_gamp.report.cobidas import cobidas_rows
 from mvpa_gamp.report.facts import Page, leading_columns
 from mvpa_gamp.report.html import Cell, Table, cell, name, swatch, table
-from mvpa_gamp.report.methods_text import SELECTED, methods_paragraphs, references
+from mvpa_gamp.report.methods_text import methods_paragraphs, references, selected_words
 from mvpa_gamp.report.terminal import Measure, measured, measures_led_by, show
 from mvpa_gamp.report.words import NONE, decimals, significant
 from mvpa_gamp.results.files import cell as exact
@@ -41,12 +41,14 @@ def methods_compared(page: Page) -> dict[str, Any]:
     several = len(results.subjects) > 1
     return {
         "said": "; ".join(f"{label} {accuracy:.1f} %" for label, accuracy in ordered) + f" {measure}.",
-        "title": "How the methods compare" if len(results.labels) > 1 else "Accuracy, run by run",
+        "title": "How the methods compare"
+        if len(results.labels) > 1
+        else f"Accuracy, {page.w.counted} by {page.w.counted}",
         "measure": _title_of_measure(results),
         "subjects": [_methods_of(page, subject, several) for subject in results.subjects],
         "n_tasks": len(results.tasks),
         "truth": results.has_truth,
-        "selected": page.w.said(SELECTED),
+        "selected": page.w.said(selected_words(results.labels)),
         "tables": [results.folder.summary, results.folder.timings],
     }
 
@@ -316,8 +318,7 @@ def cobidas(page: Page) -> dict[str, Any]:
     """The items as a table; the file beside the page has the same lines."""
     rows = cobidas_rows(page.results)
     body = [
-        [cell(page.w.said(row["item"]), "name wrap item"), cell(page.w.said(row["reported"]), "name wrap")]
-        for row in rows
+        [cell(page.w.said(row["item"]), "name wrap item"), cell(row["reported"], "name wrap")] for row in rows
     ]
     known = sum(row["from_the_run"] == "yes" for row in rows)
     made = table(("What to report", "This run"), body, 2)

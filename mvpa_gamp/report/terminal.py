@@ -347,14 +347,15 @@ def _next(results: Results) -> str:
     """What a reader of these results would ask for first."""
     if results.phantom:
         return "your own data: --bold FILE --labels FILE --mask FILE instead of --phantom"
-    if PREFERRED[0] not in results.labels:
+    if not any("sbg" in name for name in results.labels):
         methods = " ".join([*results.labels, PREFERRED[0]])
         return f"try the spatial prior: add --methods {methods} --resume"
+    leading = next(name for name in (*PREFERRED, *results.labels) if name in results.labels)
     if not results.inference.get("permutations") and not results.classes:
         return f"is it better than chance? Add --permutations {ENOUGH} --resume to the command"
-    if not selects(results.row(results.subjects[0], AVERAGE, PREFERRED[0])):
+    if not selects(results.row(results.subjects[0], AVERAGE, leading)):
         more = "use more samples (volumes instead of means)"
         return f"no {words_of(results).voxel} was selected: read the pattern maps, or {more}"
     if not results.inference.get("learning_curve"):
-        return "would more runs help? Add --learning-curve --resume to the command"
+        return f"would more {words_of(results).counted}s help? Add --learning-curve --resume to the command"
     return "the page links the files at the top and has a methods text to copy"

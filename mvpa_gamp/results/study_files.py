@@ -12,8 +12,7 @@ from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import write_image, write_meshes
 from mvpa_gamp.imaging.disk import edited, note
-from mvpa_gamp.methods.fold_fits import Method
-from mvpa_gamp.methods.references import ZINIEL_2015
+from mvpa_gamp.methods.fold_fits import ZINIEL_2015, Method
 from mvpa_gamp.results.cells import CONFUSION_COLUMNS, CONSISTENCY_COLUMNS
 from mvpa_gamp.results.files import json_text, write_json, write_text, write_tsv
 from mvpa_gamp.results.ledger import CellRecord, Ledger, Subject

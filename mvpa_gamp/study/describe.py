@@ -13,7 +13,7 @@ from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.spaces import is_surface, space_of
 from mvpa_gamp.results.study_files import versions
 from mvpa_gamp.results.summary import About
-from mvpa_gamp.study.preparation import StudyPreparation, exchange_of
+from mvpa_gamp.study.comparisons import StudyPreparation, exchange_of
 from mvpa_gamp.study.settings import StudySettings
 
 LEFT_OUT = ("non_steady_state_volumes", "scrubbed_volumes")  # how many volumes were not used, and why

@@ -1,4 +1,4 @@
-"""How a command ends: sentences and exit codes, also where a signal or a terminal that is gone ends it."""
+"""How a command ends: sentences and exit codes, also where a signal or a closed terminal ends it."""
 
 import io
 import os
@@ -11,9 +11,15 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from mvpa_gamp.imaging.disk import WriteError
-from mvpa_gamp.study.errors import StudyError
+
+
+class StudyError(ValueError):
+    """Usage or data that cannot be run; the message says what was expected, what came, what to do."""
+
 
 _BACKEND = "MPLBACKEND"
+# What comes up where a table or a summary is whole, but says something odd.
+UNREADABLE = (OSError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError)
 
 
 class Ended(KeyboardInterrupt):
@@ -103,3 +109,8 @@ def _open_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, without its line breaks."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__

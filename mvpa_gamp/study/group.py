@@ -33,8 +33,7 @@ from mvpa_gamp.results.reader import Results, ResultsError, missing_files, verif
 from mvpa_gamp.results.tables import AVERAGE
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.describe import LEFT_OUT
-from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.finish import UNREADABLE, one_line
+from mvpa_gamp.study.ending import UNREADABLE, StudyError, one_line
 from mvpa_gamp.study.group_designs import balanced_by_run, design_facts, own_test, write_group_designs
 from mvpa_gamp.study.group_maps import write_group_maps
 from mvpa_gamp.study.lock import FolderLock

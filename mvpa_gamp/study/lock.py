@@ -12,12 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from mvpa_gamp.imaging.disk import read_plain, write_error
+from mvpa_gamp.imaging.disk import PLAIN, read_plain, write_error
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.ending import StudyError
 
 _LARGEST = 10_000  # bytes of a lock
 _WAITS = (0.01, 0.02, 0.05, 0.0)  # seconds between trials
+_WINDOWS = os.name == "nt"
 _HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
 
@@ -98,9 +99,12 @@ class FolderLock:
     def release(self) -> None:
         """Let others in."""
         if self._file is not None:
+            if _WINDOWS:  # where an open file cannot be removed
+                os.close(self._file)
             with suppress(OSError):
                 self.folder.lock.unlink()
-            os.close(self._file)
+            if not _WINDOWS:
+                os.close(self._file)
             self._file = None
 
     def __enter__(self) -> "FolderLock":
@@ -169,7 +173,7 @@ def _damaged(folder: ResultsFolder, reason: str) -> StudyError:
 
 def _open(path: Path, flags: int) -> int:
     """Open a file, and neither what a link leads to nor a pipe."""
-    number = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
+    number = os.open(path, flags | PLAIN, 0o666)
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
         raise OSError(f"{path} is not a file")
@@ -213,6 +217,8 @@ def _space() -> str:
 
 def _born(pid: int) -> str | None:
     """When a process began, "" where the system does not say; None when there is no such process."""
+    if _WINDOWS:
+        return _born_on_windows(pid)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -224,3 +230,26 @@ def _born(pid: int) -> str | None:
     except (OSError, ValueError):
         return ""
     return None if state == "Z" else fields[18]  # the 22nd field of proc(5), starttime; Z has ended
+
+
+_MAY_ASK, _ALIVE, _DENIED = 0x1000, 259, 5  # PROCESS_QUERY_LIMITED_INFORMATION, STILL_ACTIVE, access denied
+
+
+def _born_on_windows(pid: int) -> str | None:
+    """The same on Windows, where signal 0 is Ctrl-C."""
+    import ctypes
+
+    kernel: Any = getattr(ctypes, "windll").kernel32  # noqa: B009
+    kernel.OpenProcess.restype = ctypes.c_void_p
+    handle = kernel.OpenProcess(_MAY_ASK, False, pid)
+    if not handle:
+        return "" if kernel.GetLastError() == _DENIED else None
+    try:
+        code, times = ctypes.c_ulong(), [ctypes.c_ulonglong() for _ in range(4)]
+        asked = kernel.GetExitCodeProcess(ctypes.c_void_p(handle), ctypes.byref(code))
+        if asked and code.value != _ALIVE:
+            return None
+        known = kernel.GetProcessTimes(ctypes.c_void_p(handle), *map(ctypes.byref, times))
+        return str(times[0].value) if known else ""
+    finally:
+        kernel.CloseHandle(ctypes.c_void_p(handle))

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.parallel import Workers
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.ending import StudyError
 
 _LONGEST_NAME, _LONGEST_PATH = 255, 3500  # bytes; of paths systems allow 4,096, files need the rest
 RUN_OPTIONS = (
@@ -316,17 +316,21 @@ def add_run(group: Any, out: str) -> None:
 
 def check_name(out: Path, option: str) -> None:
     """Refuse a name of a folder that files below it could not have, or that settings could not hold."""
-    name, longest = os.fsencode(out.absolute()), max(map(len, map(os.fsencode, out.parts)), default=0)
+    try:
+        place = out.absolute()
+    except FileNotFoundError as error:  # of the current folder, which was removed
+        raise StudyError(f"{option} {out}: the folder you are in was removed. Change to another.") from error
+    name, longest = os.fsencode(place), max(map(len, map(os.fsencode, out.parts)), default=0)
     if longest > _LONGEST_NAME or len(name) > _LONGEST_PATH:
         raise StudyError(
             f"{option}: expected a path of at most {_LONGEST_PATH} letters and names of at most "
             f"{_LONGEST_NAME}, got {len(name)} and {longest}. Give a shorter one."
         )
-    shown = str(out.absolute()).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    if shown != str(out.absolute()) or "\0" in shown:
+    shown = str(place).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    if shown != str(place) or "\0" in shown:
         raise StudyError(
             f"{option} {shown.encode('unicode_escape').decode()}: expected a name in UTF-8, in which "
-            "settings and tables are written. Give another folder."
+            "settings and tables are written. Rename it, or give another."
         )
 
 
@@ -370,5 +374,5 @@ KNOWN_METHODS = (
     "gamp-bg-lr", "gamp-sbg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", "gamp-l1-lr", "gamp-l1-lr-cv",
     "vamp-bg", "vamp-sbg", "l1-lr-cv", "onebit-cs", "cdn", "tron", "svm", "lda",
 )  # fmt: skip
-# The paper's four, and the recommended one, which knows that voxels have neighbours.
-DEFAULT_METHODS = ("l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "onebit-cs", "gamp-sbg-lr")
+# The paper's four, and the recommended one.
+DEFAULT_METHODS = ("l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "onebit-cs", "vamp-sbg")

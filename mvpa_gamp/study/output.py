@@ -12,8 +12,9 @@ from mvpa_gamp.imaging import disk
 from mvpa_gamp.imaging.disk import Record, read_record
 from mvpa_gamp.results.files import write_text
 from mvpa_gamp.results.names import ResultsFolder, is_own_name
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.ending import StudyError
 from mvpa_gamp.study.lock import check_lock
+from mvpa_gamp.study.options import check_name
 from mvpa_gamp.study.settings import StudySettings, differences, read_earlier
 
 DECODE, PARTICIPANTS, PARTICIPANT = "decode", "participants", "participant"  # kinds of study
@@ -88,6 +89,7 @@ def check_output(output: Output) -> None:
     check_lock(output.folder, output.owner)
     _check_writable(root, output.option)
     if output.work is not None:
+        check_name(output.work, "--work-dir")
         check_plain(output.work, "--work-dir", everything=True)
         _check_writable(output.work, "--work-dir")
     if not root.exists() or all(path == output.folder.lock for path in root.iterdir()):
@@ -137,6 +139,7 @@ def check_inputs(output: Output, settings: StudySettings) -> None:
     """Refuse data that lie in the results folder, which a later --overwrite is to empty."""
     root = output.root.resolve()
     for option, path in _inputs(settings):
+        check_name(path, option)
         if path.resolve().is_relative_to(root):
             raise StudyError(
                 f"{option} {path} lies in {output.option} {output.root}, expected data outside of the "
@@ -155,6 +158,7 @@ def _inputs(settings: StudySettings) -> Iterable[tuple[str, Path]]:
             if text and Path(text).expanduser().exists():
                 option = "BIDS_DIR" if name == "bids_dir" else "--" + name.replace("_", "-")
                 yield option, Path(text).expanduser()
+    yield from source.listed()
 
 
 def _check_place(output: Output) -> None:

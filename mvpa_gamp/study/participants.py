@@ -17,10 +17,9 @@ from mvpa_gamp.parallel import Workers, run_tasks
 from mvpa_gamp.results.files import write_json, write_text
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.study_files import write_description
-from mvpa_gamp.study.checks import atlas_of, check_cross_session, check_settings, usage_errors
+from mvpa_gamp.study.comparisons import check_preparation, check_strictly
 from mvpa_gamp.study.console import Console
-from mvpa_gamp.study.errors import StudyError
-from mvpa_gamp.study.finish import rebuild_report
+from mvpa_gamp.study.ending import StudyError
 from mvpa_gamp.study.output import (
     PARTICIPANT,
     PARTICIPANTS,
@@ -31,8 +30,8 @@ from mvpa_gamp.study.output import (
     check_resume,
     keep_record,
 )
-from mvpa_gamp.study.preparation import check_preparation, check_strictly
-from mvpa_gamp.study.run import run_study
+from mvpa_gamp.study.plan import atlas_of, check_cross_session, check_settings, usage_errors
+from mvpa_gamp.study.run import rebuild_report, run_study
 from mvpa_gamp.study.settings import StudySettings, settings_text
 
 

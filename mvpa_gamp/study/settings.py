@@ -15,7 +15,7 @@ from mvpa_gamp.imaging.source import HaxbySource, OwnFiles, Source, find_haxby
 from mvpa_gamp.results.files import DamagedFile
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import is_as_recorded
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.ending import StudyError
 from mvpa_gamp.study.options import DEFAULT_METHODS
 
 # Settings that name comparisons of their own, and that a source may need to know.

@@ -66,3 +66,10 @@ def test_a_covariate_that_decodes_is_an_error_where_strict(mask):
         GAMPDecoder(mask=mask).fit(image, y, groups, fold_confounds=slow)
     with pytest.raises(ValueError, match="strict=True: The covariate number 1 alone decodes"):
         GAMPDecoder(mask=mask, strict=True).fit(image, y, groups, fold_confounds=slow)
+
+
+def test_a_covariate_that_float32_cannot_hold_is_refused(mask):
+    image, y, groups = images(np.random.default_rng(5))
+    huge = np.arange(len(y))[:, None] * 1e300
+    with pytest.raises(ValueError, match=r"expected values of at most 1e\+15 in size, .* got \d"):
+        GAMPDecoder(mask=mask).fit(image, y, groups, fold_confounds=huge)

@@ -48,10 +48,13 @@ def test_the_command_writes_a_folder_with_a_page_and_models(table, tmp_path, cap
     for words in (
         "How well Rating is predicted",
         "Better than chance?",
-        "With fewer groups",
-        "within each group",
+        "With fewer participants",
+        "within each participant",
     ):
         assert words in page
+    assert not re.search(
+        r"\b(groups?|runs?|images?)\b", re.sub(r"<(style|script).*?</\1>|<[^>]*>", "", page, flags=re.S)
+    )
     assert not re.findall(r"(?:src|href)=.http", page)  # opens offline
     said = json.loads((out / "regression.json").read_text())
     assert said["images"] == 32 and said["groups"] == 8
@@ -84,3 +87,12 @@ def test_bad_input_ends_with_a_sentence_and_writes_nothing(
     assert main(["decode", "--maps", str(table), *extra, "--out", "out"]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1 and not (tmp_path / "out").exists()
+
+
+def test_names_of_folders_that_cannot_be_written(table, tmp_path, capsys):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("x" * 300, "link"):
+        arguments = ["decode", "--maps", str(table), "--target", "Rating", "--out", str(tmp_path / name)]
+        assert main(arguments) == 2
+        assert "error: --out" in capsys.readouterr().err
+    assert not (tmp_path / "nowhere").exists()

@@ -48,3 +48,13 @@ def test_with_few_runs_others_are_rarely_named():
     found = [check for k in range(60) for check in checks(np.random.default_rng([3, k]), n_runs=4)]
     assert sum(each.decodes for each in found) <= 7  # of 240; 8 or more at a rate of 1 %: 0.3 %
     assert sum(each.accuracy >= 0.8 for each in found) >= 4
+
+
+def test_the_scale_of_a_covariate_does_not_matter():
+    (shown, runs, blocks), values = design(np.random.default_rng(0)), np.random.default_rng(1)
+    values = values.standard_normal((len(shown), 2)) / 4
+    tasks = make_tasks(shown, [("a", "b")])
+    small, large = (
+        check_covariates(values * scale, ["v", "w"], tasks, runs, blocks) for scale in (1, 2.0**1023)
+    )
+    assert [each.accuracy for each in small] == [each.accuracy for each in large]

@@ -16,8 +16,8 @@ FIT = """
 import sys, warnings
 import numpy as np
 warnings.simplefilter("error")
-from mvpa_gamp.gamp.likelihoods import logistic_kernels
-loop = logistic_kernels.compiled_kernels().prox
+from mvpa_gamp.gamp.likelihoods import logistic_integral
+loop = logistic_integral.compiled_kernels().prox
 out = np.empty(3)
 loop(np.zeros(3), np.ones(3), out)
 assert np.allclose(out, 1 / (1 + np.exp(out))), out

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.gamp import Design, compiled
-from mvpa_gamp.gamp.column_sets import column_sets, one_set
+from mvpa_gamp.gamp.dense import column_sets, one_set
 from mvpa_gamp.methods import METHODS
 
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-12}  # of the largest value: sums in another order

@@ -19,10 +19,16 @@ from mvpa_gamp.gamp import (
     fit_em,
     solve,
 )
-from mvpa_gamp.gamp.held import check_sizes, held
 from mvpa_gamp.gamp.likelihoods import LIKELIHOODS
 from mvpa_gamp.gamp.moments import floored
-from mvpa_gamp.gamp.parameters import expand, parameters, parameters_stated, with_parameters
+from mvpa_gamp.gamp.parameters import (
+    check_sizes,
+    expand,
+    held,
+    parameters,
+    parameters_stated,
+    with_parameters,
+)
 from mvpa_gamp.gamp.priors import PRIORS
 from mvpa_gamp.methods import GampMethod
 

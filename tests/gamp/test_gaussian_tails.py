@@ -4,7 +4,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from mvpa_gamp.gamp.gaussian_tails import inverse_mills, truncated_normal
+from mvpa_gamp.gamp.moments import inverse_mills, truncated_normal
 
 POINTS = np.concatenate([-np.logspace(6, 1, 11), np.linspace(-9.7, 30.1, 61), [-4.0, 0.0, 37.0]])
 

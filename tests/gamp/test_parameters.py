@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.gamp import Bernoulli, Gaussian, GaussianMixture, Logistic, Probit, Robust
-from mvpa_gamp.gamp.held import check_sizes
 from mvpa_gamp.gamp.likelihoods import LIKELIHOODS
-from mvpa_gamp.gamp.parameters import expand, parameters, parameters_stated, put, take, with_parameters
+from mvpa_gamp.gamp.parameters import (
+    check_sizes,
+    expand,
+    parameters,
+    parameters_stated,
+    put,
+    take,
+    with_parameters,
+)
 from mvpa_gamp.gamp.priors import PRIORS
 
 MODELS = {

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Probit, SolverSettings, fit_em, sparse_kernels
-from mvpa_gamp.gamp import sparse_blocks as module
-from mvpa_gamp.gamp.sparse_blocks import CenteredSparseBlock, SparseBlock
+from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Probit, SolverSettings, fit_em
+from mvpa_gamp.gamp import sparse as module
+from mvpa_gamp.gamp.sparse import CenteredSparseBlock, SparseBlock
 
 FORMS = {"csr": sparse.csr_array, "csc": sparse.csc_array, "csr_matrix": sparse.csr_matrix}
 # Sums of up to a hundred terms in the precision of X.
@@ -20,8 +20,8 @@ def always_compiled(request, monkeypatch):
     if request.param == "compiled":
         pytest.importorskip("numba")
         return
-    loops = (getattr(sparse_kernels, f"_{name}") for name in sparse_kernels.Kernels._fields)
-    kernels = sparse_kernels.Kernels(*loops)
+    loops = (getattr(module, f"_{name}") for name in module.Kernels._fields)
+    kernels = module.Kernels(*loops)
     monkeypatch.setattr(module, "compiled_kernels", lambda: kernels)
 
 

@@ -24,8 +24,8 @@ from mvpa_gamp.gamp import (
     solve,
     state_evolution,
 )
-from mvpa_gamp.gamp.quadrature import gaussian_mean_and_slope, graded_edges, integrate
-from mvpa_gamp.gamp.scalar_channels import Channel, Estimate, Models, input_channel, output_channel
+from mvpa_gamp.gamp.moments import gaussian_mean_and_slope, graded_edges, integrate
+from mvpa_gamp.gamp.state_evolution import Channel, Estimate, Models, input_channel, output_channel
 
 pytestmark = pytest.mark.whole
 

@@ -120,3 +120,14 @@ def test_a_run_is_written_in_one_way(tmp_path, written):
     path.write_text("labels\tchunks\n" + "".join(f"a\t{run}\n" for run in written))
     with pytest.raises(DataError, match=f"is written {re.escape(' and '.join(written))}. If both are one"):
         read_labels(path)
+
+
+def test_names_that_differ_by_leading_zeros_are_one_run_named_twice(tmp_path):
+    path, names = tmp_path / "labels.tsv", ("1_10", "1_1", "0.5", "0.05", "a0", "a", "run-10", "run-1")
+    for written in (("run-2", "run-02"), ("ses-01_run-1", "ses-1_run-001"), names):
+        path.write_text("labels\tchunks\n" + "".join(f"a\t{run}\n" for run in written))
+        if written is names:
+            assert len(set(read_labels(path).runs)) == len(names)
+            continue
+        with pytest.raises(DataError, match=r"differ by leading zeros only\. If both are one run"):
+            read_labels(path)

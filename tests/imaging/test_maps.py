@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 from people_maps import AFFINE, SHAPE, make_people, write_table
 
+from mvpa_gamp.__main__ import main as bids_main
 from mvpa_gamp.decoding.folds import deal_folds
 from mvpa_gamp.decoding.tasks import make_tasks
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.maps import MapsSource, scale
 from mvpa_gamp.results.files import read_tsv
+from mvpa_gamp.report.facts import participant_facts
 from mvpa_gamp.results.reader import read_results
-from mvpa_gamp.study.preparation import exchange_of
+from mvpa_gamp.study.comparisons import exchange_of
 
 PAIR = ("heat:warmth",)
 
@@ -149,8 +151,11 @@ def test_the_command_decodes_people_and_speaks_of_participants(table, tmp_path, 
         *PAIR,
         "--methods",
         "svm",
+        "vamp-bg",
         "--permutations",
         "9",
+        "--cross-session",
+        "1-3>>4-6",
     ]
     assert main([*asked, "--out", str(out)]) == 0
     said = "".join(capsys.readouterr())
@@ -158,13 +163,26 @@ def test_the_command_decodes_people_and_speaks_of_participants(table, tmp_path, 
     results = read_results(out)
     assert results.fold_word == "participant" and results.rows[0]["error_percent"] < 25
     page = (out / "index.html").read_text()
-    (row,) = read_tsv(out / "sub-all" / "sub-all_people.tsv")
+    row = read_tsv(out / "sub-all" / "sub-all_people.tsv")[0]
+    assert "participants 1-3 → participants 4-6" in said
     assert float(row["forced_choice_percent"]) > 75 and row["participants"] == "6"
     assert float(row["p_value"]) <= 0.1 and "Between people" in page and "Forced choice" in page
     text = re.sub(r"<(script|style)[\s\S]*?</\1>", "", page)
     assert "held-out participants" in text and "labels were exchanged within participants" in text
-    for wrong in ("held-out runs", "all runs", "within runs", "haemodynamic", "detrended", "subject sub-"):
-        assert wrong not in re.sub(r"<[^>]+>", " ", text), wrong
+    pip = nibabel.load(out / "sub-all/sub-all_contrast-heatMinusWarmth_desc-vampBg_stat-pip_statmap.nii.gz")
+    facts = participant_facts(results, "all")["heatMinusWarmth"]
+    assert (facts.files.stat == "pip") == (pip.get_fdata().max() >= 0.5)  # a flat map does not lead
+    shown = re.sub(r"<[^>]+>", " ", text).split("What is needed to repeat the run")[0]
+    for wrong in (
+        "haemodynamic",
+        "detrended",
+        "subject sub-",
+        "sum-product",
+        r"\bruns\b",
+        "every run",
+        "volumes",
+    ):
+        assert not re.search(wrong, shown), wrong
     assert "the mean of the participant&#x27;s compared maps was subtracted" in page.replace(
         "&#39;", "&#x27;"
     )
@@ -190,6 +208,25 @@ def test_a_folder_of_bids_maps(people, table, tmp_path):
     np.testing.assert_array_equal(samples.X, expected.X)
     with pytest.raises(DataError, match="expected maps sub-<label>_"):
         MapsSource(maps=(str(table.parent),)).load()
+
+
+def test_the_third_level_of_the_bids_command_decodes_maps_of_first_level_models(people, tmp_path, capsys):
+    for k, image in enumerate(people.images):
+        who = f"sub-{people.participants[k]:02d}"
+        name = tmp_path / "glm" / who / f"{who}_contrast-{people.conditions[k]}_stat-effect_statmap.nii"
+        name.parent.mkdir(parents=True, exist_ok=True)
+        nibabel.save(image, name)
+    out, told = tmp_path / "out", ["--contrasts", *PAIR, "--methods", "svm", "--quiet"]
+    assert bids_main([str(tmp_path / "glm"), str(out), "--level", "between", *told]) == 0
+    results = read_results(out)
+    assert results.fold_word == "participant" and results.rows[0]["error_percent"] < 25
+    capsys.readouterr()
+    (tmp_path / "empty").mkdir()
+    assert bids_main([str(tmp_path / "empty"), str(tmp_path / "no"), "between", *told]) == 2
+    said = capsys.readouterr().err
+    assert (
+        "expected maps sub-<label>" in said and said.count("error:") == 1 and not (tmp_path / "no").exists()
+    )
 
 
 def test_files_of_one_name_in_folders_of_participants(people, tmp_path):

@@ -10,7 +10,7 @@ from sklearn.utils import compute_class_weight
 
 from mvpa_gamp.decoding import cross_validate, fold_errors, leave_one_run_out, permutation_test
 from mvpa_gamp.methods import METHODS, L1LogisticCV
-from mvpa_gamp.methods.class_weights import row_weights, weights_classes, with_class_weight
+from mvpa_gamp.methods.fold_fits import row_weights, weights_classes, with_class_weight
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from sklearn.svm import SVC
 
 from mvpa_gamp.decoding import cross_validate, fold_errors, leave_one_run_out, make_tasks
 from mvpa_gamp.methods import METHODS, LinearSVM, ShrinkageLDA
-from mvpa_gamp.methods.lda import _dual_solution, _primal_solution
+from mvpa_gamp.methods.gram import _dual_solution, _primal_solution
 
 
 def problem(n_features, mean=0.0, seed=0):
@@ -82,9 +82,9 @@ def test_lda_is_the_one_of_scikit_learn(n_features, priors):
 def test_both_forms_of_lda_agree_and_the_dual_one_needs_no_matrix_of_voxels(monkeypatch):
     X, y, train, runs = problem(90)
     dual = METHODS["lda"].fit_folds(X, y, train[:, :1], runs).coef
-    monkeypatch.setattr("mvpa_gamp.methods.lda._dual_solution", _primal_solution)
+    monkeypatch.setattr("mvpa_gamp.methods.gram._dual_solution", _primal_solution)
     np.testing.assert_allclose(METHODS["lda"].fit_folds(X, y, train[:, :1], runs).coef, dual, atol=1e-9)
-    monkeypatch.setattr("mvpa_gamp.methods.lda._dual_solution", _dual_solution)
+    monkeypatch.setattr("mvpa_gamp.methods.gram._dual_solution", _dual_solution)
     many = np.random.default_rng(0).standard_normal((80, 60_000)).astype(np.float32)  # 29 GB of covariance
     fits = METHODS["lda"].fit_folds(many, y, train[:, :1], runs)
     assert np.isfinite(fits.coef).all() and 0.9 < fits.parameters["shrinkage.positive"][0] <= 1

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.report.cautions import cautions
+from mvpa_gamp.report.page import cautions
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.summary import Summary

@@ -5,7 +5,7 @@ import pytest
 
 from mvpa_gamp.study import jobs, plan
 from mvpa_gamp.study.console import Console
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.ending import StudyError
 
 
 def one_job(folder):

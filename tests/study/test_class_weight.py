@@ -15,10 +15,10 @@ from mvpa_gamp.decoding.tasks import make_tasks
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import load_samples
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.methods.class_weights import with_class_weight
+from mvpa_gamp.methods.fold_fits import with_class_weight
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.reader import read_results
-from mvpa_gamp.study.preparation import blocks_of
+from mvpa_gamp.study.comparisons import blocks_of
 
 ASKED = ("--methods", "svm", "lda", "gamp-bg-lr", "--pairs", "face:house", "--class-weight", "balanced")
 

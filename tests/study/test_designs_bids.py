@@ -7,7 +7,7 @@ import pytest
 
 from mvpa_gamp.__main__ import main
 from mvpa_gamp.results.files import read_tsv
-from mvpa_gamp.study import finish
+from mvpa_gamp.study import run as study_run
 
 
 def arguments(tree, out, *more):
@@ -15,7 +15,7 @@ def arguments(tree, out, *more):
 
 
 def test_groups_classes_and_sessions_of_a_dataset(bids_tree, tmp_path, monkeypatch):
-    monkeypatch.setattr(finish, "build_report", _not_drawn)
+    monkeypatch.setattr(study_run, "build_report", _not_drawn)
     asked = ("--contrasts", "c*+house:face", "--classes", "face", "house", "cat")
     more = ("--cross-session", "ses-01>>ses-02", "--methods", "onebit-cs", "--participant-label", "02")
     assert main(arguments(bids_tree, tmp_path / "out", *asked, *more, "--quiet")) == 0

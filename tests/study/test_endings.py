@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -74,7 +75,7 @@ BAD_NAMES = {
 def test_names_that_no_results_folder_can_have(tiny, tmp_path, capsys, name, option):
     assert main(tiny.options(tmp_path / BAD_NAMES[name], "--pairs", "face:house", *option)) == 2
     said = capsys.readouterr().err.strip().splitlines()
-    assert len(said) == 1 and "error: --out" in said[0] and "Give a" in said[0], said
+    assert len(said) == 1 and "error: --out" in said[0] and "ive a" in said[0], said
     assert not any(tmp_path.iterdir())
 
 
@@ -119,3 +120,22 @@ def test_an_edited_description_and_readme_are_kept(finished, tmp_path, capsys):
         assert main(["--out", str(copy), option]) == 0
         assert "it is kept as it is" in capsys.readouterr().err or option != "--resume"
         assert (folder.description.read_bytes(), folder.readme.read_bytes()) == kept
+
+
+def test_names_of_data_that_settings_cannot_hold_are_refused_before_anything_is_written(
+    tiny, tmp_path, capsys
+):
+    odd = str(shutil.copy(tiny.mask, tmp_path / os.fsdecode(b"caf\xe9.nii.gz")))
+    for more in (["--mask", odd], ["--work-dir", str(tmp_path / os.fsdecode(b"\xe9"))]):
+        assert main([*tiny.options(tmp_path / "out", "--pairs", "face:house"), *more]) == 2
+        said = capsys.readouterr().err
+        assert f"{more[0]} " in said and "expected a name in UTF-8" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_current_folder_that_was_removed(tiny, tmp_path, capsys, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert main(tiny.options(Path("out"), "--pairs", "face:house")) == 2
+    assert "the folder you are in was removed" in capsys.readouterr().err

@@ -143,6 +143,7 @@ def test_a_line_per_sample_and_whitening_go_together(tiny, samples, covariates, 
         ("rt\n0.5\nn/a\n", r"line 3: expected a number for rt, got 'n/a'"),
         ("0.4\n0.5\n", "expected a header with a name for each column"),
         ("a\tb\n1\n", "expected 2 columns as in its header, got 1 in line 2"),
+        ("rt\n" + "1\n-1e308\n" * 30, r"expected rt to be at most 1e\+15 in size, .*, got 1e\+308"),
         ("rt\n", "expected a header line and a line of numbers per sample, got 1 lines"),
     ],
 )

@@ -21,7 +21,7 @@ from mvpa_gamp.report.group_page import build_group_page
 from mvpa_gamp.results.files import number, read_tsv
 from mvpa_gamp.results.group_tables import Score, accuracy_row, group_rows
 from mvpa_gamp.results.reader import read_results
-from mvpa_gamp.study import finish
+from mvpa_gamp.study import run as study_run
 
 pytestmark = pytest.mark.whole
 
@@ -42,7 +42,7 @@ def tree(tmp_path_factory):
 def done(tree, tmp_path_factory):
     out = tmp_path_factory.mktemp("designs") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finish, "build_report", _not_drawn)  # pages of participants are looked at elsewhere
+        patch.setattr(study_run, "build_report", _not_drawn)  # pages of participants are looked at elsewhere
         assert main([str(tree.root), str(out), "participant", *ASKED, "--quiet"]) == 0
     assert main([str(tree.root), str(out), "group", "--quiet"]) == 0
     return out

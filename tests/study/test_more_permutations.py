@@ -14,7 +14,7 @@ from mvpa_gamp.report.inference import few_permutations
 from mvpa_gamp.report.terminal import inference_lines
 from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.reader import read_results
-from mvpa_gamp.study import finish
+from mvpa_gamp.study import run as study_run
 
 pytestmark = pytest.mark.whole
 
@@ -59,8 +59,8 @@ def fitted(monkeypatch):
         return fit(self, X, y, train, *how, **more)
 
     monkeypatch.setattr(GampMethod, "fit_folds", spy)
-    monkeypatch.setattr(finish, "build_report", lambda root: root / "index.html")
-    monkeypatch.setattr(finish, "missing_files", lambda *_: [])
+    monkeypatch.setattr(study_run, "build_report", lambda root: root / "index.html")
+    monkeypatch.setattr(study_run, "missing_files", lambda *_: [])
     return seen
 
 

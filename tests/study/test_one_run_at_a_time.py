@@ -1,5 +1,6 @@
 """Two runs in one folder, a full disk: a sentence, and nothing damaged."""
 
+import ctypes
 import errno
 import json
 import os
@@ -8,13 +9,16 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.disk import WriteError, write_atomic
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study import lock as module
+from mvpa_gamp.study.ending import StudyError
 from mvpa_gamp.study.lock import FolderLock, Holder, check_lock
 
 pytestmark = pytest.mark.whole
@@ -95,6 +99,50 @@ def test_without_locks_of_the_file_system_processes_are_asked_for(tmp_path, monk
     folder.lock.write_text(json.dumps(here._replace(born="1", space="pid:[1]")._asdict()))
     with pytest.raises(StudyError, match="another run"):  # the number means another process there
         check_lock(folder, "second")
+
+
+class Kernel:
+    """What Windows answers about processes: this one runs, 2 is a service, 3 has ended, others never were."""
+
+    def __init__(self):
+        self.OpenProcess = Mock(
+            side_effect=lambda how, inherit, pid: pid if pid in (os.getpid(), 3) else None
+        )
+        self.asked = self.OpenProcess.call_args_list
+
+    def GetLastError(self):
+        return 5 if self.asked[-1].args[2] == 2 else 87
+
+    def GetExitCodeProcess(self, handle, code):
+        code._obj.value = 0 if handle.value == 3 else 259
+        return 1
+
+    def GetProcessTimes(self, handle, born, *others):
+        born._obj.value = 1234
+        return 1
+
+    def CloseHandle(self, handle):
+        assert handle.value
+
+
+def test_on_windows_no_process_is_sent_a_signal_and_a_lock_is_closed_before_it_is_removed(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(module, "_WINDOWS", True)
+    monkeypatch.setattr(module, "_is_locked", lambda number, alone: None)
+    monkeypatch.setattr(ctypes, "windll", SimpleNamespace(kernel32=Kernel()), raising=False)
+    monkeypatch.setattr(os, "kill", None)  # Ctrl-C for the process and all that share its window
+    steps, close, unlink = [], os.close, Path.unlink
+    monkeypatch.setattr(os, "close", lambda number: steps.append("close") or close(number))
+    monkeypatch.setattr(Path, "unlink", lambda path, **how: steps.append("unlink") or unlink(path, **how))
+    folder = ResultsFolder(tmp_path)
+    with FolderLock(folder, "first") as lock:
+        lock.take()
+        assert json.loads(folder.lock.read_text())["born"] == "1234"
+        with pytest.raises(StudyError, match="another run"):
+            check_lock(folder, "second")
+    assert steps[-2:] == ["close", "unlink"] and not folder.lock.exists()
+    assert [module._born(pid) for pid in (2, 3, 4)] == ["", None, None]
 
 
 DAMAGED = {

@@ -111,6 +111,16 @@ def test_data_in_the_results_folder_are_refused(make_tiny, results, tmp_path, ca
     refused(main(given), capsys, "--mask", "lies in")
 
 
+def test_maps_that_a_table_names_in_the_results_folder_are_refused(results, tmp_path, capsys):
+    maps = sorted(results.glob("sub-tiny/*_desc-onebitCs_stat-weight_statmap.nii.gz"))
+    lines = [f"{maps[0]}\tp{k % 4}\t{'ab'[k // 4]}" for k in range(8)]
+    (tmp_path / "maps.tsv").write_text("\n".join(["file\tparticipant\tcondition", *lines]) + "\n")
+    before = everything(results)
+    given = ["--maps", str(tmp_path / "maps.tsv"), "--out", str(results), "--overwrite", "--methods", "svm"]
+    refused(main(given), capsys, "statmap.nii.gz lies in --out")
+    assert everything(results) == before
+
+
 def test_a_dataset_is_no_place_for_its_own_results(tmp_path, capsys):
     tree = write_tree(tmp_path / "bids", participants=("01",))
     before = everything(tree.root)

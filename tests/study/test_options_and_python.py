@@ -37,9 +37,9 @@ from mvpa_gamp.imaging.labels import read_labels
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
 from mvpa_gamp.imaging.samples import Samples, load_samples
 from mvpa_gamp.methods import METHODS
-from mvpa_gamp.methods.class_weights import with_class_weight
+from mvpa_gamp.methods.fold_fits import with_class_weight
 from mvpa_gamp.results.files import cell, read_tsv
-from mvpa_gamp.study import finish
+from mvpa_gamp.study import run as study_run
 
 pytestmark = pytest.mark.whole
 
@@ -107,7 +107,7 @@ def _no_page(monkeypatch):
         (root / "index.html").write_text("not drawn")
         return root / "index.html"
 
-    monkeypatch.setattr(finish, "build_report", write)
+    monkeypatch.setattr(study_run, "build_report", write)
 
 
 # --- what the command tells

@@ -27,9 +27,9 @@ from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import missing_files, read_results, result_files
 from mvpa_gamp.results.regions import EVERYTHING, SUMS
 from mvpa_gamp.study.analyses.regions import ByRegion, portions
+from mvpa_gamp.study.comparisons import blocks_of
 from mvpa_gamp.study.output import Output
 from mvpa_gamp.study.plan import plan_cells
-from mvpa_gamp.study.preparation import blocks_of
 from mvpa_gamp.study.settings import StudySettings
 
 pytestmark = pytest.mark.whole

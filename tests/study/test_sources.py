@@ -12,7 +12,7 @@ from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.phantom.source import PhantomSource
 from mvpa_gamp.imaging.source import HaxbySource, OwnFiles
 from mvpa_gamp.study.console import Console
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.ending import StudyError
 from mvpa_gamp.study.settings import StudySettings
 
 

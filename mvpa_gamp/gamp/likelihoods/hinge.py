@@ -6,9 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit, log_ndtr
 
-from mvpa_gamp.gamp.gaussian_tails import inverse_mills, truncated_normal
 from mvpa_gamp.gamp.likelihoods.protocol import Likelihood
-from mvpa_gamp.gamp.moments import Array, Moments, Slopes
+from mvpa_gamp.gamp.moments import Array, Moments, Slopes, inverse_mills, truncated_normal
 
 _GAUSS_NODES, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(5)  # over half a unit: 1e-15 times R^(11)
 

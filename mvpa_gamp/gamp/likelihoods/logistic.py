@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import expit, wrightomega
 
 from mvpa_gamp.gamp.likelihoods import logistic_integral, scale_tuning, variational
-from mvpa_gamp.gamp.likelihoods.logistic_kernels import WORTH_COMPILING, compiled_kernels
+from mvpa_gamp.gamp.likelihoods.logistic_integral import WORTH_COMPILING, compiled_kernels
 from mvpa_gamp.gamp.likelihoods.protocol import Likelihood
-from mvpa_gamp.gamp.likelihoods.root_finding import increasing_root
+from mvpa_gamp.gamp.likelihoods.scale_tuning import increasing_root
 from mvpa_gamp.gamp.moments import Array, Moments, Slopes
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 
@@ -43,6 +43,11 @@ class Logistic(Likelihood):
     def is_exact(self) -> bool:
         """Not with variational moments, whose tau_s is not the slope of their s."""
         return self.moments == "exact"
+
+    @property
+    def useful_range(self) -> dict[str, tuple[float, float]]:
+        """Where learning keeps the scale."""
+        return {"scale": SCALE_RANGE}
 
     def posterior(self, y: Any, p: Any, tau_p: Any) -> Moments:
         """Mean and variance of p(y|z) N(z; p, tau_p) / C, or their variational approximations."""

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
-from mvpa_gamp.gamp.gaussian_tails import inverse_mills, truncated_normal
 from mvpa_gamp.gamp.likelihoods import scale_tuning
 from mvpa_gamp.gamp.likelihoods.protocol import Likelihood
-from mvpa_gamp.gamp.likelihoods.root_finding import increasing_root
-from mvpa_gamp.gamp.moments import Array, Moments, Slopes
+from mvpa_gamp.gamp.likelihoods.scale_tuning import increasing_root
+from mvpa_gamp.gamp.moments import Array, Moments, Slopes, inverse_mills, truncated_normal
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 
 _LOG_2_PI = float(np.log(2.0 * np.pi))
@@ -33,6 +32,11 @@ class Probit(Likelihood):
 
     def __post_init__(self) -> None:
         check_parameter(self, "var", lambda var: var > 0, "positive and finite")
+
+    @property
+    def useful_range(self) -> dict[str, tuple[float, float]]:
+        """Where learning keeps the variance."""
+        return {"var": VAR_RANGE}
 
     def posterior(self, y: Any, p: Any, tau_p: Any) -> Moments:
         """Mean and variance of Phi(y z/sqrt(var)) N(z; p, tau_p) / C.

@@ -8,7 +8,7 @@ bisection alone may return either. Here a scan brackets the leftmost and the rig
 import numpy as np
 
 from mvpa_gamp.gamp.likelihoods.protocol import Likelihood
-from mvpa_gamp.gamp.likelihoods.root_finding import Evaluate, increasing_root
+from mvpa_gamp.gamp.likelihoods.scale_tuning import Evaluate, increasing_root
 from mvpa_gamp.gamp.moments import Array
 
 _SCAN = 48  # points between flat and high: about one width of the logistic step for flip = 1e-6

@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfcx
 
-from mvpa_gamp.gamp.gaussian_tails import truncated_normal
-from mvpa_gamp.gamp.moments import Array, Moments
+from mvpa_gamp.gamp.moments import Array, Moments, truncated_normal
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
-from mvpa_gamp.gamp.priors.moment_matching import match_both, match_l1, match_l2
 from mvpa_gamp.gamp.priors.prior import Prior, channel
 from mvpa_gamp.gamp.priors.sums import (
     VARIANCE_FLOOR,
@@ -20,6 +18,9 @@ from mvpa_gamp.gamp.priors.sums import (
     column_sum,
     finite_or,
     held_count,
+    match_both,
+    match_l1,
+    match_l2,
     row_count,
 )
 

@@ -222,7 +222,7 @@ def accuracy_and_stability(results: Results, subject: str) -> bytes:
         chance = np.mean([r["chance_percent"] for r in results.rows if r["status"] == "ok"] or [50.0])
         ax.axhline(chance, color=QUIET, lw=0.7, ls=(0, (4, 3)))
         ax.set_xlabel("consistency of the selected voxels (mean Jaccard overlap, %)")
-        ax.set_ylabel("accuracy on held-out runs (%)")
+        ax.set_ylabel(f"accuracy on held-out {results.fold_word}s (%)")
         ax.set_xlim(-2, 102)
         ax.set_ylim(min(48, ax.get_ylim()[0]), 101.5)
         ax.grid(color=RULE, lw=0.5)

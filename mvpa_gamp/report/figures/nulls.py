@@ -14,7 +14,7 @@ from mvpa_gamp.report.designs import class_score, confusion_counts, score_text, 
 from mvpa_gamp.report.figures.accuracy import COLUMNS, forest, grid, label_left, lines_of, short
 from mvpa_gamp.report.inference import REGIONS_SHOWN, has_values
 from mvpa_gamp.report.style import INK, OVERLAP, QUIET, RULE, colour_of, look, marker_of, svg
-from mvpa_gamp.report.words import known
+from mvpa_gamp.report.words import known, words_of
 from mvpa_gamp.results.files import MISSING, number, read_tsv
 from mvpa_gamp.results.names import ALL_CLASSES
 from mvpa_gamp.results.reader import Results
@@ -128,7 +128,7 @@ def learning_curves(results: Results, subject: str) -> bytes:
             ax.set_ylim(None, 101.5)
         label_left(axes, "accuracy (%)")
         for ax in axes[-COLUMNS:]:
-            ax.set_xlabel("training runs")
+            ax.set_xlabel(f"training {words_of(results).counted}s")
         drawn = _methods_with(results, subject, "learningcurve")
         handles = [
             Line2D([], [], color=colour_of(method), marker=marker_of(method), ms=4, lw=1.2, label=name)

@@ -14,13 +14,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mvpa_gamp.imaging.names import entity
-from mvpa_gamp.report.backdrops import AXES, PLANES, SIDES, Backdrop
+from mvpa_gamp.report.backdrops import AXES, FAMILY_WISE, PLANES, SIDES, Backdrop, at_least
 from mvpa_gamp.report.style import INK, QUIET, SHARES, WEIGHTS
 from mvpa_gamp.report.words import whole
 from mvpa_gamp.results.reader import Results
-
-FAMILY_WISE = float(-np.log10(0.05))  # in maps of -log10 p
-_ROUNDING = 1e-6  # maps are single precision
 
 
 @dataclass(frozen=True)
@@ -36,11 +33,6 @@ class Outline:
     def inside(self, values: NDArray) -> NDArray:
         """The voxels inside of the outline."""
         return at_least(values, self.level)
-
-
-def at_least(values: NDArray, level: float) -> NDArray:
-    """Where a map reaches a level, in single precision."""
-    return values >= level - _ROUNDING
 
 
 def cell_outlines(results: Results, subject: str, contrast: str, method: str) -> list[Outline]:

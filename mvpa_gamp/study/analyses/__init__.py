@@ -1,10 +1,8 @@
 """What a study finds out, one analysis per file: its jobs, its files, its parts of summary.json."""
 
-from mvpa_gamp.study.analyses.classes import AllTogether
-from mvpa_gamp.study.analyses.crosses import Crosses
-from mvpa_gamp.study.analyses.inference import Inference, Information
+from mvpa_gamp.study.analyses.designs import AllTogether, Crosses
+from mvpa_gamp.study.analyses.inference import Inference, Information, People
 from mvpa_gamp.study.analyses.pairs import Pairs
-from mvpa_gamp.study.analyses.people import People
 from mvpa_gamp.study.analyses.regions import ByRegion
 from mvpa_gamp.study.jobs import Analysis
 from mvpa_gamp.study.plan import Study

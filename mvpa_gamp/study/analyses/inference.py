@@ -1,4 +1,4 @@
-"""Inference beyond the table: permutations, selections with their planted checks, curves, single voxels."""
+"""Inference beyond the table: permutations, selections, curves, single voxels, forced choice."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -20,15 +20,18 @@ from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve, learning_curve
 from mvpa_gamp.decoding.localisation import carries_information
 from mvpa_gamp.decoding.null import LabelVectors
+from mvpa_gamp.decoding.people import people_scores
 from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.preparation import Preparation
-from mvpa_gamp.decoding.scores import is_unequal, mean_balanced_accuracy
+from mvpa_gamp.decoding.scores import held_out_answers, is_unequal, mean_balanced_accuracy
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.report.words import compared_with
 from mvpa_gamp.results.files import load_fits
 from mvpa_gamp.results.inference import CellInference, write_inference, write_information
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.results.tables import write_people
+from mvpa_gamp.study.comparisons import exchange_of
+from mvpa_gamp.study.ending import StudyError
 from mvpa_gamp.study.jobs import (
     Answers,
     Arrays,
@@ -43,7 +46,6 @@ from mvpa_gamp.study.jobs import (
     rounds_of,
 )
 from mvpa_gamp.study.plan import PlannedCell, Study
-from mvpa_gamp.study.preparation import exchange_of
 from mvpa_gamp.study.settings import INFERENCE, StudySettings
 
 _FEWEST_RUNS = 3  # of a learning curve
@@ -291,8 +293,8 @@ def permutation_words(
     bare = [method.label for method in tested if settings.fdr is not None and not method.has_posterior]
     if bare:
         said += f"; no selection at FDR {settings.fdr:g} for {', '.join(bare)} (no inclusion probabilities)"
-    fastest = ". Fastest: --methods gamp-sbg-lr, the method that answers on the page"
-    return said + (fastest if len(methods) > 1 and "gamp-sbg-lr" in {m.name for m in methods} else "") + "."
+    fastest = ". Fastest: --methods vamp-sbg, the method that answers on the page"
+    return said + (fastest if len(methods) > 1 and "vamp-sbg" in {m.name for m in methods} else "") + "."
 
 
 def fewer_words(earlier: int, asked: int, plans: Sequence[PermutationPlan]) -> str:
@@ -303,3 +305,27 @@ def fewer_words(earlier: int, asked: int, plans: Sequence[PermutationPlan]) -> s
         f"{asked:,} permutations were asked for, {earlier:,} in the run before: its results are replaced by "
         f"those of {asked:,}."
     )
+
+
+@dataclass
+class People:
+    """Needs no jobs: it reads the fits of the comparisons, and their permutation tests."""
+
+    study: Study
+    inference: Inference
+    phases: Sequence[Phase] = ()
+    tests: Sequence[PermutationPlan] = ()
+
+    def write(self, answers: Answers) -> dict[str, Any]:
+        """The table of all cells that have fits."""
+        samples = self.study.samples
+        if samples.people is None:
+            return {}
+        tests = {each.cell.path: each.together(answers).permutation for each in self.inference.jobs}
+        by_person, found = samples.held_out == "participant", []
+        for cell in (cell for cell in self.study.cells if cell.path in answers.written):
+            said = held_out_answers([load_fits(cell.path)[0]])
+            people, y = samples.people[cell.task.rows][said.rows], cell.task.y[said.rows]
+            scores = people_scores(said.decision[:, 0], y, people, tests.get(cell.path), by_person)
+            found.append((self.study.files(cell), scores))
+        return write_people(self.study.folder, self.study.subject.name, found)

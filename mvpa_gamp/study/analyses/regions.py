@@ -24,7 +24,7 @@ from mvpa_gamp.imaging.regions import Regions
 from mvpa_gamp.methods.fold_fits import Method
 from mvpa_gamp.results.files import load_fits
 from mvpa_gamp.results.regions import CellRegions, write_regions
-from mvpa_gamp.study.errors import StudyError
+from mvpa_gamp.study.ending import StudyError
 from mvpa_gamp.study.jobs import (
     Answers,
     Arrays,

@@ -8,11 +8,9 @@ from mvpa_gamp.gamp.likelihoods import (
     Logistic,
     logistic,
     logistic_integral,
-    logistic_kernels,
     variational,
 )
-from mvpa_gamp.gamp.likelihoods.logistic_integral import integrate
-from mvpa_gamp.gamp.likelihoods.logistic_kernels import WORTH_COMPILING
+from mvpa_gamp.gamp.likelihoods.logistic_integral import WORTH_COMPILING, integrate
 
 
 def test_values_measured_elsewhere():
@@ -44,8 +42,8 @@ def test_compiled_loops_equal_numpy(compiled, monkeypatch):
     if compiled:
         pytest.importorskip("numba")
     else:
-        loops = (getattr(logistic_kernels, f"_{name}") for name in logistic_kernels.Kernels._fields)
-        kernels = logistic_kernels.Kernels(*loops)
+        loops = (getattr(logistic_integral, f"_{name}_loop") for name in logistic_integral.Kernels._fields)
+        kernels = logistic_integral.Kernels(*loops)
         for module in (logistic, logistic_integral):
             monkeypatch.setattr(module, "compiled_kernels", lambda: kernels)
     rng = np.random.default_rng(0)

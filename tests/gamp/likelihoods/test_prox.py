@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mvpa_gamp.gamp.likelihoods import Hinge, Logistic, Probit, Robust, probit
-from mvpa_gamp.gamp.likelihoods.root_finding import increasing_root
+from mvpa_gamp.gamp.likelihoods.scale_tuning import increasing_root
 
 WIDTHS = {"Logistic": lambda m: 1 / m.scale, "Probit": lambda m: np.sqrt(m.var), "Hinge": lambda m: 1.0}
 

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mvpa_gamp.gamp.likelihoods.protocol import Likelihood
-from mvpa_gamp.gamp.likelihoods.root_finding import increasing_root
-from mvpa_gamp.gamp.likelihoods.scale_tuning import posterior_nodes, training_rows
+from mvpa_gamp.gamp.likelihoods.scale_tuning import increasing_root, posterior_nodes, training_rows
 from mvpa_gamp.gamp.moments import Array, Moments, Slopes
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 

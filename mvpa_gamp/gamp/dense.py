@@ -9,12 +9,17 @@ one runs depends on where arrays lie in memory, and must not change a bit.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mvpa_gamp.gamp.compiled import compiler
+
+from .blocks import DenseBlock, OwnMeanBlock, Scratch
+from .moments import Array
 
 ROWS_AT_ONCE = 4
 _PIECE = 512  # features: so much of 216 rows fits a second-level cache, and of one row a first-level one
@@ -209,3 +214,134 @@ def _forward(
                         if k < last:
                             z[d, r] += sums[2, o]
                             tau_z[d, r] += sums[3, o]
+
+
+# A column joins a set when its rows and those of the set agree in at least this share of the larger number.
+_SHARED = 0.75
+
+
+@dataclass(frozen=True)
+class ColumnSets:
+    """B columns in G sets, and the rows that each set uses: all that its columns train on.
+
+    Folds of one comparison are a set. The rows of a set are a multiple of ``ROWS_AT_ONCE``, its last one
+    repeated where needed. Every column is in one set.
+    """
+
+    rows: NDArray  # row numbers, set by set
+    row_at: NDArray  # (G + 1,) where the rows of each set begin
+    columns: NDArray  # (B,) column numbers, set by set
+    column_at: NDArray  # (G + 1,) where the columns of each set begin
+    n_rows: NDArray  # (G,) rows of each set without the repeated ones
+
+    def take(self, columns: NDArray) -> "ColumnSets":
+        """Some of the columns, in ascending order and numbered anew, on the same rows."""
+        of_set = np.empty(self.columns.size, dtype=int)
+        of_set[self.columns] = np.repeat(np.arange(self.n_rows.size), np.diff(self.column_at))
+        return _joined(of_set[columns], self._row_lists())
+
+    def _row_lists(self) -> list[NDArray]:
+        starts = zip(self.row_at, self.n_rows, strict=False)
+        return [self.rows[at : at + n] for at, n in starts]
+
+    def packed(self, values: Array) -> NDArray:
+        """Values (M, B) of each column on the rows of its set, (B, R), zero where rows are repeated."""
+        out = np.zeros((values.shape[1], int(np.diff(self.row_at).max())), dtype=values.dtype)
+        for g, rows in enumerate(self._row_lists()):
+            columns = self.columns[self.column_at[g] : self.column_at[g + 1]]
+            out[columns, : rows.size] = values[rows][:, columns].T
+        return out
+
+    def arrays(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        """What the kernels read."""
+        return self.rows, self.row_at, self.columns, self.column_at
+
+
+def column_sets(train: NDArray) -> ColumnSets:
+    """The columns of ``train`` (M, B) by the rows they train on."""
+    used: list[NDArray] = []
+    of_set = np.empty(train.shape[1], dtype=int)
+    for column, rows in enumerate(train.T):
+        size = np.count_nonzero(rows)
+        for g, members in enumerate(used):
+            if np.count_nonzero(members & rows) >= _SHARED * max(size, np.count_nonzero(members)):
+                members |= rows
+                of_set[column] = g
+                break
+        else:
+            of_set[column] = len(used)
+            used.append(rows.copy())
+    return _joined(of_set, [np.flatnonzero(members) for members in used])
+
+
+def one_set(n_rows: int, n_columns: int) -> ColumnSets:
+    """Every column uses every row."""
+    return _joined(np.zeros(n_columns, dtype=int), [np.arange(n_rows)])
+
+
+def _joined(of_set: NDArray, rows: list[NDArray]) -> ColumnSets:
+    """Sets from the set of every column and the rows of every set."""
+    padded = [np.append(each, np.repeat(each[-1:], -each.size % ROWS_AT_ONCE)) for each in rows]
+    counts = np.bincount(of_set, minlength=len(rows))
+    return ColumnSets(
+        rows=np.concatenate(padded).astype(np.uint64),  # without a sign: no test for negative ones
+        row_at=_starts([each.size for each in padded]),
+        columns=np.argsort(of_set, kind="stable").astype(np.uint64),
+        column_at=_starts(counts.tolist()),
+        n_rows=np.array([each.size for each in rows]),
+    )
+
+
+def _starts(sizes: list[int]) -> NDArray:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+class Packed:
+    """Slopes on the rows of their column's set, made once for all blocks of a pass over X."""
+
+    def __init__(self, sets: ColumnSets) -> None:
+        self.sets = sets
+        self._known: dict[int, tuple[Array, NDArray]] = {}
+
+    def __call__(self, values: Array) -> NDArray:
+        """``ColumnSets.packed`` of values (M, B)."""
+        given, found = self._known.get(id(values), (None, None))
+        if found is None or given is not values:
+            found = self.sets.packed(values)
+            self._known[id(values)] = values, found
+        return found
+
+
+class CompiledMeanBlock(OwnMeanBlock):
+    """The products of ``OwnMeanBlock`` that come in pairs, each in one pass over a block of X (M, N).
+
+    Single products are left to the BLAS. Rows that no column of a set trains on get zeros.
+    """
+
+    def __init__(self, plain: DenseBlock, X: Array, packed: Packed, scratch: Scratch | None) -> None:
+        super().__init__(plain)
+        self._X, self._packed, self._memory = X, packed, scratch or Scratch()
+
+    def forward_pair(self, w: Array, tau_w: Array) -> tuple[Array, Array]:
+        """X w and S tau_w; w may have no columns."""
+        means, self.means = self.means, None
+        assert means is not None
+        given = w if w.shape[1] else np.broadcast_to(w.dtype.type(0), tau_w.shape)
+        lines = [np.ascontiguousarray(part.T) for part in (given, tau_w, means)]
+        z, tau_z = (np.zeros((tau_w.shape[1], self._X.shape[0])) for _ in range(2))
+        sets = self._packed.sets.arrays()
+        compiled_kernels().forward(self._X, self.features.start, *sets, *lines, z, tau_z)
+        return z.T[:, : w.shape[1]], np.maximum(tau_z.T, 0.0)
+
+    def adjoint_pair(self, s: Array, tau_s: Array) -> tuple[Array, Array]:
+        """X' s and S' tau_s, valid until the same thread visits the next block."""
+        shape = (s.shape[1], self.features.stop - self.features.start)
+        slopes, means, curvature = (
+            self._memory.array(shape, self._X.dtype, ("products", name)) for name in range(3)
+        )
+        total = np.maximum(tau_s.sum(axis=0), np.finfo(tau_s.dtype).tiny)
+        sets, given = self._packed.sets.arrays(), (self._packed(s), self._packed(tau_s))
+        products = (slopes, means, curvature)
+        compiled_kernels().adjoint(self._X, self.features.start, *sets, *given, total, *products)
+        self.means = means.T
+        return slopes.T, curvature.T
