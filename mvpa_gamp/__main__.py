@@ -62,7 +62,7 @@ _COMMON = {
     "--task NAME ...": "one task, or several (default: the only one)",
     "--samples tr|block|trial|betas": "what is decoded: volumes, means or effects of events, your maps",
     "--confounds SET|COLUMN ...": "motion6, motion24, columns of the confounds file, none",
-    "--methods NAME ...": "such as gamp-sbg-lr svm lda (default: five methods)",
+    "--methods NAME ...": "such as vamp-sbg svm lda (default: five methods)",
     "--permutations N": "permutation tests, and maps of the voxels that carry information",
     "--n-jobs N": "participants in parallel",
     "--resume": "continue an interrupted run; --overwrite replaces it",
@@ -259,7 +259,7 @@ def _demo(options_given: list[str]) -> int:
     )
     parser.add_argument("--no-browser", action="store_true", help="only print where the page is")
     given, more = parser.parse_known_args(options_given)
-    study = ["--phantom", "--pairs", "face:house", "face:chair", "--methods", "gamp-sbg-lr", "svm"]
+    study = ["--phantom", "--pairs", "face:house", "face:chair", "--methods", "vamp-sbg", "svm"]
     code = haxby.main([*study, *more, "--out", given.out], f"mvpa_gamp {DECODE}")
     page = Path(given.out, "index.html").absolute()
     if code == 0 and sys.stdout.isatty() and not given.no_browser:

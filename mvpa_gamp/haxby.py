@@ -46,7 +46,7 @@ _COMMON = {
     "--phantom": "a simulated participant instead, to try it",
     "--pairs A:B ...": "comparisons such as face:house (default: all pairs; rest is left out)",
     "--lag-trs N": "haemodynamic delay in volumes, if labels come from stimulus onsets (default 0)",
-    "--methods NAME ...": "such as gamp-sbg-lr svm lda (default: five methods)",
+    "--methods NAME ...": "such as vamp-sbg svm lda (default: five methods)",
     "--permutations N": "permutation test, and maps of the voxels that carry information",
     "--fdr RATE": "select voxels at a false-discovery rate",
     "--multiclass": "decode all conditions at once",

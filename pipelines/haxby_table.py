@@ -39,7 +39,7 @@ from .paper_haxby_table import COLUMNS, VOXELS, printed
 NAME = "haxby_table"
 # The easiest and the hardest comparison of the paper.
 QUICK_PAIRS = ("cat:house", "bottle:shoe")
-FULL_METHODS = ("svm", "lda", *DEFAULT_METHODS, "gamp-bl-lr", "vamp-sbg")
+FULL_METHODS = ("svm", "lda", *DEFAULT_METHODS, "gamp-sbg-lr", "gamp-bl-lr")
 PHANTOM_LABEL = "SIMULATED PHANTOM, not a brain"
 _FEW_VOXELS = 5000  # with fewer, all comparisons are quick
 _MEASURES = ("error_percent", "sparsity_percent", "consistency_percent", "seconds")

@@ -227,7 +227,7 @@ def test_each_result_is_printed_once_then_three_lines_say_what_it_comes_to(tiny,
     over = r"on average over 2 comparisons \(\d+\.\d to \d+\.\d %; chance 50 %\)"
     assert re.fullmatch(rf"Answer: OneBitCS \(onebit-cs\), \d+\.\d % correct {over}", answered)
     assert page == f"Page: {out / 'index.html'}"
-    assert then.startswith("Next: ") and "--methods onebit-cs gamp-sbg-lr --resume" in then
+    assert then.startswith("Next: ") and "--methods onebit-cs vamp-sbg --resume" in then
 
 
 def test_a_quiet_run_prints_the_table_once(tiny, tmp_path, capsys):

@@ -13,7 +13,7 @@ at faces, houses, cats and other things. Everything made from it is marked as si
 # In a shell this is::
 #
 #     python -m mvpa_gamp decode --phantom --phantom-shape 20 24 16 \
-#         --pairs face:house cat:chair --methods gamp-sbg-lr l1-lr-cv --out phantom-results
+#         --pairs face:house cat:chair --methods vamp-sbg l1-lr-cv --out phantom-results
 #
 # Here it is called from Python, in a temporary folder. ``--phantom-shape`` makes the phantom small; without
 # it, the phantom has Haxby's 40 x 64 x 64 voxels, and the command takes about a minute instead of seconds.
@@ -30,7 +30,7 @@ from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
 
 folder = Path(tempfile.mkdtemp()) / "phantom-results"
 options = "--phantom --phantom-shape 20 24 16 --pairs face:house cat:chair"
-methods = "--methods gamp-sbg-lr l1-lr-cv"
+methods = "--methods vamp-sbg l1-lr-cv"
 exit_code = main([*options.split(), *methods.split(), "--out", str(folder)])
 
 # %%
@@ -79,8 +79,8 @@ print(f"accuracy {decoder.fold_scores_.mean():.2f}, mean over {phantom.n_runs} h
 print(decoder.confusion_)
 
 # %%
-# How did the fits end, and what was learnt? There is no grid of penalties: the share of voxels
-# that matter and the size of their weights are learnt on the training runs.
+# How did the fits end, and how many voxels did they select? There is no grid of penalties, and nothing to
+# tune.
 
 shown = decoder.status_[["fold", "n_iter", "voxels", "converged"]]
 print(shown.tail(3).to_string(index=False))

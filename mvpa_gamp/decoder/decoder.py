@@ -39,17 +39,18 @@ class GAMPDecoder(FittedDecoder):
 
     All pairs of classes, all folds and the refits on all images are columns of one solve, and nothing is
     tuned by a grid. Maps and predictions come from the refits (nilearn averages the folds' models); scores
-    come from held-out images only. Three or more classes: the pairs' probabilities are coupled (Hastie &
-    Tibshirani, 1998) and the largest one is predicted.
+    come from held-out images only. Three or more classes are fitted together by the VAMP methods, with one
+    map of inclusion; other methods couple the pairs' probabilities (Hastie & Tibshirani, 1998).
 
     Parameters
     ----------
-    method : :obj:`str` or classifier of scikit-learn, default="gamp-sbg-lr"
-        A name of ``mvpa_gamp.methods.METHODS``, such as "gamp-sbg-lr", whose prior takes neighbouring
-        voxels as alike, "gamp-bg-lr", which does not, "svm" or "lda", or an object such as
-        ``LogisticRegression(C=0.1)`` or a pipeline, cloned for every fold. Methods without a posterior have
-        no deviation and inclusion maps. The weights of a classifier that is not linear are those of the
-        linear function that follows its decisions on the training images; its answers are its own.
+    method : :obj:`str` or classifier of scikit-learn, default="vamp-sbg"
+        A name of ``mvpa_gamp.methods.METHODS``, such as "vamp-sbg" or "gamp-sbg-lr", whose priors take
+        neighbouring voxels as alike, "vamp-bg" or "gamp-bg-lr", which do not, "svm" or "lda", or an object
+        such as ``LogisticRegression(C=0.1)`` or a pipeline, cloned for every fold. Methods without a
+        posterior have no deviation and inclusion maps. The weights of a classifier that is not linear are
+        those of the linear function that follows its decisions on the training images; its answers are its
+        own.
 
     mask : filename, Nifti1Image, NiftiMasker, SurfaceImage, SurfaceMasker or None, default=None
         Where to decode. An image or file on another grid than the images is resampled to theirs (nearest

@@ -32,7 +32,7 @@ _UNUSED = {
     "param_grid": "sparsity and weight scale are learnt from training images, so there is no grid search",
     "screening_percentile": "all voxels of the mask are fitted, and the prior decides which of them count",
     "screening_n_features": "all voxels of the mask are fitted, and the prior decides which of them count",
-    "clustering_percentile": "voxels are not clustered; the prior of 'gamp-sbg-lr' assumes that "
+    "clustering_percentile": "voxels are not clustered; the prior of 'vamp-sbg' assumes that "
     "neighbours are similar",
 }
 _ALL = 100  # per cent of the voxels: what is done anyway
@@ -51,7 +51,7 @@ class DecoderSettings(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        method: Any = "gamp-sbg-lr",
+        method: Any = "vamp-sbg",
         mask: Any = None,
         cv: Any = None,
         scoring: Any = "accuracy",

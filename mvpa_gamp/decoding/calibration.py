@@ -233,14 +233,14 @@ def fdr_refusal(method: Method) -> str:
 
     >>> from mvpa_gamp.decoding import fdr_refusal
     >>> from mvpa_gamp.methods import METHODS
-    >>> fdr_refusal(METHODS["gamp-sbg-lr"])
+    >>> fdr_refusal(METHODS["vamp-sbg"])
     ''
     """
     if method.has_posterior:
         return ""
     return (
         f"Selection at a false-discovery rate needs inclusion probabilities, which {method.name!r} does not "
-        "have. Choose a Bernoulli method such as 'gamp-sbg-lr'."
+        "have. Choose a Bernoulli method such as 'vamp-sbg'."
     )
 
 

@@ -23,8 +23,8 @@ from mvpa_gamp.results.tables import selects
 # Which method answers is settled before any result is seen: choosing the most accurate one would make its
 # accuracy look better than it is. The order is that of the measured table in the documentation.
 PREFERRED = (
-    "gamp-sbg-lr", "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl", "gamp-l1-lr", "gamp-l1-lr-cv",
-    "l1-lr-cv",
+    "vamp-sbg", "gamp-sbg-lr", "vamp-bg", "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl",
+    "gamp-l1-lr", "gamp-l1-lr-cv", "l1-lr-cv",
 )  # fmt: skip
 ENOUGH = 1000  # permutations of maps with family-wise p-values
 MOST_CLASSES = 8  # classes whose maps are named in an answer

@@ -147,7 +147,7 @@ _MAPS = {
     ),
     "pip": MapWords(
         "inclusion probability",
-        "Probability that the classifier needs a voxel, 0 (yellow) to 1 (dark); selected above 0.5.",
+        "Probability that the classifier needs a voxel, 0 (yellow) to 1 (dark).",
         50,
     ),
     "pattern": MapWords(
@@ -196,7 +196,11 @@ def viewer(results: Results, subject: str, task: Mapping[str, Any], facts: Facts
     known.sort(key=lambda stat: stat != facts.files.stat)
     if selected is not None and not selected.any():  # nothing is faded
         selected = None
-    maps = [ViewerMap(_MAPS[stat], volumes[stat], None if _MAPS[stat].signed else 1.0) for stat in known]
+    said = {stat: _MAPS[stat] for stat in known}
+    if selected is not None and "pip" in said:  # so low that all that is selected is seen
+        least = math.floor(100 * float(volumes["pip"][selected].min()))
+        said["pip"] = replace(said["pip"], start=min(said["pip"].start, least))
+    maps = [ViewerMap(said[stat], volumes[stat], None if said[stat].signed else 1.0) for stat in known]
     label = f"Viewer of {task['label']}, {results.labels[method]}"
     sides = task["positive"], task["negative"]
     place = facts.places[0].at if facts.places and facts.places[0].listed else None

@@ -197,7 +197,7 @@ def test_a_pair_is_exactly_the_engines_cross_validation(pair, scan):
     np.testing.assert_allclose(X, nilearns.fit_transform(images), atol=1e-4)  # nilearn cleans in float32
     labels = np.where(y == "face", 1.0, -1.0)
     graph = voxel_connectivity(pair.mask_img_)
-    expected = cross_validate(METHODS["gamp-sbg-lr"], X, labels, runs, scheme=Scheme(connectivity=graph))
+    expected = cross_validate(METHODS["vamp-sbg"], X, labels, runs, scheme=Scheme(connectivity=graph))
     np.testing.assert_allclose(pair.fold_scores_, 1 - fold_errors(expected, labels), rtol=1e-14)
     np.testing.assert_array_equal(pair.contrast_scores_["face-house"], pair.fold_scores_)
     np.testing.assert_array_equal(pair.coef_img_.vector("face-house"), np.float32(expected.refit.coef[:, 0]))
@@ -268,10 +268,18 @@ def test_pairs_of_many_classes_are_those_of_two(three, scan):
     labels = np.where(scan.y[rows] == "face", 1.0, -1.0)
     X = table.X[np.isin(table.codes, (1, 2))]
     graph = voxel_connectivity(three.mask_img_)
-    alone = cross_validate(
-        METHODS["gamp-sbg-lr"], X, labels, scan.runs[rows], scheme=Scheme(connectivity=graph)
-    )
-    np.testing.assert_allclose(three.contrast_scores_["face-house"], 1 - fold_errors(alone, labels))
+    method, scheme = METHODS["gamp-sbg-lr"], Scheme(connectivity=graph)
+    alone = cross_validate(method, X, labels, scan.runs[rows], scheme=scheme)
+    by_pairs = clone(three).set_params(method=method.name).fit(scan.bold, scan.y, scan.runs)
+    np.testing.assert_allclose(by_pairs.contrast_scores_["face-house"], 1 - fold_errors(alone, labels))
+
+
+def test_many_classes_share_one_map_of_inclusion(three):
+    """The default fits all classes together: pairs differ in weights, not in the voxels that carry them."""
+    maps = [three.inclusion_img_.vector(name) for name in three.contrasts_]
+    assert three.get_params()["method"] == "vamp-sbg" and len(maps) == 3
+    assert all(np.array_equal(maps[0], each) for each in maps[1:])
+    assert not np.array_equal(three.coef_[0], three.coef_[1])
 
 
 def test_ignored_volumes_help_to_clean_and_are_left_out(scan, three):

@@ -36,7 +36,7 @@ def test_maps_have_the_names_of_the_command_and_the_values_of_the_fit(three, fol
         "selfreq": three.selection_freq_img_,
     }
     for stat, maps in kinds.items():
-        name = f"sub-phantom_contrast-faceMinusHouse_desc-gampSbgLr_stat-{stat}_statmap"
+        name = f"sub-phantom_contrast-faceMinusHouse_desc-vampSbg_stat-{stat}_statmap"
         written = nibabel.load(folder / "sub-phantom" / f"{name}.nii.gz")
         np.testing.assert_array_equal(written.dataobj, maps["face-house"].dataobj)
         about = json.loads((folder / "sub-phantom" / f"{name}.json").read_text())
@@ -48,7 +48,7 @@ def test_maps_have_the_names_of_the_command_and_the_values_of_the_fit(three, fol
 def test_tables_say_what_was_fitted(three, folder):
     sub = folder / "sub-phantom"
     read = {path.name: pd.read_csv(path, sep="\t") for path in sub.glob("*.tsv")}
-    stem = "sub-phantom_contrast-catMinusHouse_desc-gampSbgLr"
+    stem = "sub-phantom_contrast-catMinusHouse_desc-vampSbg"
     folds = read[f"{stem}_folds.tsv"]
     np.testing.assert_allclose(
         1 - folds["error_percent"][:-1] / 100, three.contrast_scores_["cat-house"], atol=1e-5
@@ -57,7 +57,7 @@ def test_tables_say_what_was_fitted(three, folder):
     predictions = read[f"{stem}_predictions.tsv"]
     assert set(predictions["true"]) == {"cat", "house"} and len(predictions) == 2 * 9 * 4
     assert read[f"{stem}_jaccard.tsv"].shape == (4, 5)
-    together = read["sub-phantom_contrast-all_desc-gampSbgLr_predictions.tsv"]
+    together = read["sub-phantom_contrast-all_desc-vampSbg_predictions.tsv"]
     assert (together["predicted"].to_numpy() == three.cv_predictions_["predicted"].to_numpy()).all()
     confusion = read["sub-phantom_confusion.tsv"]
     counts = confusion[confusion["contrast"] == "all"]["count"].to_numpy().reshape(3, 3)
@@ -76,7 +76,7 @@ def test_tables_say_what_was_fitted(three, folder):
 def test_equal_fits_give_equal_bytes(three, folder, tmp_path):
     again = three.to_bids(tmp_path / "again", subject="phantom")
     for path in folder.rglob("*"):
-        if path.is_file():
+        if path.is_file() and path.name != "written.jsonl":  # whose tokens are random
             assert path.read_bytes() == (again / path.relative_to(folder)).read_bytes(), path.name
 
 
@@ -101,7 +101,7 @@ def drawn(page):
 
 def test_contrasts_are_chosen_by_name(three):
     page = three.generate_report(contrasts=["house-face"]).html  # either way round
-    assert drawn(page) == ["Viewer of all classes, GAMP sBG-LR", "Viewer of face vs house, GAMP sBG-LR"]
+    assert drawn(page) == ["Viewer of all classes, VAMP sBG", "Viewer of face vs house, VAMP sBG"]
     assert "<h3>cat vs face</h3>" in page  # its answer is there without figures
     assert "Figures show 1 of 3 contrasts" in page
     assert "contrasts=[...]" not in three.generate_report(contrasts=three.contrasts_).html

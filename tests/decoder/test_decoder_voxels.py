@@ -17,7 +17,7 @@ N, FDR = 99, 0.1
 STEM = "sub-tiny_contrast-faceMinusHouse_desc-"
 IMAGES = (
     "information_stat-corr_statmap", "information_stat-logpfwe_statmap", "information_mask",
-    "gampSbgLrFdr_mask",
+    "vampSbgFdr_mask",
 )  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def six_runs(make_tiny, tmp_path_factory):
 @pytest.fixture(scope="module")
 def commanded(six_runs, tmp_path_factory):
     out = tmp_path_factory.mktemp("commanded") / "results"
-    asked = ("--methods", "gamp-sbg-lr", "--permutations", str(N), "--fdr", str(FDR), "--quiet")
+    asked = ("--methods", "vamp-sbg", "--permutations", str(N), "--fdr", str(FDR), "--quiet")
     assert main(six_runs.options(out, *asked, "--pairs", "face:house")) == 0
     return out / "sub-tiny"
 
@@ -73,7 +73,7 @@ def test_images_are_those_of_the_command(commanded, folder, name):
     np.testing.assert_allclose(values(folder / "sub-tiny" / file), values(commanded / file), atol=1e-4)
 
 
-@pytest.mark.parametrize("table", ["information_voxels", "gampSbgLrFdr_voxels", "gampSbgLr_planted"])
+@pytest.mark.parametrize("table", ["information_voxels", "vampSbgFdr_voxels", "vampSbg_planted"])
 def test_tables_are_those_of_the_command(commanded, folder, table):
     ours, theirs = (read_tsv(place / f"{STEM}{table}.tsv") for place in (folder / "sub-tiny", commanded))
     assert len(ours) == len(theirs) > 0

@@ -47,23 +47,25 @@ def scan():
 
 @pytest.fixture(scope="module")
 def pair(scan):
-    return GAMPDecoder(mask=scan.mask, whiten=True).fit(*scan.only("face", "house"))
+    return GAMPDecoder("gamp-sbg-lr", mask=scan.mask, whiten=True).fit(*scan.only("face", "house"))
 
 
 @pytest.fixture(scope="module")
 def three(scan):
-    return GAMPDecoder(mask=scan.mask, ignore="rest", whiten=True).fit(scan.bold, scan.y, scan.runs)
+    """By pairs: fits of two classes are those of three."""
+    decoder = GAMPDecoder("gamp-sbg-lr", mask=scan.mask, ignore="rest", whiten=True)
+    return decoder.fit(scan.bold, scan.y, scan.runs)
 
 
 def direct(decoder, names, runs, pairs):
     """fit_whitened on the decoder's own rows."""
-    method, graph = METHODS["gamp-sbg-lr"], voxel_connectivity(decoder.mask_img_)
+    method, graph = METHODS[decoder.method], voxel_connectivity(decoder.mask_img_)
     tasks = make_tasks(names, pairs)
     blocks = blocks_of_volumes(names, runs, decoder._data.rows)
     fits = fit_tasks(
         [method], decoder._data.X, tasks, runs, Scheme(preparation=NoiseWhitening(blocks), connectivity=graph)
     )
-    return tasks, [fits["gamp-sbg-lr", task.name] for task in tasks]
+    return tasks, [fits[decoder.method, task.name] for task in tasks]
 
 
 def test_a_pair_is_that_of_fit_whitened(pair, scan):

@@ -169,7 +169,7 @@ def test_permutations_depend_on_the_seed_alone(slab):
     [
         (
             {"method": METHODS["cdn"]},
-            r"needs inclusion probabilities, which 'cdn' does not have.*gamp-sbg-lr",
+            r"needs inclusion probabilities, which 'cdn' does not have.*vamp-sbg",
         ),
         ({"method": "svn"}, r"Unknown method 'svn'. Known methods: gamp-bg-lr, gamp-sbg-lr"),
         (

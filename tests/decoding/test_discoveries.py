@@ -305,7 +305,7 @@ def test_the_verdict_has_the_word_for_a_feature():
         ({"effects": (0.0,)}, "one of them above 0"),
         ({"fdr": 2}, "between 0 and 1"),
         ({"X": np.ones((3, 2))}, "run of each of the 3 rows"),
-        ({"method": METHODS["cdn"]}, r"'cdn' does not have.*gamp-sbg-lr"),
+        ({"method": METHODS["cdn"]}, r"'cdn' does not have.*vamp-sbg"),
     ],
 )
 def test_check_errors_say_what_to_do(change, words):

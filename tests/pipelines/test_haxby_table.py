@@ -53,7 +53,7 @@ def table(path):
 def test_the_papers_table_is_complete():
     names = [f"{a} vs {b}" for a, b in PAPER_PAIRS]
     assert list(PRINTED) == [*names, "average"]
-    assert set(COLUMNS.values()) == set(ORDER) and set(DEFAULT_METHODS) - {"gamp-sbg-lr"} <= set(COLUMNS)
+    assert set(COLUMNS.values()) == set(ORDER) and set(DEFAULT_METHODS) - {"vamp-sbg"} <= set(COLUMNS)
     for measures in PRINTED.values():
         assert list(measures) == ["error_percent", "sparsity_percent", "consistency_percent", "seconds"]
         assert all(len(values) == len(ORDER) for values in measures.values())

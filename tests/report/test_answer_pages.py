@@ -171,10 +171,10 @@ def test_closed_comparisons_name_the_file_of_their_map(five, browser):
     page.run("document.querySelectorAll('details').forEach(part => { part.open = false; })")
     seen = page.run("document.querySelector('main').innerText")
     for task in results.tasks:
-        first = maps_to_use(results, "tiny", task["contrast"], "gamp-sbg-lr").first
+        first = maps_to_use(results, "tiny", task["contrast"], "vamp-sbg").first
         assert first.is_file() and first.name in seen
     assert page.run("document.querySelector('table.sortable').tHead.rows[0].cells[1].innerText").startswith(
-        "GAMP sBG-LR"  # the answering method comes first
+        "VAMP sBG"  # the answering method comes first
     )
 
 
@@ -217,7 +217,7 @@ def test_the_first_line_of_a_figure_and_the_others_keep_every_row_of_pixels_belo
 def five(tiny, tmp_path_factory):
     """The command's own five methods."""
     out = tmp_path_factory.mktemp("five") / "results"
-    methods = ["l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "onebit-cs", "gamp-sbg-lr"]
+    methods = ["l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "onebit-cs", "vamp-sbg"]
     assert main(tiny.options(out, "--pairs", "all", "--methods", *methods, "--quiet")) == 0
     return out
 

@@ -78,7 +78,7 @@ def test_the_answering_method_does_not_depend_on_results(finished, phantom_resul
     assert answering(read_results(phantom_results), "phantom", "faceMinusHouse") == "gamp-bg-lr"
     results = read_results(finished)
     assert answering(results, "tiny", "faceMinusHouse") == next(iter(results.labels))
-    assert PREFERRED[0] == "gamp-sbg-lr"
+    assert PREFERRED[0] == "vamp-sbg"
 
 
 def test_a_phantom_leads_to_own_data(phantom_results):

@@ -46,7 +46,7 @@ CLICK = DRAG.replace('at("pointermove", 380); at("pointerup", 380)', 'at("pointe
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out, data = tmp_path_factory.mktemp("mesh") / "out", planted(small_mesh())
-    decoder = GAMPDecoder(ignore="rest").fit(data.image, data.y, groups=data.runs)
+    decoder = GAMPDecoder("gamp-sbg-lr", ignore="rest").fit(data.image, data.y, groups=data.runs)
     decoder.to_bids(out)
     decoder.generate_report().save_as_html(out / "index.html")
     return out

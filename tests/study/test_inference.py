@@ -293,22 +293,20 @@ def test_a_learning_curve_needs_runs(make_tiny, tmp_path, capsys):
 
 def test_before_the_start_it_is_said_which_methods_get_permutations():
     """600 of 1,000 expected: two of five methods get none, for a reason that is known before."""
-    names = ("l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "onebit-cs", "gamp-sbg-lr")
+    names = ("l1-lr-cv", "gamp-l1-lr", "gamp-bg-lr", "onebit-cs", "vamp-sbg")
     methods = [METHODS[name] for name in names]
     drawn, every = SimpleNamespace(n=200, is_exact=False), SimpleNamespace(n=63, is_exact=True)
     said = permutation_words(SimpleNamespace(fdr=0.05), [None], methods, [drawn] * 3)
-    assert said.startswith("Permutations: 200 for GAMP L1-LR, GAMP BG-LR, GAMP sBG-LR, 600 in all (1 comp")
+    assert said.startswith("Permutations: 200 for GAMP L1-LR, GAMP BG-LR, VAMP sBG, 600 in all (1 comp")
     assert "; none for L1-LR (CV), OneBitCS, whose nested cross-validation" in said
-    assert (
-        "; no selection at FDR 0.05 for GAMP L1-LR (no inclusion" in said and "--methods gamp-sbg-lr" in said
-    )
+    assert "; no selection at FDR 0.05 for GAMP L1-LR (no inclusion" in said and "--methods vamp-sbg" in said
     plain = SimpleNamespace(fdr=None)
-    assert permutation_words(plain, [None], methods[-1:], [drawn]) == "Permutations: 200 for GAMP sBG-LR."
+    assert permutation_words(plain, [None], methods[-1:], [drawn]) == "Permutations: 200 for VAMP sBG."
     assert permutation_words(plain, [None], methods[-1:], [every]) == (
-        "Permutations: all 63 other arrangements of the labels for GAMP sBG-LR."
+        "Permutations: all 63 other arrangements of the labels for VAMP sBG."
     )
     assert permutation_words(plain, [None] * 2, methods[-1:], [every, drawn]) == (
-        "Permutations: 200 (all 63 other arrangements of the labels where no more exist) for GAMP sBG-LR, "
+        "Permutations: 200 (all 63 other arrangements of the labels where no more exist) for VAMP sBG, "
         "263 in all (2 comparisons x 1 method)."
     )
     assert permutation_words(plain, [None], methods, []) == ""

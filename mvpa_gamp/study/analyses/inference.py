@@ -293,8 +293,8 @@ def permutation_words(
     bare = [method.label for method in tested if settings.fdr is not None and not method.has_posterior]
     if bare:
         said += f"; no selection at FDR {settings.fdr:g} for {', '.join(bare)} (no inclusion probabilities)"
-    fastest = ". Fastest: --methods gamp-sbg-lr, the method that answers on the page"
-    return said + (fastest if len(methods) > 1 and "gamp-sbg-lr" in {m.name for m in methods} else "") + "."
+    fastest = ". Fastest: --methods vamp-sbg, the method that answers on the page"
+    return said + (fastest if len(methods) > 1 and "vamp-sbg" in {m.name for m in methods} else "") + "."
 
 
 def fewer_words(earlier: int, asked: int, plans: Sequence[PermutationPlan]) -> str:
