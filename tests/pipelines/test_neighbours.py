@@ -52,7 +52,9 @@ def test_a_run_writes_a_row_per_variant(tmp_path, monkeypatch):
         data = phantom((7, 8, 7))
         return replace(data, tasks=data.tasks[:1])
 
-    monkeypatch.setattr("pipelines.neighbours.plan", lambda options, slice_only: [(one_pair, (AS_THEY_ARE[0], *TRAP))])
+    monkeypatch.setattr(
+        "pipelines.neighbours.plan", lambda options, slice_only: [(one_pair, (AS_THEY_ARE[0], *TRAP))]
+    )
     run(Options(full=False, seed=0, out=tmp_path))
     record = json.loads((tmp_path / f"{NAME}.json").read_text())
     assert [row["variant"] for row in record["rows"]] == ["gamp-bg-lr", TRAP[0].name]
