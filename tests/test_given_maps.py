@@ -5,7 +5,7 @@ import warnings
 import nibabel
 import numpy as np
 import pytest
-from people_maps import AFFINE, SHAPE, make_people
+from people_maps import AFFINE, SHAPE, make_people, write_table
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from mvpa_gamp import GAMPDecoder
@@ -98,6 +98,52 @@ def test_folds_that_split_participants_are_refused_where_their_maps_are_scaled_t
     with pytest.raises(ValueError, match="cv: folds train and test on images of one group"):
         decoded(nothing, cv=folds)
     assert decoded(nothing, cv=GroupKFold(4)) < 75
+
+
+def pair_of(people):
+    """The compared maps alone, two of each participant."""
+    rows = np.flatnonzero(np.isin(people.conditions, ["heat", "warmth"]))
+    return [people.images[k] for k in rows], people.conditions[rows], people.participants[rows]
+
+
+def test_two_maps_of_each_participant_are_centred_as_by_the_command(tmp_path):
+    people = make_people(8, effect=0.5)
+    images, y, groups = pair_of(people)
+    with pytest.warns(UserWarning, match="mean of each group's images was taken away"):
+        decoder = GAMPDecoder("svm", mask=MASK).fit(images, y, groups)
+    table = write_table(people, tmp_path / "maps")
+    files = ["--maps", str(table), "--mask", str(table.parent / "mask.nii.gz")]
+    assert main([*files, *PAIR, "--out", str(tmp_path / "out")]) == 0
+    assert 100 * decoder.fold_scores_.mean() == pytest.approx(accuracy(tmp_path / "out"))
+    loaded = GAMPDecoder.load(decoder.save(tmp_path / "model"))
+    assert loaded.scaling == "centre"
+    for given in (None, groups):
+        found = loaded.decision_function(images, given)
+        np.testing.assert_array_equal(found, decoder.decision_function(images, given))
+    centred = found.reshape(-1, 2).sum(axis=1) - 2 * decoder.intercept_
+    np.testing.assert_allclose(centred, 0, atol=1e-5 * abs(found).max())
+    for asked, said in (
+        ({"scaling": "loud"}, "expected None, none, centre, zscore, got 'loud'"),
+        ({"scaling": "zscore"}, "needs at least 3 images of every group, got 2"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            GAMPDecoder("svm", mask=MASK, **asked).fit(images, y, groups)
+    with pytest.raises(ValueError, match="needs groups"):
+        GAMPDecoder("svm", mask=MASK, scaling="centre").fit(images, y)
+
+
+def test_people_with_one_map_each_have_equal_shares_in_folds_and_change_classes_as_wholes(nothing):
+    images, y, groups = pair_of(nothing)
+    mine = [k for k in range(len(y)) if (groups[k] % 2 == 0) == (y[k] == "heat")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        decoder = GAMPDecoder("svm", mask=MASK, standardize=None)
+        decoder.fit([images[k] for k in mine], y[mine], groups[mine])
+    folds = decoder.cv_predictions_.groupby("fold")["true"].value_counts()
+    assert len(decoder.fold_scores_) == 8 and set(folds) == {1}  # 8 of each: one of each in a fold
+    test = decoder.permutation_test(19)
+    assert test.null.size == 19 and 0.3 <= test.null.mean() <= 0.7 and test.pvalue > 0.05
+    assert "group" in decoder.generate_report().html
 
 
 def test_an_effect_is_still_decoded(tmp_path):

@@ -1,6 +1,7 @@
 """GAMPDecoder: images in, images out, in the manner of nilearn's Decoder."""
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from mvpa_gamp.decoder.maps import (
     stability_table,
     status_table,
 )
-from mvpa_gamp.decoder.model import TRAINING, Decoded, model_of
+from mvpa_gamp.decoder.model import FEWEST, TRAINING, Decoded, model_of
 from mvpa_gamp.decoder.model_folder import load_model, save_model
 from mvpa_gamp.decoding.scores import mean_score, score_classes, score_rows
 from mvpa_gamp.imaging.maskers import CLEANING
@@ -59,7 +60,8 @@ class GAMPDecoder(FittedDecoder):
         the vertices that are finite and vary are used.
 
     cv : :obj:`int`, splitter, iterable of (train, test) or None, default=None
-        Any splitter of scikit-learn. With groups, None means leave-one-group-out, as in nilearn, and a
+        Any splitter of scikit-learn. With groups, None means leave-one-group-out, as in nilearn (five to ten
+        stratified folds of whole groups where each has one class, as patients and controls have), and a
         number that many folds of whole groups. Without groups: stratified folds, None means five and warns,
         because the decoder cannot know which images are of one run.
 
@@ -127,6 +129,12 @@ class GAMPDecoder(FittedDecoder):
         How new images are scaled: "own" cleans them by themselves, as nilearn does, which needs whole runs;
         "training" takes the mean and spread of the training runs, without detrending or filters, also for a
         single volume. It supposes that the level of the signal did not change since. May be set after fit.
+
+    scaling : None, "none", "centre" or "zscore", default=None
+        Of maps of many participants (groups), in place of ``standardize``, over the images of each group that
+        are not ignored: nothing, their mean is taken away, or z-scores. None: as ``standardize`` says, but
+        groups of two 3-D images, of different classes, are centred. New images are scaled with those of
+        their ``groups``, or without groups as in training.
 
     target_affine : array of shape (3, 3) or (4, 4), or None, default=None
         Images and mask are resampled to it by nilearn.
@@ -438,7 +446,8 @@ class GAMPDecoder(FittedDecoder):
             "notes": list(self.notes_),
         }
         table = (list(self.cv_predictions_.columns), self.cv_predictions_.to_dict("records"))
-        return save_model(self._model, folder, about | {"predict_scaling": self.predict_scaling}, table)
+        about |= {"predict_scaling": self.predict_scaling, "image_scaling": self._data.within or "none"}
+        return save_model(self._model, folder, about, table)
 
     @classmethod
     def load(cls, folder: str | Path) -> "GAMPDecoder":
@@ -464,8 +473,10 @@ class GAMPDecoder(FittedDecoder):
                 f"{folder} is a model of a number, not of classes. Load it with GAMPRegressor.load."
             )
         scaling = said.get("about", {}).get("predict_scaling", TRAINING)
+        within = said.get("about", {}).get("image_scaling", "none")
         known = {name: getattr(model.masker, name) for name in CLEANING}
         decoder = cls(model.method, mask=model.masker.mask_img_, predict_scaling=scaling, **known)
+        decoder.scaling = within if within in FEWEST else None
         decoder.classes_, decoder.n_classes_, decoder.notes_ = model.classes, len(model.classes), ()
         decoder.masker_, decoder.mask_img_ = model.masker, model.masker.mask_img_
         decoder.n_elements_, decoder.contrasts_ = len(model.coef), model.contrasts
@@ -474,7 +485,7 @@ class GAMPDecoder(FittedDecoder):
         decoder.coef_std_img_ = None
         if model.coef_std is not None:
             decoder.coef_std_img_ = ContrastMaps(model.coef_std, model.pairs, decoder.mask_img_, False)
-        decoder._model = model
+        decoder._model = replace(model, within=decoder.scaling or "")
         return decoder
 
     # --- inside

@@ -40,7 +40,7 @@ from mvpa_gamp.decoder.inputs import (
     scoring_of,
     weighted_method,
 )
-from mvpa_gamp.decoder.model import Decoded
+from mvpa_gamp.decoder.model import FEWEST, SCALINGS, Decoded, pooled, scaled
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import PairFits, Scheme, fit_pairs
 from mvpa_gamp.decoding.folds import Splits, make_splits
@@ -50,7 +50,7 @@ from mvpa_gamp.decoding.scores import OF_PROBABILITIES
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.decoding.ties import check_covariates
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.processing import MIN_SERIES, Processing, check_series
+from mvpa_gamp.imaging.processing import MIN_SERIES, MIN_VOLUMES, Processing, check_series
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.methods.fold_fits import Method
 
@@ -101,6 +101,8 @@ def decode_images(decoder: DecoderSettings, given: Given, say: Callable[[str], N
         leakage=leakage,
         n_confounds=max((each.values.shape[1] for each in (rows.nuisance or {}).values()), default=0),
         scaling=rows.found.scaling,
+        within="" if asked.within == "none" else asked.within,
+        are_maps=are_maps(asked.series),
         shortest_run=len(asked.kept) if rows.cleaned_by is None else min(_sizes(rows.cleaned_by)),
         fits=fitted.pairs.fits,
         refits=fitted.pairs.refits,
@@ -120,6 +122,7 @@ class _Asked:
     kept: NDArray  # (n,) bool: not ignored
     given_groups: NDArray | None  # (n,)
     covariates: NDArray | None  # (M, q)
+    within: str  # how images of a group are scaled together, "" where standardize says
     classes: NDArray
     codes: NDArray  # (M,)
     splits: Splits
@@ -156,10 +159,15 @@ def _asked(decoder: DecoderSettings, given: Given) -> _Asked:
     y = check_images_and_labels(series.n_rows, y)
     groups = check_groups(groups, len(y))
     smallest = len(y) if groups is None else min(_sizes(groups))
-    masker = build_masker(decoder.mask, _masker_settings(decoder, series, smallest), series)
+    kept = ~is_ignored(y, decoder.ignore)
+    within = _within(decoder, series, y, groups, kept)
+    masker = build_masker(decoder.mask, _masker_settings(decoder, series, smallest, within), series)
+    if within and masker.cleans:
+        raise ValueError(
+            f"scaling={within!r}: the masker given as mask cleans images already. Give one that does not."
+        )
     notes = fit_mask_grid(masker, decoder.mask, series)
     covariates = check_fold_confounds(given.fold_confounds, len(y))
-    kept = ~is_ignored(y, decoder.ignore)
     if decoder.ignore is not None and kept.all():
         warnings.warn(
             f"ignore={decoder.ignore!r} does not occur in y, so no image was left out.", stacklevel=4
@@ -170,7 +178,7 @@ def _asked(decoder: DecoderSettings, given: Given) -> _Asked:
     codes = np.searchsorted(classes, y[kept])
     splits = make_splits(decoder.cv, codes, classes, None if groups is None else groups[kept])
     mine = None if covariates is None else covariates[kept]
-    return _Asked(series, masker, method, scoring, kept, groups, mine, classes, codes, splits, notes)
+    return _Asked(series, masker, method, scoring, kept, groups, mine, within, classes, codes, splits, notes)
 
 
 class _Rows(NamedTuple):
@@ -193,6 +201,8 @@ def _rows(decoder: DecoderSettings, asked: _Asked, confounds: Any) -> _Rows:
         _check_whole_groups(asked, min(sizes.values()))
     nuisance = confounds_of_runs(confounds, asked.series.counts, cleaned_by)
     found = extract(asked.masker, asked.series, cleaned_by, nuisance)
+    if asked.within in FEWEST:
+        return _scaled_within(asked, found)
     notes = asked.notes + notes + found.notes
     if asked.given_groups is None and decoder.cv is None:
         notes += (WITHOUT_GROUPS,)
@@ -236,6 +246,38 @@ def _covariate_notes(
     if decoder.strict and named:
         raise ValueError(f"strict=True: {named[0]}")
     return named
+
+
+def _scaled_within(asked: _Asked, found: Extracted) -> _Rows:
+    """Images scaled with the others of their group that are decoded."""
+    raw, groups = found.X[asked.kept], asked.groups
+    assert groups is not None
+    _check_whole_groups(asked, min(_sizes(groups)))
+    scaling = pooled(raw, groups, asked.within)
+    done = {"centre": "The mean of each group's images was taken away from them.",
+            "zscore": "Each group's images were z-scored by themselves."}[asked.within]  # fmt: skip
+    X = np.ascontiguousarray(scaled(raw, groups, asked.within))
+    notes = (*asked.notes, *found.notes, done)
+    return _Rows(X, found._replace(scaling=scaling), asked.given_groups, None, notes)
+
+
+def _within(
+    decoder: DecoderSettings, series: ImageSeries, y: NDArray, groups: NDArray | None, kept: NDArray
+) -> str:
+    """How images of a group are scaled together, "" where ``standardize`` says how they are cleaned."""
+    asked = decoder.scaling
+    if asked is not None:
+        if asked not in SCALINGS:
+            raise ValueError(f"scaling: expected None, {', '.join(SCALINGS)}, got {asked!r}. Change it.")
+        if groups is None and asked != "none":
+            raise ValueError(f"scaling={asked!r} needs groups, whose images are scaled together. Give them.")
+        return str(asked)
+    own = isinstance(decoder.mask, (NiftiMasker, SurfaceMasker))
+    if groups is None or own or not decoder.standardize or not are_maps(series):
+        return ""
+    of = [y[kept & (groups == group)] for group in np.unique(groups)]
+    several = all(len(set(labels.tolist())) > 1 for labels in of)
+    return "centre" if several and min(_sizes(groups)) < MIN_VOLUMES else ""
 
 
 class _Fitted(NamedTuple):
@@ -286,18 +328,25 @@ def is_ignored(y: NDArray, ignore: Any) -> NDArray:
     return np.isin(y, list(ignore) if several else [ignore])
 
 
-def _masker_settings(decoder: DecoderSettings, series: ImageSeries, smallest: int) -> dict[str, Any]:
+def _masker_settings(
+    decoder: DecoderSettings, series: ImageSeries, smallest: int, within: str
+) -> dict[str, Any]:
     """Settings of the decoder's masker; where there is a memory, nilearn asks for a level of at least 1.
 
     ``smallest`` counts the images of the smallest group.
     """
     level = 0 if decoder.memory is None else max(1, decoder.memory_level)
-    return {name: getattr(decoder, name) for name in (*CLEANING, *GRID)} | {
-        "detrend": _is_detrended(decoder, series, smallest),
-        "memory": decoder.memory,
-        "memory_level": level,
-        "verbose": max(int(decoder.verbose) - 1, 0),
-    }
+    own = {"standardize": None} if within else {}
+    return (
+        {name: getattr(decoder, name) for name in (*CLEANING, *GRID)}
+        | own
+        | {
+            "detrend": _is_detrended(decoder, series, smallest),
+            "memory": decoder.memory,
+            "memory_level": level,
+            "verbose": max(int(decoder.verbose) - 1, 0),
+        }
+    )
 
 
 def _is_detrended(decoder: DecoderSettings, series: ImageSeries, smallest: int) -> bool:

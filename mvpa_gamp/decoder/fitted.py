@@ -16,7 +16,6 @@ from mvpa_gamp.decoder.maps import ContrastMaps, contrast_key, view_map
 from mvpa_gamp.decoder.model import Decoded, FittedModel, permute
 from mvpa_gamp.decoding.calibration import FdrSelection, calibrate
 from mvpa_gamp.decoding.discoveries import PlantedCheck, Planting, planted_check, planted_count
-from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.decoding.localisation import (
     FEWEST_VOXELS,
@@ -141,18 +140,14 @@ def find_selection(
 
 def _given(data: Decoded, task: Task) -> tuple[NDArray, NDArray, NDArray]:
     """X, labels and groups of the rows of a contrast."""
-    return data.X[task.rows], task.y, _groups(data)[task.rows]
-
-
-def _groups(data: Decoded) -> NDArray:
-    return np.zeros(len(data.codes)) if data.groups is None else data.groups
+    return data.X[task.rows], task.y, data.exchanged_within[task.rows]
 
 
 def _blocks(data: Decoded, task: Task, exchange: str) -> NDArray | None:
     """The block of each row, seen in the whole series, as the commands do."""
     if exchange != "block":
         return None
-    return blocks_of_volumes(data.codes, _groups(data), data.rows)[task.rows]
+    return data.blocks[task.rows]
 
 
 def _maps(data: Decoded, vectors: list[Any], signed: bool = False) -> ContrastMaps:
@@ -202,8 +197,7 @@ def _decode(
     """Add the accuracies of one pair of classes, on its own images and in the decoder's folds."""
     first, second = class_pairs(len(data.classes))[pair]
     mine = np.isin(data.codes, (first, second))
-    groups = np.zeros(len(data.codes)) if data.groups is None else data.groups
-    blocks = blocks_of_volumes(data.codes, groups, data.rows)[mine]
+    groups, blocks = data.exchanged_within, data.blocks[mine]
     tested = np.flatnonzero(regions.sizes >= FEWEST_VOXELS).tolist()
     if not tested:
         raise ValueError(

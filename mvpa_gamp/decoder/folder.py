@@ -14,8 +14,9 @@ from nilearn.reporting import HTMLReport
 
 from mvpa_gamp.decoder.fitted import FoundVoxels
 from mvpa_gamp.decoder.maps import contrast_key
+from mvpa_gamp.decoder.model import SCALINGS
 from mvpa_gamp.decoder.model_folder import save_model
-from mvpa_gamp.decoder.regressor import SCALINGS, GAMPRegressor
+from mvpa_gamp.decoder.regressor import GAMPRegressor
 from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.regression import NumberCurve, RegressionTest
 from mvpa_gamp.decoding.tasks import Task
@@ -126,7 +127,7 @@ def _about(decoder: Any) -> About:
     counts = np.bincount(data.codes)
     settings = {name: value for name, value in decoder.get_params(deep=False).items() if name != "mask"}
     cleaning = {name: getattr(decoder.masker_, name) for name in CLEANING if name != "t_r"}
-    unit = "images" if data.groups is None else "volumes"
+    unit = "images" if data.groups is None else "maps" if data.are_maps else "volumes"
     return About(
         data={
             "source": "images",
@@ -135,6 +136,7 @@ def _about(decoder: Any) -> About:
             "n_voxels": decoder.n_elements_,
             "n_runs": None if data.groups is None else len(np.unique(data.groups)),
             "unit": unit,
+            **({"counted": "group", "kind": "beta"} if unit == "maps" else {}),
             "space": space_name(decoder.mask_img_),
             "categories": {str(name): int(counts[k]) for k, name in enumerate(decoder.classes_)},
             "notes": list(decoder.notes_),
@@ -145,11 +147,12 @@ def _about(decoder: Any) -> About:
             **cleaning,
             "confounds": data.n_confounds,
             "by_run": data.cleaned_by_group,
+            "scaling": data.within or None,
             "fold_confounds": data.covariate_names,
         },
         seed=None,
         cross_validation=data.splits.sentence,
-        held_out="run" if data.splits.leave_one_group_out else "fold",
+        held_out=("group" if unit == "maps" else "run") if data.splits.leave_one_group_out else "fold",
         settings={name: str(value) for name, value in settings.items()},
     )
 

@@ -71,6 +71,7 @@ class DecoderSettings(ClassifierMixin, BaseEstimator):
         random_state: Any = 0,
         class_weight: Any = None,
         predict_scaling: str = "own",
+        scaling: str | None = None,
         target_affine: Any = None,
         target_shape: Any = None,
         mask_strategy: str = "background",
@@ -101,6 +102,7 @@ class DecoderSettings(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.class_weight = class_weight
         self.predict_scaling = predict_scaling
+        self.scaling = scaling
         self.target_affine = target_affine
         self.target_shape = target_shape
         self.mask_strategy = mask_strategy

@@ -15,7 +15,7 @@ from mvpa_gamp.decoder.inputs import check_groups, confounds_of_runs, groups_to_
 from mvpa_gamp.decoder.maps import contrast_key
 from mvpa_gamp.decoding.exchange import blocks_of_volumes
 from mvpa_gamp.decoding.fit import Refits, Scheme
-from mvpa_gamp.decoding.folds import Splits
+from mvpa_gamp.decoding.folds import Splits, one_class_each
 from mvpa_gamp.decoding.leakage import Checked
 from mvpa_gamp.decoding.permutation import PermutationTest, permutation_test
 from mvpa_gamp.decoding.preparation import FoldConfounds, Preparation, prepared_by_all
@@ -25,6 +25,8 @@ from mvpa_gamp.methods.fold_fits import FoldFits, Method
 from mvpa_gamp.methods.scikit import model_answers
 
 OWN, TRAINING = "own", "training"
+SCALINGS = ("none", "centre", "zscore")
+FEWEST = {"centre": 2, "zscore": 3}  # images of a group
 # Of real volumes of two conditions, a held-out run is decoded as well from 6 z-scored alone as from all 18
 # (0.81 and 0.82), from 4 with 0.77, from 2 with 0.71.
 _FEW = 6
@@ -70,6 +72,7 @@ class FittedModel:
     size: float  # root mean square of the training rows; 0: not known
     models: NDArray | None = None  # (P,)
     target: str = ""  # the name of the number
+    within: str = ""  # how images of a group were scaled together: "centre", "zscore"
 
     @property
     def pairs(self) -> list[tuple[Any, Any]]:
@@ -113,7 +116,8 @@ class FittedModel:
     def rows(self, X: Any, groups: Any = None, confounds: Any = None, scaling: str = OWN) -> NDArray:
         """Masked rows (m, N) of new images, in the units of the rows that the model was fitted to.
 
-        ``scaling`` "own" cleans them by themselves, "training" with the mean and spread of the runs of fit.
+        ``scaling`` "own" cleans them by themselves, "training" with the mean and spread of the runs of fit;
+        images that are scaled within their group, of which none is given, are scaled as in training.
         """
         if scaling not in (OWN, TRAINING):
             raise ValueError(
@@ -121,7 +125,12 @@ class FittedModel:
             )
         series = open_images(X, self.masker.mask_img_)
         groups = check_groups(groups, series.n_rows)
-        if scaling == TRAINING:
+        if self.within and groups is None:
+            scaling = TRAINING  # nobody's other images are known
+        if self.within and scaling == OWN:
+            raw = transform(self.masker, series).astype(np.float64)
+            rows = scaled(raw, groups, self.within)
+        elif scaling == TRAINING:
             rows = self._as_in_training(series, confounds)
         else:
             runs = groups_to_clean(groups, self.masker, confounds is not None)[0]
@@ -177,6 +186,40 @@ class FittedModel:
         )
 
 
+def scaled(rows: NDArray, groups: NDArray | None, scaling: str) -> NDArray:
+    """Rows (M, N) with what each group's own rows say taken out; one group where there are none."""
+    if scaling == "none":
+        return rows
+    at = np.zeros(len(rows), dtype=int) if groups is None else np.unique(groups, return_inverse=True)[1]
+    out = np.empty_like(rows)
+    for group in range(at.max() + 1):
+        mine = at == group
+        if mine.sum() < FEWEST[scaling]:
+            raise ValueError(
+                f"scaling={scaling!r} needs at least {FEWEST[scaling]} images of every group, got "
+                f"{mine.sum()}. Use scaling='none'."
+            )
+        part = rows[mine] - rows[mine].mean(axis=0, dtype=float).astype(rows.dtype)
+        if scaling == "zscore":
+            spread = part.std(axis=0, ddof=1)
+            part /= np.where(spread > 0, spread, 1)
+        out[mine] = part
+    return out
+
+
+def pooled(raw: NDArray, groups: NDArray | None, scaling: str) -> Scaling | None:
+    """What ``scaled`` did on average, for images of new groups one at a time."""
+    if scaling == "none":
+        return None
+    spread = np.ones(raw.shape[1])
+    if scaling == "zscore":
+        centred = scaled(raw.astype(float), groups, "centre")
+        n_groups = 1 if groups is None else len(np.unique(groups))
+        deviation = np.sqrt(np.square(centred).sum(axis=0) / max(1, len(raw) - n_groups))
+        spread = np.where(deviation > 0, deviation, np.inf)
+    return Scaling(raw.mean(axis=0, dtype=float), spread, np.zeros(raw.shape[1]))
+
+
 def root_mean_square(rows: NDArray) -> float:
     """The typical size of values (m, N): the median over rows of the root of their mean square."""
     return float(np.median(np.sqrt(np.einsum("mn,mn->m", rows, rows, dtype=float) / rows.shape[1])))
@@ -219,6 +262,8 @@ class Decoded:
     confounds: FoldConfounds | None = None
     n_confounds: int = 0  # regressed out of each run, the largest number
     scaling: Scaling | None = None  # what cleaning did to the runs
+    within: str = ""  # how images of a group were scaled together
+    are_maps: bool = False  # whether every image is a single map
     shortest_run: int = 0  # images of the smallest group that was cleaned by itself
 
     @property
@@ -239,6 +284,24 @@ class Decoded:
         if self.confounds is None:
             return self
         return replace(self, X=prepared_by_all(self.confounds, self.X).X)
+
+    @property
+    def exchanged_within(self) -> NDArray:
+        """Within what labels are exchanged (M,): groups; folds (else all) where every group has one class."""
+        if self.groups is None:
+            return np.zeros(len(self.codes))
+        if not one_class_each(self.groups, self.codes):
+            return self.groups
+        tested = self.splits.folds.tested
+        return tested.argmax(axis=1) if (tested.sum(axis=1) == 1).all() else np.zeros(len(self.codes))
+
+    @property
+    def blocks(self) -> NDArray:
+        """What is exchanged as a whole (M,): stretches of one class and group; groups of one class each."""
+        if self.groups is not None and one_class_each(self.groups, self.codes):
+            return np.asarray(np.unique(self.groups, return_inverse=True)[1])
+        groups = np.zeros(len(self.codes)) if self.groups is None else self.groups
+        return blocks_of_volumes(self.codes, groups, self.rows)
 
     @property
     def said(self) -> HeldOut:
@@ -264,6 +327,7 @@ def model_of(data: Decoded) -> FittedModel:
         link=link_of(data.method, refit),
         masker=data.masker,
         scaling=data.scaling,
+        within=data.within,
         cleaned_by_group=data.cleaned_by_group,
         shortest_run=data.shortest_run,
         size=root_mean_square(data.X),
@@ -273,8 +337,7 @@ def model_of(data: Decoded) -> FittedModel:
 
 def permute(data: Decoded, n: int, exchange: str, seed: int, n_jobs: int) -> PermutationTest:
     """The permutation test of the mean score over folds."""
-    groups = np.zeros(len(data.codes)) if data.groups is None else data.groups
-    blocks = blocks_of_volumes(data.codes, groups, data.rows) if exchange == "block" else None
+    groups, blocks = data.exchanged_within, data.blocks if exchange == "block" else None
 
     def judge(codes: NDArray, said: HeldOut) -> float:
         judged = classify(said.decision, said.proba, len(data.classes))

@@ -14,7 +14,14 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mvpa_gamp.decoder.images import build_masker, extract, fit_mask_grid, open_images, transform
 from mvpa_gamp.decoder.inputs import ImageInputTags, check_groups
-from mvpa_gamp.decoder.model import FittedModel, Link, root_mean_square
+from mvpa_gamp.decoder.model import (
+    SCALINGS,
+    FittedModel,
+    Link,
+    pooled,
+    root_mean_square,
+    scaled,
+)
 from mvpa_gamp.decoder.model_folder import load_model, save_model
 from mvpa_gamp.decoding.regression import (
     NumberCurve,
@@ -28,12 +35,9 @@ from mvpa_gamp.decoding.regression import (
     usual_exchange,
 )
 from mvpa_gamp.imaging.brainmaps import to_image
-from mvpa_gamp.imaging.matrix import Scaling
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.methods.fold_fits import FoldFits
 from mvpa_gamp.methods.regression import find_regression
-
-SCALINGS = ("none", "centre", "zscore")
 
 
 class GAMPRegressor(RegressorMixin, BaseEstimator):
@@ -392,40 +396,6 @@ class GAMPRegressor(RegressorMixin, BaseEstimator):
                 "This regressor was loaded from a folder, which holds its weights and no images, so it can "
                 "only predict. Fit one for tests and curves."
             )
-
-
-def scaled(rows: NDArray, groups: NDArray | None, scaling: str) -> NDArray:
-    """Rows (M, N) with what each group's own rows say taken out; one group where there are none."""
-    if scaling == "none":
-        return rows
-    at = np.zeros(len(rows), dtype=int) if groups is None else np.unique(groups, return_inverse=True)[1]
-    out = np.empty_like(rows)
-    for group in range(at.max() + 1):
-        mine = at == group
-        if mine.sum() < 2 + (scaling == "zscore"):
-            raise ValueError(
-                f"scaling={scaling!r} needs at least {2 + (scaling == 'zscore')} images of every group, got "
-                f"{mine.sum()}. Use scaling='none'."
-            )
-        part = rows[mine] - rows[mine].mean(axis=0, dtype=float).astype(rows.dtype)
-        if scaling == "zscore":
-            spread = part.std(axis=0, ddof=1)
-            part /= np.where(spread > 0, spread, 1)
-        out[mine] = part
-    return out
-
-
-def pooled(raw: NDArray, groups: NDArray | None, scaling: str) -> Scaling | None:
-    """What ``scaled`` did on average, for images of new groups one at a time."""
-    if scaling == "none":
-        return None
-    spread = np.ones(raw.shape[1])
-    if scaling == "zscore":
-        centred = scaled(raw.astype(float), groups, "centre")
-        n_groups = 1 if groups is None else len(np.unique(groups))
-        deviation = np.sqrt(np.square(centred).sum(axis=0) / max(1, len(raw) - n_groups))
-        spread = np.where(deviation > 0, deviation, np.inf)
-    return Scaling(raw.mean(axis=0, dtype=float), spread, np.zeros(raw.shape[1]))
 
 
 def _numbers(y: Any, n_rows: int) -> NDArray:

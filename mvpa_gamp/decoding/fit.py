@@ -40,7 +40,8 @@ class Scheme:
         (m,) rows of X that belong to the comparison, None for all. Labels and ``blocks`` are of these; the
         other rows, of other conditions, help to fit the preparation.
     preparation
-        What is fitted to the training rows of a fold and changes X: ``NoiseWhitening``, ``FoldConfounds``.
+        What is fitted to the training rows of a fold and changes X: ``NoiseWhitening``, ``FoldConfounds``;
+        None for nothing.
     connectivity
         (N, N) adjacency: which features are neighbours, for methods that ask for it.
     exchange, blocks
@@ -57,6 +58,10 @@ class Scheme:
     exchange: str = "block"
     blocks: Any = None
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.preparation is None:
+            object.__setattr__(self, "preparation", Unchanged())
 
     @property
     def exchanged(self) -> dict[str, Any]:
@@ -77,6 +82,11 @@ class Scheme:
         return next(self.preparation.groups(X, everything, rows)).X, runs[rows]
 
 
+def joins_classes(method: Method, n_pairs: int) -> bool:
+    """Whether a method fits the classes of several pairs together."""
+    return n_pairs > 1 and bool(getattr(method, "joins_classes", False))
+
+
 class Columns(NamedTuple):
     """B columns that one method is to be fitted to, on some rows of a study."""
 
@@ -89,7 +99,7 @@ class Columns(NamedTuple):
     def solved(self, columns: NDArray, X: Any, runs: NDArray, n_jobs: int, connectivity: Any) -> FoldFits:
         """The fits of some columns, those of some folds, to X (m, N)."""
         signs = self.signs if columns.size == self.fold.size else self.signs[:, columns]
-        if self.n_pairs > 1 and getattr(self.method, "joins_classes", False):
+        if joins_classes(self.method, self.n_pairs):
             n_folds = np.unique(self.fold[columns]).size
             return solve_classes(self.method, X, signs, runs, self.n_pairs, n_folds, n_jobs, connectivity)
         return solve_columns(self.method, X, signs, runs, n_jobs, connectivity)

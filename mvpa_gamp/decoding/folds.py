@@ -1,13 +1,21 @@
 """Which rows each fold trains on and holds out: by runs, by owners, or in the forms of scikit-learn."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import LeaveOneGroupOut, StratifiedGroupKFold, StratifiedKFold, check_cv
+from sklearn.model_selection import (
+    LeaveOneGroupOut,
+    PredefinedSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    check_cv,
+)
 
 Split = tuple[NDArray, NDArray]  # training rows and test rows of a fold
 DEFAULT_FOLDS = 5
+_USUAL = range(10, 4, -1)  # folds of owners that have one class each
 
 
 class Folds(NamedTuple):
@@ -64,6 +72,23 @@ def deal_folds(owners: Any, kinds: Any, n: int, seed: int = 0) -> NDArray:
     return np.array([fold[one] for one in owners.tolist()])
 
 
+def one_class_each(groups: NDArray, codes: NDArray) -> bool:
+    """Whether every group has rows of a single class, as people of two groups have."""
+    return all(np.ptp(codes[groups == one]) == 0 for one in np.unique(groups))
+
+
+def usual_folds(counts: Sequence[int]) -> int:
+    """How many folds of owners that have one class each, ``counts`` of every class.
+
+    The most, from ten to five, that have equal shares of all classes, so that no training set has more of
+    one, which would speak against the class that is tested; else ten, or as many as the rarest class.
+
+    >>> usual_folds([15, 15]), usual_folds([20, 20]), usual_folds([17, 20]), usual_folds([3, 9])
+    (5, 10, 10, 3)
+    """
+    return next((n for n in _USUAL if all(count % n == 0 for count in counts)), min(10, *counts))
+
+
 class Splits(NamedTuple):
     """Folds, what they hold out (a group, or else their number from 1), and a sentence about them."""
 
@@ -75,9 +100,10 @@ class Splits(NamedTuple):
 def make_splits(cv: Any, codes: NDArray, classes: NDArray, groups: NDArray | None) -> Splits:
     """Splits of rows with class numbers ``codes`` (M,) from None, a number, a splitter or an iterable.
 
-    With groups None means leave-one-group-out, and a number that many folds of whole groups, with as even a
-    share of the classes as these allow; without, that many stratified folds (None: five, or as many as the
-    rarest class has rows). Every training set must hold every class.
+    With groups None means leave-one-group-out (where every group has one class: ``usual_folds``), and a
+    number that many folds of whole groups, with as even a share of the classes as these allow; without, that
+    many stratified folds (None: five, or as many as the rarest class has rows). Every training set must hold
+    every class.
     """
     by_number = cv is None or (isinstance(cv, (int, np.integer)) and not isinstance(cv, bool))
     if by_number and groups is not None:
@@ -86,13 +112,14 @@ def make_splits(cv: Any, codes: NDArray, classes: NDArray, groups: NDArray | Non
                 "Leave-one-group-out needs at least two groups, got 1. Give images of more runs, or leave "
                 "groups out for stratified folds."
             )
-        splitter: Any = _of_groups(cv, groups)
+        splitter: Any = _of_groups(cv, groups, codes)
     elif by_number:
         splitter = StratifiedKFold(_number_of_folds(cv, codes, classes))
     else:
         splitter = check_cv(cv, y=codes, classifier=True)
     rows = np.zeros((len(codes), 1))
-    folds = [_as_rows(fold, len(codes)) for fold in splitter.split(rows, codes, groups)]
+    asked = None if isinstance(splitter, PredefinedSplit) else groups
+    folds = [_as_rows(fold, len(codes)) for fold in splitter.split(rows, codes, asked)]
     if not folds:
         raise ValueError("cv: expected at least one split into training and test rows, got none. Change cv.")
     for number, (train, test) in enumerate(folds, 1):
@@ -103,9 +130,13 @@ def make_splits(cv: Any, codes: NDArray, classes: NDArray, groups: NDArray | Non
     return Splits(Folds(train, tested, held_out), one_group, sentence)
 
 
-def _of_groups(cv: Any, groups: NDArray) -> Any:
+def _of_groups(cv: Any, groups: NDArray, codes: NDArray) -> Any:
     """The splitter of None or a number of folds of whole groups."""
     count = len(np.unique(groups))
+    if cv is None and one_class_each(groups, codes):
+        counts = [len(np.unique(groups[codes == code])) for code in np.unique(codes)]
+        if min(counts) > 1:
+            return PredefinedSplit(deal_folds(groups, codes, usual_folds(counts)) - 1)
     if cv is None or cv == count:
         return LeaveOneGroupOut()
     if not 2 <= cv <= count:
@@ -182,7 +213,7 @@ def _held_out(folds: list[Split], groups: NDArray | None) -> tuple[NDArray, bool
 def _sentence(splitter: Any, n_folds: int, one_group: bool) -> str:
     if one_group:
         return f"Cross-validation leaves one of {n_folds} groups out at a time."
-    if isinstance(splitter, StratifiedGroupKFold):
+    if isinstance(splitter, (StratifiedGroupKFold, PredefinedSplit)):
         return f"Cross-validation leaves whole groups out, in {n_folds} folds."
     if isinstance(splitter, StratifiedKFold):
         return (

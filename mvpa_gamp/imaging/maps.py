@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.decoding.designs import ALL
-from mvpa_gamp.decoding.folds import deal_folds
+from mvpa_gamp.decoding.folds import deal_folds, usual_folds
 from mvpa_gamp.imaging.bids.events import wanted_categories
 from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.matrix import ALL as EVERY_VOXEL
@@ -39,7 +39,6 @@ STIMULI = ("stimulus", "stim_file")  # columns whose values may be learnt in pla
 SCALINGS = ("none", "centre", "zscore")
 ZERO_VOXELS = ("drop", "keep")
 PARTICIPANT = "participant"
-USUAL_FOLDS = 10  # of people with one map each
 _TABLES = (".tsv", ".csv", ".txt")
 _FEW = 3  # maps of a participant that z-scores need
 
@@ -346,7 +345,7 @@ def _folds(source: MapsSource, table: MapTable, people: NDArray) -> tuple[str, N
     asked = source.folds
     if not asked:
         owners = [len(set(people[conditions == name])) for name in set(conditions)]
-        asked = str(min(USUAL_FOLDS, *owners)) if between and min(owners) > 1 else PARTICIPANT
+        asked = str(usual_folds(owners)) if between and min(owners) > 1 else PARTICIPANT
     if asked == PARTICIPANT:
         return PARTICIPANT, people, "Cross-validation leaves one participant out at a time."
     if asked.isdigit():

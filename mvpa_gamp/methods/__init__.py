@@ -9,7 +9,7 @@ from .l1_logistic import L1LogisticCV
 from .liblinear import CDN, TRON
 from .onebit_cs import OneBitCS
 from .scikit import ScikitClassifier
-from .vamp import VAMP_METHODS, VampMethod
+from .vamp import BUDGET, VAMP_METHODS, VampMethod
 
 _ALL: tuple[Any, ...] = (
     *GAMP_METHODS,
@@ -65,6 +65,7 @@ def _is_classifier(given: Any) -> bool:
 
 
 __all__ = [
+    "BUDGET",
     "CDN",
     "METHODS",
     "TRON",

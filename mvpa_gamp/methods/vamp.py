@@ -30,6 +30,9 @@ from .fold_fits import (
     row_weights,
 )
 
+# What counts as selected, for sidecars and pages; methods without these words select by a threshold.
+BUDGET = "a budget: the largest posterior inclusion probabilities, as many as these sum to"
+
 
 @dataclass(frozen=True)
 class VampMethod:
@@ -61,6 +64,7 @@ class VampMethod:
     class_weight: ClassWeight = None
 
     intercept = "free"
+    selected_if = BUDGET
     has_posterior = True
     is_batched = True
 

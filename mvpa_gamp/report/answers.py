@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mvpa_gamp.methods import BUDGET, METHODS
 from mvpa_gamp.report.facts import ENOUGH, Confusion, Facts, Place, Score, Selected, Stability
 from mvpa_gamp.report.words import (
     ALPHA,
@@ -182,10 +183,13 @@ def confusion_entries(found: Confusion | None) -> list[Entry]:
 def _selected(facts: Facts) -> list[Entry]:
     """How many voxels a fold selects; then those of the fit to all data and those that passed a test."""
     found = facts.selected
-    return [] if found is None else [_selected_entry(found, facts.w.voxels)]
+    if found is None:
+        return []
+    is_budget = facts.method in METHODS and getattr(METHODS[facts.method], "selected_if", "") == BUDGET
+    return [_selected_entry(found, facts.w.voxels, is_budget)]
 
 
-def _selected_entry(found: Selected, voxels: str) -> Entry:
+def _selected_entry(found: Selected, voxels: str, is_budget: bool = False) -> Entry:
     question, of = f"Which {voxels}", f"of {found.total:,}"
     if found.none:
         why = "no pair of classes selects" if found.pairs else "see the explanation below"
@@ -200,9 +204,10 @@ def _selected_entry(found: Selected, voxels: str) -> Entry:
         notes = [_share(found.voxels, found.total), "by the fit to all data"]
         return Entry(question, f"{found.voxels:,} selected", notes, found.tested)
     in_all = (f"{found.voxels:,}", "in the fit to all data, as in its weight and inclusion maps")
-    note = f"{_share(found.per_fold, found.total)}, on average"
+    notes = [f"{_share(found.per_fold, found.total)}, on average"]
+    notes += ["a budget: those with the largest inclusion probabilities, as many as these sum to"] * is_budget
     said = f"{voxels_text(found.per_fold)} selected per fold"
-    return Entry(question, said, [note], [in_all, *found.tested])
+    return Entry(question, said, notes, [in_all, *found.tested])
 
 
 def _share(count: float, total: int) -> str:

@@ -52,12 +52,20 @@ _PACKAGES = {
     "scikit-learn": "scikit-learn",
     "nilearn": "nilearn",
 }
+_BUDGET = (
+    "VAMP selects a budget: as many voxels as the posterior inclusion probabilities sum to, those with the "
+    "largest. The size of this sum follows from the rate of the prior, which is fixed: it is no estimate of "
+    "how many voxels carry the difference."
+)
 _DENSE = ("svm", "lda")  # every voxel has a weight
 
 
 def selected_words(methods: Iterable[str]) -> str:
-    """What "selected" means for these methods; VAMP's descriptions say so themselves."""
-    known = [name for name in methods if not name.startswith("vamp") and name not in _DENSE]
+    """What "selected" means for these methods."""
+    known = [name for name in methods if name not in _DENSE]
+    if budget := [name for name in known if name.startswith("vamp")]:
+        others = selected_words(name for name in known if name not in budget)
+        return " ".join(filter(None, [_BUDGET, others]))
     if not known:
         return ""
     if not any(name.startswith("gamp") for name in known):

@@ -41,7 +41,9 @@ def methods_compared(page: Page) -> dict[str, Any]:
     several = len(results.subjects) > 1
     return {
         "said": "; ".join(f"{label} {accuracy:.1f} %" for label, accuracy in ordered) + f" {measure}.",
-        "title": "How the methods compare" if len(results.labels) > 1 else "Accuracy, run by run",
+        "title": "How the methods compare"
+        if len(results.labels) > 1
+        else f"Accuracy, {page.w.counted} by {page.w.counted}",
         "measure": _title_of_measure(results),
         "subjects": [_methods_of(page, subject, several) for subject in results.subjects],
         "n_tasks": len(results.tasks),

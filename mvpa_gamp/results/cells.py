@@ -104,7 +104,8 @@ def write_cell_map(
 def _write_selection(cell: Cell, fits: FoldFits) -> None:
     """The voxels that the refit selected as a mask, and the weights at these voxels, zero elsewhere."""
     support, weight = fits.refit.support[:, 0], fits.refit.coef[:, 0]
-    threshold = _PROBABLE if fits.inclusion is not None else _NOT_ZERO
+    usual = _PROBABLE if fits.inclusion is not None else _NOT_ZERO
+    threshold = getattr(cell.method, "selected_if", usual)
     folder, subject = cell.folder, cell.subject
     path = folder.selected_mask(subject.name, cell.task.name, cell.method.name)
     facts = {

@@ -118,7 +118,8 @@ class MapKind(NamedTuple):
 
 
 SELECTED = (
-    "Selected: inclusion probability above one half where the method has one, else a weight that is not zero."
+    "Selected: inclusion probability above one half (VAMP methods: the largest ones, as many as they sum "
+    "to), or for methods without one a weight that is not zero."
 )
 _MIXTURES = "those of whitened voxels, mixtures of a voxel and those whose noise it shares."
 _CORRELATION = "Correlation of each voxel with the labels, both centred within runs"
@@ -169,8 +170,7 @@ MAPS = {
         "Mean over participants of activation patterns (Haufe et al., 2014), each divided by its root "
         "mean square over the common voxels, so that no participant outweighs another."),
     "group selfreq": MapKind(
-        "Share of participants whose refit on all runs selects the voxel: inclusion probability above "
-        "1/2, or for methods without one a weight that is not zero."),
+        "Share of participants whose refit on all runs selects the voxel. " + SELECTED),
     "group t": MapKind(
         "T values over participants of activation patterns (Haufe et al., 2014), each divided by its root "
         "mean square over the common voxels."),

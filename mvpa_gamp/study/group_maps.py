@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.group import EXACT_MAPS, flip_map, smallest_flip_p
+from mvpa_gamp.gamp.vamp_classes import rank_matched
 from mvpa_gamp.imaging.brainmaps import (
     Display,
     from_image,
@@ -23,6 +24,7 @@ from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.names import entity, expanded, is_there
 from mvpa_gamp.imaging.samples import bids_uri
 from mvpa_gamp.imaging.spaces import space_of
+from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.ledger import MAPS, NO_THRESHOLD
 from mvpa_gamp.results.names import ResultsFolder
@@ -147,7 +149,12 @@ def _share_map(
 ) -> list[dict[str, str]]:  # fmt: skip
     """The share of participants that select a voxel; nothing for a method that uses all of them."""
     values = _maps(people, common, cell, stat)
-    share = (values > _SELECTED if stat == "pip" else values != 0).mean(axis=0)
+    threshold = _SELECTED_IF[stat]
+    if stat == "pip" and (words := getattr(METHODS.get(cell.method), "selected_if", "")):
+        threshold, chosen = words, rank_matched(values.T).T
+    else:
+        chosen = values > _SELECTED if stat == "pip" else values != 0
+    share = chosen.mean(axis=0)
     if stat == "weight" and (share == 1).all():
         return []
     path = folder.group_map(cell.contrast, f"{cell.desc}Share", "selfreq")
@@ -156,7 +163,7 @@ def _share_map(
     told = {
         "Description": MAPS["group selfreq"].meaning,
         "Method": cell.method,
-        "Threshold": _SELECTED_IF[stat],
+        "Threshold": threshold,
     }
     write_map(path, share, common, about | told | sources, display)
     return [cell.entry("selfreq", "Share")]

@@ -72,7 +72,7 @@ _COVARIATES: dict[str, Change] = {
     "huge": lambda c, rng: c * 1e200,
 }
 _ODD: dict[str, tuple[Any, ...]] = {
-    "method": ("gamp-bg-lr", "lda", "svm", "cdn", "magic", None),
+    "method": ("gamp-bg-lr", "lda", "svm", "cdn", "vamp-bg", "vamp-sbg", "magic", None),
     "cv": (2, 1, 0, 400, "loo", [], [(np.r_[:8], np.r_[8:16])], [(np.r_[:8], np.r_[99:100])]),
     "scoring": ("roc_auc", "balanced_accuracy", "r2", None, 5),
     "smoothing_fwhm": (4.0, 0.0, -1.0, 1e9, 1e-300, np.nan, "fast", "wide"),

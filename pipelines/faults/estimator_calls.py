@@ -21,6 +21,7 @@ _ODD: dict[str, tuple[Any, ...]] = {
     "learn_likelihood": (("scale",), ("var",), 5),
     "class_weight": ("balanced", "equal", {-1.0: 3}, {"x": 1}, {-1.0: -1.0, 1.0: 1.0}, {-1.0: np.nan}),
     "em": (False, None, "no"),
+    "solver": ("vamp", "vamp", "vamp", "gamp", "newton", None),
 }  # fmt: skip
 
 

@@ -16,15 +16,16 @@ from pathlib import Path
 
 import numpy as np
 
+from mvpa_gamp.__main__ import main as bids_main
 from mvpa_gamp.haxby import main as decode
 from mvpa_gamp.results.files import read_tsv
-from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.lock import Holder
 
+from .bids_files import write_tree
 from .command_files import write_files
-from .commands import Given, judged
+from .commands import Given, judged, run
 from .folders import files_of
-from .outcomes import ELSE, NAMED, RIGHT, Outcome
+from .outcomes import ELSE, NAMED, RAW, RIGHT, Outcome
 
 _PRECIOUS = b"somebody's thesis"
 _OPTIONS = ("--resume", "--overwrite", "--reports-only")
@@ -72,6 +73,7 @@ def _pipe(out: Path, outside: Path, rng: np.random.Generator) -> None:
     place = out / str(
         rng.choice(("logs/run.log", "summary.tsv", "sub-own/pipe", ".running.json", "config.toml"))
     )
+    place.parent.mkdir(exist_ok=True)
     place.unlink(missing_ok=True)
     os.mkfifo(place)
 
@@ -182,6 +184,46 @@ def _in_folder(finished: Path, files: list[str], rng: np.random.Generator) -> Ou
         return Outcome(f"`{option}`", tuple(kinds), verdict, f"{kinds}, {option}: {told}")
 
 
+def _skipped(out: Path, outside: Path, rng: np.random.Generator) -> None:
+    notes = ("[" * 9000, "null", "[]", "{}", '{"participant": 3, "reason": []}', '{"reason": "<script>"}')
+    (out / "logs" / f"sub-{rng.integers(99)}_skipped.json").write_text(str(rng.choice(notes)))
+
+
+def _of_participant(change: Change) -> Change:
+    return lambda out, outside, rng: change(out / "sub-01", outside, rng)
+
+
+# What may be wrong with the folder of a dataset's participants at the group level.
+_GROUP_CHANGES: dict[str, Change] = {
+    "files of others": _files,
+    "links": _link,
+    "pipes": _pipe,
+    "paths in the record": _record,
+    "locks": _lock,
+    "notes on participants": _skipped,
+    "paths in a participant's manifest": _of_participant(_manifest),
+    "names in a participant's summary": _of_participant(_summary),
+}
+
+
+def _group(participants: Path, rng: np.random.Generator) -> Outcome:
+    """The group level of participants of whom one is left out, or refused, or all is right."""
+    with tempfile.TemporaryDirectory(prefix="faults-") as text:
+        place = Path(text)
+        out, outside = shutil.copytree(participants, place / "out"), place / "outside"
+        outside.mkdir()
+        kind = str(rng.choice(list(_GROUP_CHANGES)))
+        _GROUP_CHANGES[kind](out, outside, rng)
+        before, (code, said) = precious(place), run(bids_main, [str(place), str(out), "group"])
+        told = f"{kind}, exit code {code}: {said[-400:].replace(text, '')}"
+        sentences = sum(": error: " in line for line in said.splitlines())
+        named = (code, sentences) == (2, 1) or (code == 1 and "is not part of the group" in said)
+        raw = any(word in said for word in (*RAW, "Warning:"))
+        if raw or not (code == 0 or named) or before != precious(place):
+            return Outcome("group level", (kind,), ELSE, told)
+        return Outcome("group level", (kind,), NAMED if code else RIGHT, told)
+
+
 def _another_process(finished: Path, rng: np.random.Generator) -> Outcome:
     """A process of another container holds the folder, or has just been killed."""
     with tempfile.TemporaryDirectory(prefix="faults-") as place:
@@ -254,16 +296,22 @@ def _own(files: dict[str, str]) -> list[str]:
 
 
 def campaign(n: int, seed: int) -> Iterator[Outcome]:
-    """n runs, two thirds of them in a folder that was finished once."""
+    """n runs, most of them in a folder that was finished once, or at the group level of participants."""
     rng = np.random.default_rng([seed, 33])
     with tempfile.TemporaryDirectory(prefix="faults-") as place:
         files = _own({name: str(path) for name, path in write_files(Path(place) / "data").items()})
         finished = Path(place) / "finished"
-        assert decode([*files, "--out", str(finished)]) == 0 and ResultsFolder(finished).manifest.is_file()
+        assert run(decode, [*files, "--out", str(finished)])[0] == 0
+        dataset, participants = Path(place) / "ds", Path(place) / "participants"
+        write_tree(dataset, False)
+        asked = ["participant", "--methods", "svm", "--contrasts", "face:house"]
+        assert run(bids_main, [str(dataset), str(participants), *asked])[0] == 0
         for _ in range(n):
             kind = rng.random()
-            if kind < 0.68:
+            if kind < 0.5:
                 yield _in_folder(finished, files, rng)
+            elif kind < 0.68:
+                yield _group(participants, rng)
             elif kind < 0.8:
                 yield _data_inside(rng)
             elif kind < 0.95:

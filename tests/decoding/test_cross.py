@@ -340,3 +340,7 @@ def test_animate_against_inanimate_crosses_on_the_real_slice(haxby_slice):
     """What tells faces from houses tells cats from chairs: animate things share a code in this slice."""
     there, back = crossed(haxby_slice, "face:house>cat:chair")
     assert there > 0.55 and back > 0.85
+
+
+def test_no_preparation_may_be_given_as_none():
+    assert Scheme(preparation=None).preparation == Scheme().preparation

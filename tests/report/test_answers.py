@@ -9,7 +9,7 @@ import pytest
 
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.report import style
-from mvpa_gamp.report.answers import above_chance_sentence, sentence
+from mvpa_gamp.report.answers import above_chance_sentence, entries, sentence
 from mvpa_gamp.report.facts import (
     PREFERRED,
     Facts,
@@ -21,6 +21,7 @@ from mvpa_gamp.report.facts import (
     Stability,
     answering,
 )
+from mvpa_gamp.report.methods_text import selected_words
 from mvpa_gamp.report.style import COLOURS, MARKERS, METHOD_ORDER, OTHER_COLOURS, colour_of, marker_of
 from mvpa_gamp.report.terminal import closing_lines, other_words
 from mvpa_gamp.report.words import Words, tenths
@@ -72,6 +73,17 @@ def test_the_answer_in_a_sentence():
 )
 def test_where_something_is_missing_the_sentence_says_so(change, words):
     assert words in sentence(replace(FOUND, **change))
+
+
+def test_a_budget_is_called_one():
+    """VAMP names voxels whether or not there is an effect: page, sidecars and methods text say what it is."""
+    by = {method: selected_words([method, "svm"]) for method in ("vamp-sbg", "gamp-bg-lr")}
+    assert "budget" in by["vamp-sbg"] and "one half" not in by["vamp-sbg"] and "one half" in by["gamp-bg-lr"]
+    both = selected_words(["gamp-bg-lr", "vamp-sbg"])
+    assert "budget" in both and "one half" in both
+    for method, is_budget in (("vamp-sbg", True), ("gamp-sbg-lr", False)):
+        notes = " ".join(note for each in entries(replace(FOUND, method=method)) for note in each.notes)
+        assert ("a budget" in notes) == is_budget
 
 
 def test_the_answering_method_does_not_depend_on_results(finished, phantom_results):

@@ -111,6 +111,30 @@ def test_folder_of_the_decoder_has_the_same_maps_and_recall_by_class(done, decod
     assert mine[0]["class"] == "all" and number(mine[0]["p_value"]) == 0.2
 
 
+def test_classes_that_are_fitted_together_leave_their_pairs_alone(four, done, tmp_path, no_page):
+    """One inclusion map for all classes, the numbers of a decoder; pairs as in a study without classes."""
+    asked = ("--methods", "vamp-bg", "--pairs", "face:house", "--quiet")
+    both, alone = tmp_path / "both", tmp_path / "alone"
+    assert main(four.options(both, *asked, "--classes", "face", "house", "cat", "--permutations", "4")) == 0
+    assert main(four.options(alone, *asked)) == 0
+    stem = "sub-tiny/sub-tiny_contrast-{}_desc-vampBg{}_stat-{}_statmap.nii.gz"
+    pair = [
+        nibabel.load(out / stem.format("faceMinusHouse", "", "weight")).get_fdata() for out in (both, alone)
+    ]
+    np.testing.assert_array_equal(*pair)
+    shared = [
+        nibabel.load(both / stem.format(f"{name}MinusOthers", "Class", "pip")).get_fdata()
+        for name in ("face", "house", "cat")
+    ]
+    assert np.ptp(shared, axis=0).max() < 1e-6 and shared[0].max() > 0
+    labels = read_labels(four.labels)
+    decoder = GAMPDecoder("vamp-bg", mask=four.mask, ignore=("rest", "chair"), detrend=True)
+    decoder.fit(four.bold, labels.conditions, groups=labels.runs)
+    classes = json.loads((both / "summary.json").read_text())["classes"]
+    np.testing.assert_allclose(classes["fold_scores"], decoder.fold_scores_)
+    assert classes["permutation"]["pvalue"] == decoder.permutation_test(4).pvalue
+
+
 def test_methods_without_probabilities_vote(done):
     (row,) = [r for r in table(done, "classes") if (r["method"], r["class"]) == ("onebit-cs", "all")]
     assert number(row["score"]) > 0.6 and row["p_value"] == "n/a"
@@ -218,13 +242,11 @@ def test_whitened_classes_and_crosses(four, samples, tmp_path, no_page):
     np.testing.assert_allclose(classes["fold_scores"], decoder.fold_scores_)
     blocks = blocks_of_volumes(samples.conditions, samples.runs, samples.volumes)
     crosses = make_crosses(samples.conditions, ["face:house>>cat:chair"])
-    how = {"preparation": NoiseWhitening(blocks)}
-    (found,) = cross_decode(GAMP, samples.X, crosses, samples.runs, **how)
+    scheme = Scheme(blocks=blocks, preparation=NoiseWhitening(blocks))
+    (found,) = cross_decode(GAMP, samples.X, crosses, samples.runs, scheme)
     row = table(tmp_path / "out", "cross")[0]
     assert number(row["accuracy_percent"]) == pytest.approx(100 * found.accuracy, rel=1e-5)
-    test = cross_permutation_test(
-        GAMP, samples.X, crosses[0], samples.runs, 4, **how, scheme=Scheme(blocks=blocks)
-    )
+    test = cross_permutation_test(GAMP, samples.X, crosses[0], samples.runs, 4, scheme)
     assert number(row["p_value"]) == pytest.approx(test.pvalue)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.cross import CrossDecoding, cross_decode, cross_null, plan_cross_permutations
 from mvpa_gamp.decoding.designs import Classes, Cross
-from mvpa_gamp.decoding.fit import Scheme, fit_pairs
+from mvpa_gamp.decoding.fit import Scheme, fit_pairs, joins_classes
 from mvpa_gamp.decoding.folds import Folds
 from mvpa_gamp.decoding.null import LabelVectors
 from mvpa_gamp.decoding.permutation import PermutationPlan
@@ -46,16 +46,27 @@ from mvpa_gamp.study.jobs import (
 )
 from mvpa_gamp.study.plan import PlannedCell, Study
 
+_MAP = "map_"  # before the kind of a map by class, in the stored answer of a fit of all classes
+
 
 class ClassWork(NamedTuple):
-    """Every pair of classes on every fold, and the refits, of one method: columns of one solve."""
+    """All classes on every fold, and the refits, of one method: one fit, or one per pair."""
 
     method: Method
     classes: Classes
     preparation: Preparation
 
+    @property
+    def is_one_fit(self) -> bool:
+        """Whether the method fits the classes together."""
+        return joins_classes(self.method, len(self.classes.tasks))
+
     def answer(self, X: NDArray, runs: NDArray, connectivity: Any) -> list[Arrays | FoldFits]:
-        """What the pairs say about held-out rows of all classes, and the fits of each with its own rows."""
+        """What is said about held-out rows of all classes, and the fits of each pair with its own rows.
+
+        Classes that are one fit have their maps instead: their pairs are fitted by themselves, as the
+        permutations of a pair are.
+        """
         rows, codes = self.classes.rows, self.classes.codes
         if self.preparation.shared:
             X, runs, mine = X[rows], runs[rows], np.arange(rows.size)
@@ -69,6 +80,9 @@ class ClassWork(NamedTuple):
         found = fit_pairs(self.method, X, codes, runs, scheme, n_classes=len(self.classes.names))
         fits = [each.at(mine) for each in found.fits]
         said = {**held_out_answers(fits)._asdict(), "held_out": np.asarray(held_out)}
+        if self.is_one_fit:
+            maps = maps_by_class(fits, len(self.classes.names))
+            return [said | {_MAP + stat: values for stat, values in maps.items()}]
         own = [_own_fits(each, task, rows) for each, task in zip(fits, self.classes.tasks, strict=True)]
         return [said, *own]
 
@@ -83,7 +97,7 @@ def _own_fits(fits: FoldFits, task: Task, rows: NDArray) -> FoldFits:
 
 
 class ClassJobs(NamedTuple):
-    """One method on all classes: its joint solve, the cells that come out of it, and its permutations."""
+    """One method on all classes: its solve, the cells that come out of it, if any, and its permutations."""
 
     method: Method
     joint: Job
@@ -152,7 +166,7 @@ def _class_jobs(study: Study, classes: Classes, method: Method) -> ClassJobs:
     label = f"{len(classes.names)} classes, {method.label}"
     joint = make_job(label, path, ClassWork(method, classes, study.steps), *facts)
     by_name = {cell.task.name: cell for cell in study.cells if cell.method.name == method.name}
-    cells = tuple(by_name[task.name] for task in classes.tasks)
+    cells = () if joint.work.is_one_fit else tuple(by_name[task.name] for task in classes.tasks)
     if not (settings.permutations and method.is_batched):
         return ClassJobs(method, joint, cells, None, ())
     n_voxels = study.samples.X.shape[1]
@@ -185,10 +199,17 @@ def _read(each: ClassJobs, classes: Any, study: Study, answers: Answers) -> AllC
         confusion=scores.confusion,
         predictions=_prediction_rows(study.samples, classes, said, scores.judged),
         permutation=test,
-        maps=maps_by_class([load_fits(cell.path)[0] for cell in each.cells], len(names)),
+        maps=_class_maps(each, arrays, len(names)),
         spelled=tuple(file_side(side) for side in sides),
         auc=scores.auc,
     )
+
+
+def _class_maps(each: ClassJobs, arrays: Arrays, n_classes: int) -> dict[str, NDArray]:
+    """Maps by class: those of the fit of all, or the means over the fits of pairs."""
+    if each.joint.work.is_one_fit:
+        return {name.removeprefix(_MAP): arrays[name] for name in arrays if name.startswith(_MAP)}
+    return maps_by_class([load_fits(cell.path)[0] for cell in each.cells], n_classes)
 
 
 def _prediction_rows(samples: Samples, classes: Classes, said: HeldOut, judged: Any) -> list[dict[str, Any]]:
