@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .parameters import Models, learnt_names, parameters
+from .result import AT_BOUND, FOUND_NOTHING, SUCCESS
 
 
 def names_to_learn(likelihood: Any, prior: Any, of_likelihood: Any, of_prior: Any) -> Models:
@@ -49,6 +51,20 @@ def identifiable_names(
     scales = _scale_names(prior)
     others = tuple(name for name in of_prior if name not in scales)
     return others if set(scales) <= set(of_prior) else of_prior
+
+
+def at_bounds(models: Models, learn: Models, status: NDArray) -> NDArray:
+    """``status`` (B,), in which columns say so whose learnt parameters ended at a bound of their range."""
+    status = status.astype(object)
+    for part, model, names in zip(Models._fields, models, learn, strict=True):
+        ranges, values = model.useful_range, parameters(model)
+        for name in (name for name in names if name in ranges):
+            low, high = ranges[name]
+            ended = np.isin(status, (*SUCCESS, FOUND_NOTHING))
+            for column in np.flatnonzero(ended & ((values[name] <= low) | (values[name] >= high))):
+                value = float(values[name][column])
+                status[column] = AT_BOUND.format(name=f"{part}.{name}", value=value)
+    return status.astype(str)
 
 
 def _scale_names(prior: Any) -> tuple[str, ...]:

@@ -76,8 +76,8 @@ def _completed(design: Design, part: GampResult, y: Array, models: Models, featu
     """The restricted result with r, tau_r and the proximal step of all the other features filled in."""
     s, tau_s = models.likelihood.prox_score(y, part.p, floored(part.tau_p))
     s, tau_s = (np.where(design.train, value, 0.0) for value in (s, tau_s))
-    tau_s = counted(tau_s, design.row_counts)
-    floor = curvature_floor(design, tau_s)
+    tau_s = counted(np.maximum(tau_s, 0.0), design.row_counts)
+    floor = curvature_floor(design, tau_s, counted(np.square(s), design.row_counts))
     s, tau_s = design.counted_and_centered(s).astype(design.dtype), tau_s.astype(design.dtype)
     shape = (design.shape[1], design.shape[2])
     coef, coef_var, r, tau_r = (np.zeros(shape, dtype=design.dtype, order="F") for _ in range(4))

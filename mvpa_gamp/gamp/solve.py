@@ -22,7 +22,7 @@ from .neighbours import check_neighbours
 from .parameters import Models, held_models, parameters
 from .result import GampResult
 from .settings import ResolvedSettings, SolverSettings
-from .stopping import Stopping
+from .stopping import Stopping, judged
 from .training_elements import counted
 from .weights_step import Weights, step_function
 
@@ -123,6 +123,8 @@ def run(
                 callback(Progress(iteration, running, n_columns, resolved.max_iter))
     _score_starts(best, labels, design, resolved.mode)
     result = _result(best, stopping, design)
+    if resolved.mode == "sum-product" and (tuner is not None or resolved.stop == "cavity"):
+        result = replace(result, status=judged(result, stopping.start_score, labels, design.row_counts > 0))
     return replace(result, status=np.where(beyond == "", result.status, beyond).astype(str)), best.models
 
 
@@ -209,6 +211,8 @@ def _iterate(batch: Batch, best: Best, stopping: Stopping, tools: Tools, iterati
     row_counts, models = batch.design.row_counts, batch.models
     mode, tol = tools.settings.mode, tools.settings.tol
     out = output_step(batch.state, batch.y, row_counts, models.likelihood, batch.damping.step, mode)
+    if mode == "sum-product" and iteration == 1:
+        stopping.start_score[batch.columns] = objective.cavity_score(out, row_counts)
     if tools.settings.stop == "cavity":
         state_iteration = iteration - 1  # the output side judges the state that the last iteration left
         score = objective.cavity_score(out, row_counts)

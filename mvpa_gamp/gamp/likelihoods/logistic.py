@@ -44,6 +44,11 @@ class Logistic(Likelihood):
         """Not with variational moments, whose tau_s is not the slope of their s."""
         return self.moments == "exact"
 
+    @property
+    def useful_range(self) -> dict[str, tuple[float, float]]:
+        """Where learning keeps the scale."""
+        return {"scale": SCALE_RANGE}
+
     def posterior(self, y: Any, p: Any, tau_p: Any) -> Moments:
         """Mean and variance of p(y|z) N(z; p, tau_p) / C, or their variational approximations."""
         if self.moments == "variational":

@@ -14,6 +14,8 @@ from mvpa_gamp.gamp.moments import Array, Moments, Slopes
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 
 FLIP_RANGE = (1e-6, 0.5 - 1e-6)  # learnt flip rates stay inside
+_HIGH_FLIP = 0.4  # a start from which tuning finds high rates; from a low one the weights may vanish
+_NO_LABEL = 0.495  # above this flip rate labels say next to nothing: no scores tell them from a coin
 _SADDLE = 1e-10  # the proximal slope 1/(1 + tau_p loss'') is capped at 1e10, where two minima merge
 
 
@@ -54,6 +56,16 @@ class Robust(Likelihood):
     def scale_names(self) -> tuple[str, ...]:
         """Those of the base."""
         return tuple(f"base.{name}" for name in self.base.scale_names)
+
+    @property
+    def useful_range(self) -> dict[str, tuple[float, float]]:
+        """Those of the base, and up to which flip rate labels say something; none may be wrong."""
+        of_base = {f"base.{name}": ends for name, ends in self.base.useful_range.items()}
+        return {"flip": (-np.inf, _NO_LABEL), **of_base}
+
+    def other_starts(self, learn: tuple[str, ...]) -> tuple["Robust", ...]:
+        """A high flip rate: with a low one at first, labels that contradict shrink the weights to nothing."""
+        return (replace(self, flip=_HIGH_FLIP),) if "flip" in learn else ()
 
     @property
     def modes(self) -> tuple[str, ...]:

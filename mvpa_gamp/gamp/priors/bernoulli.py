@@ -59,6 +59,12 @@ class Bernoulli(Prior):
         """The rate and what the slab learns by default."""
         return ("rate", *(_SLAB + name for name in self.slab.default_learn))
 
+    @property
+    def useful_range(self) -> dict[str, tuple[float, float]]:
+        """Those of the slab, and down to which rate there are features; that all count is an answer."""
+        of_slab = {_SLAB + name: ends for name, ends in self.slab.useful_range.items()}
+        return {"rate": (_RATE_MARGIN, np.inf), **of_slab}
+
     def condition(
         self, r: ArrayLike, tau_r: ArrayLike, log_odds: Array | None = None
     ) -> "BernoulliPosterior":

@@ -63,6 +63,11 @@ class Prior:
         """Names of the parameters updated when the caller does not choose."""
         raise NotImplementedError
 
+    @property
+    def useful_range(self) -> dict[str, tuple[float, float]]:
+        """Between which values a learnt parameter says something, by name; at an end the data say nothing."""
+        return {}
+
     def condition(self, r: ArrayLike, tau_r: ArrayLike) -> ScalarPosterior:
         """Posterior of w given r = w + N(0, tau_r)."""
         raise NotImplementedError
