@@ -32,6 +32,8 @@ PIPELINES = (
     "voxels",
     "calibration",
     "swapped_labels",
+    "people_null",
+    "people",
 )
 Command = Callable[[Sequence[str]], int]
 

@@ -149,6 +149,33 @@ def test_commands_are_understood(page, module, arguments):
     PARSERS[module]().parse_args(arguments)
 
 
+def pipeline_commands() -> list[tuple[str, str, list[str]]]:
+    """Page, pipeline and options of every command of a pipeline that a page names, in blocks or sentences."""
+    out = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        for name, rest in re.findall(r"python -m pipelines\.([\w.]+)([^`\n]*)", text):
+            out.append((page.name, name, re.findall(r"--[\w-]+", rest)))
+    return out
+
+
+def test_pipelines_that_pages_name_have_the_options_they_show(capsys):
+    shown = pipeline_commands()
+    assert len({name for _, name, _ in shown} - {"NAME"}) > 8
+    for page, name, options in shown:
+        if name == "NAME":
+            continue
+        package = (ROOT / "pipelines" / name.replace(".", "/")).is_dir()
+        program = importlib.import_module(f"pipelines.{name}{'.__main__' * package}")
+        if not inspect.signature(program.main).parameters:
+            assert not options
+            continue
+        with pytest.raises(SystemExit, match="0"):
+            program.main(["--help"])
+        told = capsys.readouterr().out
+        assert not [option for option in options if option not in told], (page, name, options)
+
+
 def phantom_commands() -> list[Any]:
     """Each command on the phantom once; permutations and learning curves take their time."""
     commands_shown = [arguments for _, _, arguments in commands() if "--phantom" in arguments]
