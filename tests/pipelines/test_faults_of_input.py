@@ -30,10 +30,10 @@ def test_a_hundred_odd_calls_end_in_a_sentence_or_in_right_results():
 
 
 def test_odd_commands_end_in_a_sentence_or_in_right_results():
-    outcomes = list(command_input.campaign(30, seed=0))
+    outcomes = list(command_input.campaign(16, seed=0))
     assert not [each for each in outcomes if each.verdict == ELSE]
     found = [each.verdict for each in outcomes]
-    assert found.count(NAMED) > 12 and found.count(RIGHT) > 4
+    assert found.count(NAMED) > 6 and found.count(RIGHT) > 1
 
 
 def test_odd_datasets_end_in_a_sentence_or_in_right_results():
