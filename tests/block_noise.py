@@ -24,4 +24,4 @@ class MeanDifference:
     def fit_folds(self, X, y, train, runs):
         decision = X @ (X.T @ np.where(train, y, 0))
         good = np.ones(decision.shape[1], dtype=bool)
-        return SimpleNamespace(decision=decision, proba=expit(decision), inclusion=None, converged=good)
+        return SimpleNamespace(decision=decision, proba=expit(decision), inclusion=None, failed=~good)
