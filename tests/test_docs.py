@@ -301,6 +301,13 @@ def test_every_method_stands_in_the_table_of_names():
     assert not missing, f'Add a row for {missing} to the table "Names" of docs/choosing.md.'
 
 
+def test_the_map_of_the_package_names_files_that_exist():
+    page = (DOCS / "design.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/*]+\.(?:py|js))`", page))
+    assert len(named) > 50
+    assert not [name for name in named if not list((ROOT / "mvpa_gamp").rglob(name))]
+
+
 # --- links to source lines
 
 

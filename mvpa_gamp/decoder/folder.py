@@ -38,8 +38,7 @@ from mvpa_gamp.results.inference import CellInference, write_inference, write_in
 from mvpa_gamp.results.ledger import Cell, Subject
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import read_results, write_manifest
-from mvpa_gamp.results.study_files import versions, write_start, write_tables
-from mvpa_gamp.results.summary import About
+from mvpa_gamp.results.summary import About, versions, write_start, write_tables
 
 
 def write_folder(
