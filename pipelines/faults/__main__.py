@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         whole = added(kept.parts)
         print(table(whole))
         seconds = time.monotonic() - began
-        print(f"{len(kept.seeds)} seeds of {given.what}, {seconds:.0f} s for {len(wanted)} of them")
+        print(f"{len(kept.seeds)} seeds of {given.what}, {kept.now} of them in {seconds:.0f} s now")
         return int(any(found[ELSE] for found in whole.values()))
     counts = given.counts or given.out / "counts.jsonl"
     for what, (n, count) in PLAN.items():
@@ -51,9 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     whole = added(kept.parts)
     print(table(whole))
     write_results(given.out, kept, given.share)
-    print(
-        f"{kept.seconds:,.0f} s of one process, {time.monotonic() - began:,.0f} s now; table in {given.out}"
-    )
+    now = time.monotonic() - began
+    print(f"{kept.seconds:,.0f} s of one process, {now:,.0f} s now; the table is in {given.out}")
     return int(any(found[ELSE] for found in whole.values()))
 
 

@@ -31,7 +31,8 @@ class Kept:
         self.parts: list[Counts] = []
         self.by_kind: dict[str, list[Counts]] = {}
         self.tried: Counter[str] = Counter()
-        self.seconds = 0.0
+        self.seconds = 0.0  # of one process, all seeds together
+        self.now = 0  # seeds that were not in the file
         self.commit = commit() if path else ""
         for line in path.read_text().splitlines() if path and path.is_file() else ():
             self._take(json.loads(line))
@@ -46,6 +47,7 @@ class Kept:
             with self.path.open("a") as stream:
                 stream.write(json.dumps(about) + "\n")
         self._take(about)
+        self.now += 1
 
     def _take(self, about: dict[str, Any]) -> None:
         if about["commit"] != self.commit:
