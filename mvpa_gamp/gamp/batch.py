@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 
 from .compiled import is_worth_it
 from .design import Design
-from .iteration import State, resume, start
+from .iteration import State, Weights, resume, start
 from .moments import Array, Moments
 from .parameters import Models
 from .result import GampResult, some_features
 from .settings import ResolvedSettings
 from .stopping import Damping
-from .weights_step import Weights
 
 
 @dataclass
