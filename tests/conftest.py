@@ -124,12 +124,11 @@ def _blank_figures(request, monkeypatch):
     """
     if "report" in request.path.parts or request.node.get_closest_marker("figures"):
         return
-    for module in ("mvpa_gamp.report.figures", "mvpa_gamp.report.figures.group"):
-        figures = import_module(module)
-        for name, draw in vars(figures).items():
-            kind = getattr(draw, "__annotations__", {}).get("return")
-            if kind in (bytes, Drawn):
-                monkeypatch.setattr(figures, name, lambda *_, blank=_BLANK[kind]: blank)
+    figures = import_module("mvpa_gamp.report.figures")
+    for name, draw in vars(figures).items():
+        kind = getattr(draw, "__annotations__", {}).get("return")
+        if kind in (bytes, Drawn):
+            monkeypatch.setattr(figures, name, lambda *_, blank=_BLANK[kind]: blank)
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from .compiled import is_worth_it
 from .design import Design
-from .iteration import State, Weights, resume, start
+from .iteration import State, resume, start
 from .moments import Array, Moments
 from .parameters import Models
 from .result import GampResult, some_features
+from .scalar_steps import Weights
 from .settings import ResolvedSettings
 from .stopping import Damping
 

@@ -15,14 +15,14 @@ from ..parallel import BlockMap, block_threads
 from .batch import Batch, Best
 from .blocks import Scratch
 from .design import Design
-from .iteration import Output, State, Weights, input_step, output_step, step_function
+from .iteration import Output, State, input_step, output_step
 from .moments import Array, floored
 from .neighbours import check_neighbours
 from .parameters import Models, held_models, parameters
 from .result import GampResult
+from .scalar_steps import Weights, counted, step_function
 from .settings import ResolvedSettings, SolverSettings
 from .stopping import Stopping, bethe_free_energy, cavity_score, judged, map_cost, mean_row
-from .training_elements import counted
 
 _NOTHING = 1e-3  # share of its pseudo-noise that is nothing for a weight
 _NO_SLOPE = 1e-100  # of a likelihood that is satisfied to underflow

@@ -23,9 +23,9 @@ from .moments import Array, floored
 from .parameters import Models, with_parameters
 from .priors import PRIORS, Laplace
 from .result import GampResult
+from .scalar_steps import counted
 from .settings import SolverSettings
 from .solve import Progress, checked_labels, run
-from .training_elements import counted
 
 # Prior variance of a score. Measured on fMRI and on synthetic data with N >> M: 5 to 50 decode equally
 # well; below, the first iterations are too timid to leave zero; above, selection is too eager.

@@ -27,8 +27,8 @@ from .result import (
     NOT_FINITE,
     GampResult,
 )
+from .scalar_steps import counted
 from .settings import ResolvedSettings
-from .training_elements import counted
 
 _MAX_RETRIES = 12  # halvings of the step before a non-finite column is given up
 # Gain of the cavity score, in nats per sample, over the last iterations of the patience that keeps a run

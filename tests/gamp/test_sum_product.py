@@ -19,9 +19,10 @@ from mvpa_gamp.gamp import (
     SolverSettings,
     solve,
 )
-from mvpa_gamp.gamp.iteration import Weights, resume
+from mvpa_gamp.gamp.iteration import resume
 from mvpa_gamp.gamp.parameters import expand
 from mvpa_gamp.gamp.result import FIXED_POINT
+from mvpa_gamp.gamp.scalar_steps import Weights
 from mvpa_gamp.gamp.starts import start_prior
 from mvpa_gamp.gamp.stopping import bethe_free_energy
 
