@@ -4,7 +4,6 @@ import os
 import sys
 from base64 import b64decode
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +14,7 @@ import pytest
 import threadpoolctl
 
 from mvpa_gamp.haxby import main
+from mvpa_gamp.report import figures
 from mvpa_gamp.report.style import Drawn
 
 
@@ -124,7 +124,6 @@ def _blank_figures(request, monkeypatch):
     """
     if "report" in request.path.parts or request.node.get_closest_marker("figures"):
         return
-    figures = import_module("mvpa_gamp.report.figures")
     for name, draw in vars(figures).items():
         kind = getattr(draw, "__annotations__", {}).get("return")
         if kind in (bytes, Drawn):
