@@ -17,7 +17,7 @@ import nibabel
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.decoding.people import people_scores
+from mvpa_gamp.decoding.group import people_scores
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.maps import scale
 from mvpa_gamp.imaging.samples import Samples

@@ -4,7 +4,6 @@ import os
 import sys
 from base64 import b64decode
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +14,7 @@ import pytest
 import threadpoolctl
 
 from mvpa_gamp.haxby import main
+from mvpa_gamp.report import figures
 from mvpa_gamp.report.style import Drawn
 
 
@@ -36,7 +36,9 @@ AFFINE = np.array(
 SHAPE = (6, 7, 4)
 
 _SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
-_PNG = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=")
+_PNG = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+)
 _BLANK = {bytes: _SVG, Drawn: Drawn(_PNG, _SVG)}
 
 
@@ -122,12 +124,10 @@ def _blank_figures(request, monkeypatch):
     """
     if "report" in request.path.parts or request.node.get_closest_marker("figures"):
         return
-    for module in ("mvpa_gamp.report.figures", "mvpa_gamp.report.figures.group"):
-        figures = import_module(module)
-        for name, draw in vars(figures).items():
-            kind = getattr(draw, "__annotations__", {}).get("return")
-            if kind in (bytes, Drawn):
-                monkeypatch.setattr(figures, name, lambda *_, blank=_BLANK[kind]: blank)
+    for name, draw in vars(figures).items():
+        kind = getattr(draw, "__annotations__", {}).get("return")
+        if kind in (bytes, Drawn):
+            monkeypatch.setattr(figures, name, lambda *_, blank=_BLANK[kind]: blank)
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ import pytest
 import mvpa_gamp
 from mvpa_gamp import __main__ as bids_command
 from mvpa_gamp import haxby as haxby_command
+from mvpa_gamp import predict
 from mvpa_gamp.gamp import Probit
 from mvpa_gamp.methods import METHODS
 
@@ -146,6 +147,11 @@ def test_pages_show_commands():
 def test_commands_are_understood(page, module, arguments):
     if is_decode(module, arguments):
         module, arguments = "mvpa_gamp.haxby", arguments[1:]
+    elif arguments[:1] == [bids_command.PREDICT]:
+        predict.build_parser(bids_command.PREDICT).parse_args(arguments[1:])
+        return
+    elif (between := bids_command.between_people(arguments)) is not None:
+        module, arguments = "mvpa_gamp.haxby", between
     PARSERS[module]().parse_args(arguments)
 
 
@@ -299,6 +305,13 @@ def test_every_method_stands_in_the_table_of_names():
     names = page.split("## Names")[1].split("\n## ")[0]
     missing = [name for name in METHODS if f"`{name}`" not in names]
     assert not missing, f'Add a row for {missing} to the table "Names" of docs/choosing.md.'
+
+
+def test_the_map_of_the_package_names_files_that_exist():
+    page = (DOCS / "design.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/*]+\.(?:py|js))`", page))
+    assert len(named) > 50
+    assert not [name for name in named if not list((ROOT / "mvpa_gamp").rglob(name))]
 
 
 # --- links to source lines

@@ -18,9 +18,8 @@ from .blocks import Block, Scratch
 from .design import Design
 from .moments import Array, floored
 from .result import GampResult
-from .row_weights import counted
 from .settings import ResolvedSettings
-from .training_elements import TrainingElements, loss_slope, max_sum_step, sum_product_step
+from .training_elements import TrainingElements, counted, loss_slope, max_sum_step, sum_product_step
 from .weights_step import StepFunction, Weights
 
 _FLAT = 1e20  # pseudo-variance of a weight about which the data say nothing yet

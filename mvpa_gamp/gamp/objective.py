@@ -7,7 +7,7 @@ import numpy as np
 from .design import Design
 from .iteration import Output, State
 from .moments import Array, floored
-from .row_weights import counted
+from .training_elements import counted
 
 
 def cavity_score(out: Output, row_counts: Array) -> Array:

@@ -18,7 +18,7 @@ from ..parallel import block_threads
 from .design import checked_matrix
 from .moments import Array
 from .neighbours import Neighbours
-from .row_weights import checked_counts
+from .training_elements import checked_counts
 
 # Features of X whose rows are scaled, or multiplied from both sides, while they are in a second-level cache.
 _BLOCK_BYTES = 1 << 21
@@ -257,6 +257,13 @@ def training_sets(
     """The different columns of ``train`` (M, B), its rows counted by ``weights``, as training sets.
 
     ``rho`` and ``white`` are numbers, or one for every column.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.gamp import RowSpace, training_sets
+    >>> space = RowSpace(np.random.default_rng(0).standard_normal((6, 9)))
+    >>> train = np.array([[1, 1, 0], [1, 1, 0], [1, 1, 1], [1, 1, 1], [0, 0, 1], [0, 0, 1]], dtype=bool)
+    >>> [each.columns.tolist() for each in training_sets(space, train, groups=np.repeat([0, 1, 2], 2))]
+    [[0, 1], [2]]
     """
     counts = checked_counts(weights, train).astype(float)
     noise = np.stack([np.broadcast_to(each, len(counts.T)).astype(float) for each in (rho, white)], axis=1)

@@ -19,10 +19,10 @@ from .iteration import curvature_floor
 from .moments import Array, floored
 from .parameters import Models
 from .result import GampResult
-from .row_weights import counted
 from .settings import SolverSettings
 from .solve import Progress, checked_labels, run
 from .starts import slopes_at_zero
+from .training_elements import counted
 
 _SMALLEST_SET = 400  # below this many features a smaller problem is not faster
 _MAX_ROUNDS = 20

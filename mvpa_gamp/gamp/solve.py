@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from ..parallel import BlockMap, block_threads
 from . import objective
-from .batch import Batch
-from .best import Best
+from .batch import Batch, Best
 from .blocks import Scratch
 from .design import Design
 from .iteration import Output, State, input_step, output_step
@@ -22,9 +21,9 @@ from .moments import Array, floored
 from .neighbours import check_neighbours
 from .parameters import Models, held_models, parameters
 from .result import GampResult
-from .row_weights import counted
 from .settings import ResolvedSettings, SolverSettings
 from .stopping import Stopping, judged
+from .training_elements import counted
 from .weights_step import Weights, step_function
 
 _NOTHING = 1e-3  # share of its pseudo-noise that is nothing for a weight

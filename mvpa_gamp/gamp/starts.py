@@ -13,8 +13,8 @@ from .design import Design
 from .moments import Array, floored
 from .parameters import with_parameters
 from .priors import PRIORS, Laplace
-from .row_weights import counted
 from .solve import checked_labels
+from .training_elements import counted
 
 # Prior variance of a score. Measured on fMRI and on synthetic data with N >> M: 5 to 50 decode equally
 # well; below, the first iterations are too timid to leave zero; above, selection is too eager.

@@ -1,6 +1,13 @@
-"""When a column ends, and the sentence on why."""
+"""When a column ends, the sentence on why, and how large its steps are until then.
+
+A step is halved when the run swings and grows back while it descends. Damped GAMP is not a descent method, so
+a move is compared with the worst of the last few moves. What this cannot see, a cycle in which nothing
+improves, lowers the ceiling of the step.
+"""
 
 from collections import deque
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,3 +116,83 @@ def training_areas(decision: NDArray, y: NDArray, train: NDArray) -> tuple[Array
         area[b] = (rankdata(decision[rows, b])[first].sum() / n - (n + 1) / 2) / m
         spread[b] = np.sqrt((n + m + 1) / (12 * n * m))
     return area, spread
+
+
+_GROWTH, _SHRINK = 1.1, 0.5
+_SMALLEST = 2e-3  # a rejected step shrinks to this at most; then the move is accepted
+_WINDOW = 10  # accepted moves among which the worst is the limit of the next
+_FREE = 1.0  # summed steps before the objective counts: until then the slopes are leaving their start
+_FLAT = 1e-9  # relative decrease of the objective below which it says nothing any more
+# The objective is quadratic around its minimum, so the distance of a move, its residual, bounds what a rise
+# may be without harm; an intercept that settles before the weights costs a few percent on the way.
+_SLACK = 0.05
+# Below this residual a run that keeps settling is believed, whatever its objective: tuned models and
+# likelihoods that are not log-concave have fixed points beside the minimum.
+_CLOSE = 0.1
+# A step that just failed is the edge of stability: stay below it, and forget it in about a hundred moves.
+_EDGE, _RECOVERY, _LOWEST_EDGE = 0.9, 1.01, 0.05
+_PROGRESS = np.array([[1e-6], [1e-3]])  # relative decreases of objective and residual that count as progress
+_STALLED = 10.0  # summed steps without progress after which the ceiling is halved
+
+
+@dataclass
+class Damping:
+    """Steps of B columns and the past they depend on."""
+
+    step: Array  # (B,)
+    ceiling: Array  # (B,) largest step allowed
+    recent: Array  # (2, _WINDOW, B) objectives and residuals of accepted moves
+    best: Array  # (2, B) smallest objective and residual so far
+    travelled: Array  # (B,) summed steps
+    waited: Array  # (B,) summed steps since the last progress
+    failures: NDArray  # (B,) non-finite moves in a row
+
+    @classmethod
+    def begin(cls, step: float, n_columns: int) -> "Damping":
+        """The same step for every column."""
+        zeros, ones = np.zeros(n_columns), np.ones(n_columns)
+        nothing = np.full((2, _WINDOW, n_columns), -np.inf)
+        return cls(step * ones, ones, nothing, -nothing[:, 0], zeros, zeros, zeros.astype(int))
+
+    def take(self, columns: Any) -> "Damping":
+        """Some of the columns."""
+        return Damping(**{item.name: getattr(self, item.name)[..., columns] for item in fields(self)})
+
+    def judge(self, objective: Array, residual: Array, eps: float) -> NDArray:
+        """Whether each move is accepted, (B,), given its objective and residual; remembers those that are.
+
+        Far from a fixed point only the objective tells where to go; close to it the objective is flat to
+        rounding (``eps``), and only the residual tells swinging from settling.
+        """
+        limit, largest = self.recent.max(axis=1)
+        scale = np.abs(np.where(np.isfinite(limit), limit, 0.0))
+        slack = (50 * eps + _SLACK * np.square(np.minimum(residual, 1.0))) * (1 + scale)
+        accepted = (objective <= limit + slack) & (
+            (objective < limit - _FLAT * scale) | (residual <= largest)
+        )
+        accepted |= residual <= np.minimum(self.recent[1].min(axis=0), _CLOSE)
+        accepted |= (self.step <= _SMALLEST) | (self.travelled < _FREE)
+        accepted &= np.isfinite(objective) & np.isfinite(residual)
+        self._remember(np.array([objective, residual]), accepted)
+        return accepted
+
+    def _remember(self, now: Array, accepted: NDArray) -> None:
+        shifted = np.concatenate([self.recent[:, 1:], now[:, None]], axis=1)
+        self.recent = np.where(accepted, shifted, self.recent)
+        progress = (np.where(accepted, self.best - now, 0.0) > _PROGRESS * np.abs(now)).any(axis=0)
+        self.best = np.where(accepted, np.minimum(self.best, now), self.best)
+        moved = np.where(accepted, self.step, 0.0)
+        self.travelled = self.travelled + moved
+        self.waited = np.where(progress, 0.0, self.waited + moved)
+
+    def adapt(self, accepted: NDArray, finite: NDArray, grow: bool) -> None:
+        """Halve the step of rejected moves and, if asked, let the others grow up to their ceiling."""
+        self.failures = np.where(finite, 0, self.failures + 1)
+        smallest = np.minimum(_SMALLEST, self.step)
+        edge = np.minimum(self.ceiling, np.maximum(_EDGE * self.step, _LOWEST_EDGE))
+        ceiling = np.where(accepted, np.minimum(_RECOVERY * self.ceiling, 1.0), edge)
+        stalled = self.waited > _STALLED
+        self.ceiling = np.maximum(np.where(stalled, _SHRINK * ceiling, ceiling), smallest)
+        self.waited = np.where(stalled, 0.0, self.waited)
+        step = self.step * np.where(accepted, _GROWTH if grow else 1.0, _SHRINK)
+        self.step = np.clip(step, smallest, self.ceiling)

@@ -23,7 +23,7 @@ from mvpa_gamp.results.reader import (
     verify,
     write_manifest,
 )
-from mvpa_gamp.results.study_files import write_start, write_tables
+from mvpa_gamp.results.summary import write_start, write_tables
 from mvpa_gamp.study.analyses import plan_analyses
 from mvpa_gamp.study.analyses.inference import fewer_words, permutation_words
 from mvpa_gamp.study.analyses.regions import region_notes

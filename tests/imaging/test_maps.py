@@ -13,8 +13,8 @@ from mvpa_gamp.decoding.tasks import make_tasks
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.maps import MapsSource, scale
-from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.report.facts import participant_facts
+from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study.comparisons import exchange_of
 
