@@ -1,9 +1,9 @@
 """Does any method fail in silence where all voxels share a strong signal, such as the global one or motion?
 
-Smooth volumes in runs, neighbouring volumes correlated, z-scored run by run, with an effect in a cube of 4 x 4 x 4
-voxels and one spatial mode that comes and goes with every volume, of a size from 0 to 5 (of the noise's standard
-deviation). Each study is decoded with whole runs left out. A fit fails in silence if it says that it ended well
-although it classifies fewer than 60 % of its own training volumes correctly.
+Smooth volumes in runs, neighbouring volumes correlated, z-scored run by run, with an effect in a cube of
+4 x 4 x 4 voxels and one spatial mode that comes and goes with every volume, of a size from 0 to 5 (of the noise's
+standard deviation). Each study is decoded with whole runs left out. A fit fails in silence if it says that it
+ended well although it classifies fewer than 60 % of its own training volumes correctly.
 """
 
 import sys
@@ -123,6 +123,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             mine = [row for row in here if row["method"] == method]
             accuracy = np.array([row["accuracy_percent"] for row in mine])
             below = accuracy - lda
+            counts = ("fits", "not_converged", "at_chance", "silent")
             means.append({
                 "mode": mode,
                 "method": method,
@@ -130,7 +131,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 "accuracy_percent": round(float(accuracy.mean()), 2),
                 "minus_lda": round(float(below.mean()), 2),
                 "minus_lda_se": round(float(below.std(ddof=1) / np.sqrt(len(below))), 2),
-                **{name: sum(row[name] for row in mine) for name in ("fits", "not_converged", "at_chance", "silent")},
+                **{name: sum(row[name] for row in mine) for name in counts},
             })  # fmt: skip
     return means
 
