@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from mvpa_gamp.gamp.moments import Array, Moments
 from mvpa_gamp.gamp.parameters import column_shapes
 from mvpa_gamp.gamp.priors.sums import Parameter, Statistics, common_shape, spread
-from mvpa_gamp.gamp.weights_step import StepFunction
+from mvpa_gamp.gamp.scalar_steps import StepFunction
 
 P = TypeVar("P", bound="Prior")
 
