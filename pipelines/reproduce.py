@@ -32,6 +32,7 @@ PIPELINES = (
     "voxels",
     "calibration",
     "swapped_labels",
+    "shared_signal",
     "people_null",
     "people",
 )

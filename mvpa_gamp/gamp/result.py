@@ -27,7 +27,7 @@ DIVERGED = (
 )
 FOUND_NOTHING = (
     "Found nothing: by the leave-one-out score or on the training rows, a fit without any weight predicts as "
-    "well. The labels may have nothing to do with the features."
+    "well. Labels may have nothing to do with the features, or a signal that these share hides it: see VAMP."
 )
 AT_BOUND = (
     "Not converged: {name} was learnt as {value:.3g}, at the end of its range, where the data say nothing "
