@@ -101,7 +101,9 @@ def betas(data: Data, folder: Path) -> tuple[float, float]:
         stem.parent.mkdir(exist_ok=True)
         mine = data.groups == group
         nibabel.save(image(data.X[mine]), stem.with_suffix(".nii"))
-        stem.with_suffix(".tsv").write_text("\n".join(["trial_type", *(NAMES[y] for y in data.y[mine])]) + "\n")
+        stem.with_suffix(".tsv").write_text(
+            "\n".join(["trial_type", *(NAMES[y] for y in data.y[mine])]) + "\n"
+        )
     given = ["--samples", "betas", "--betas", folder / "betas", "--mask", folder / "mask.nii"]
     _run([folder / "ds", folder / "out", "participant", *given, "--contrasts", "a:b", *ASKED])
     return _answer(folder / "out" / "sub-1")

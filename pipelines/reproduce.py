@@ -31,6 +31,7 @@ PIPELINES = (
     "neighbours",
     "voxels",
     "calibration",
+    "null_pvalues",
     "swapped_labels",
 )
 Command = Callable[[Sequence[str]], int]
