@@ -42,6 +42,8 @@ QUICK, FULL = Size(20, 19), Size(300)
 
 
 class Data(NamedTuple):
+    """One set."""
+
     X: NDArray
     y: NDArray  # -1/+1 or class numbers
     runs: NDArray
@@ -124,8 +126,8 @@ def summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"case": case, "test": test, "sets": p.size}
         for level in LEVELS:
             share = float(np.mean(p <= level + 1e-9))
-            row |= {f"p_{level:g}_percent": 100 * share,
-                    f"p_{level:g}_se_percent": 100 * float(np.sqrt(share * (1 - share) / p.size))}  # fmt: skip
+            row[f"p_{level:g}_percent"] = 100 * share
+            row[f"p_{level:g}_se_percent"] = 100 * float(np.sqrt(share * (1 - share) / p.size))
         counts = np.bincount(np.minimum(np.ceil(10 * p - 1e-9).astype(int), 10) - 1, minlength=10)
         out.append(row | {"uniform_p": float(stats.chisquare(counts).pvalue)})
     return out
