@@ -43,6 +43,7 @@ _COMMON = {
     "--bold FILE ...": "your 4-D NIfTI files, in the order of the labels",
     "--labels FILE": 'condition and run of each volume: "labels chunks" text, or a TSV',
     "--mask FILE": "the voxels to use",
+    "--maps TABLE": "instead, a table of contrast or beta maps of participants: file, condition, participant",
     "--phantom": "a simulated participant instead, to try it",
     "--pairs A:B ...": "comparisons such as face:house (default: all pairs; rest is left out)",
     "--lag-trs N": "haemodynamic delay in volumes, if labels come from stimulus onsets (default 0)",
@@ -118,7 +119,12 @@ def _add_data(group: Any) -> None:
 
 def _add_processing(group: Any) -> None:
     """What is done to the time series before decoding."""
-    group.add_argument("--lag-trs", type=int, metavar="N", help="shift labels by N volumes (default 0)")
+    group.add_argument(
+        "--lag-trs",
+        type=_lag,
+        metavar="N|A..B",
+        help="shift labels by N volumes (default 0); by each of A to B: a curve of accuracy over lags",
+    )
     options.add_cleaning(group)
     group.add_argument(
         "--t-r", type=float, metavar="S", help="seconds per volume (default: from the image header)"
@@ -126,6 +132,11 @@ def _add_processing(group: Any) -> None:
     group.add_argument(
         "--confounds", nargs="+", metavar="FILE", help="TSV files of confounds to regress out of each run"
     )
+
+
+def _lag(text: str) -> int | str:
+    """A number of volumes, or the text of a range."""
+    return text if ".." in text else int(text)
 
 
 def study_settings(given: dict[str, Any]) -> "StudySettings":
@@ -160,6 +171,12 @@ def _run(given: dict[str, Any]) -> int:
         if "out" in given:
             options.check_name(Path(given["out"]), "--out")
         return _predict_number(given)
+    if isinstance(given.get("lag_trs"), str):
+        from mvpa_gamp.study.lag_curve import run_lags
+
+        if "out" in given:
+            options.check_name(Path(given["out"]), "--out")
+        return run_lags(given, (lambda sentence: None) if given.get("quiet") else print)
     from mvpa_gamp.study.console import Console
     from mvpa_gamp.study.output import Output, check_plain
     from mvpa_gamp.study.run import rebuild_report, run_study

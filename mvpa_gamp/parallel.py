@@ -176,6 +176,9 @@ def allowed_threads() -> int:
     """The cores this process may use, or fewer where the environment allows the BLAS fewer.
 
     Process pools (joblib, Dask) and batch systems set these variables so that processes do not fight.
+
+    >>> allowed_threads() >= 1
+    True
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     limits = (os.environ.get(name, "") for name in _LIMITS)
@@ -187,6 +190,10 @@ def block_threads(n_blocks: int, per_thread: int = _BLOCKS_PER_THREAD) -> Iterat
     """A ``map`` over blocks that uses the cores this process may use, results in order.
 
     ``per_thread`` is how many blocks a further thread is worth: 1 where a block is a whole fit.
+
+    >>> with block_threads(3) as over_blocks:
+    ...     list(over_blocks(sum, [[1, 2], [3, 4], [5, 6]]))
+    [3, 7, 11]
     """
     workers = min(allowed_threads(), n_blocks // per_thread)
     with _controller().limit(limits=1, user_api="blas"):
@@ -198,7 +205,13 @@ def block_threads(n_blocks: int, per_thread: int = _BLOCKS_PER_THREAD) -> Iterat
 
 
 def each_block(design: Any, visit: Callable[[Any], None]) -> None:
-    """Call ``visit`` with every block of a design."""
+    """Call ``visit`` with every block of a design.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.gamp import Design
+    >>> each_block(Design(np.eye(4), np.ones((4, 1), dtype=bool)), lambda block: print(block.features))
+    slice(0, 4, None)
+    """
     with block_threads(design.n_blocks) as over_blocks:
         for _ in over_blocks(visit, design.blocks()):
             pass

@@ -33,6 +33,9 @@ PIPELINES = (
     "calibration",
     "null_pvalues",
     "swapped_labels",
+    "shared_signal",
+    "people_null",
+    "people",
 )
 Command = Callable[[Sequence[str]], int]
 

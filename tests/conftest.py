@@ -2,6 +2,7 @@
 
 import os
 import sys
+from base64 import b64decode
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 import threadpoolctl
 
 from mvpa_gamp.haxby import main
+from mvpa_gamp.report import figures
+from mvpa_gamp.report.style import Drawn
 
 
 def _beside(name: str):
@@ -31,6 +34,12 @@ AFFINE = np.array(
     [[-3.0, 0.2, 0, 12], [0, 3.5, 0.1, -20], [0, 0, 4.0, 5], [0, 0, 0, 1]]
 )  # flipped and sheared
 SHAPE = (6, 7, 4)
+
+_SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
+_PNG = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+)
+_BLANK = {bytes: _SVG, Drawn: Drawn(_PNG, _SVG)}
 
 
 @dataclass(frozen=True)
@@ -105,6 +114,20 @@ def _no_outside_data(monkeypatch, tmp_path_factory):
     empty = tmp_path_factory.getbasetemp() / "home"
     for name in ("HOME", "NILEARN_DATA", "NILEARN_SHARED_DATA", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(empty / name.lower()))
+
+
+@pytest.fixture(autouse=True)
+def _blank_figures(request, monkeypatch):
+    """Figures of short-lived results folders are blank: drawing them is most of a tiny run.
+
+    Those of shared folders are drawn, and those of tests of the report or marked ``figures``.
+    """
+    if "report" in request.path.parts or request.node.get_closest_marker("figures"):
+        return
+    for name, draw in vars(figures).items():
+        kind = getattr(draw, "__annotations__", {}).get("return")
+        if kind in (bytes, Drawn):
+            monkeypatch.setattr(figures, name, lambda *_, blank=_BLANK[kind]: blank)
 
 
 @pytest.fixture(scope="session")

@@ -173,6 +173,7 @@ def test_mean_maps_are_means_at_the_common_voxels(done):
     assert not list((done / "group").glob("*onebitCs*stat-pip*"))
 
 
+@pytest.mark.figures
 def test_maps_of_the_group_share_and_family_wise_test(done, bids_tree, tmp_path, monkeypatch):
     """Three participants reach 0.25 at best: a level of 0.3 has a map, 0.05 a sentence."""
     monkeypatch.setattr(group_maps, "_FAMILY_WISE", 0.8)
@@ -291,6 +292,7 @@ def test_the_group_page_answers_where_how_stable_and_in_which_file(done):
     assert f"two folds share {np.mean(shared):.0f} % of the selected voxels" in top and name in top
 
 
+@pytest.mark.figures
 def test_the_group_page_in_a_browser(done, browser):
     page = browser.open(done / "index.html")
     page.run("document.querySelectorAll('details').forEach(part => { part.open = true; })")
@@ -358,6 +360,7 @@ def test_permutation_tests_are_used_where_they_are(done, bids_tree, options, tmp
 
 
 @pytest.mark.slow
+@pytest.mark.figures
 def test_killed_and_resumed_is_identical_to_unbroken(done, bids_tree, options, tmp_path):
     out = tmp_path / "killed"
     command = [sys.executable, "-c", KILLED, *participant(bids_tree, out, *options)]
@@ -373,6 +376,7 @@ def test_killed_and_resumed_is_identical_to_unbroken(done, bids_tree, options, t
     assert not list(out.rglob(".writing-*"))
 
 
+@pytest.mark.figures
 def test_a_participant_can_be_repeated_from_its_own_config(done, bids_tree, tmp_path):
     config = done / "sub-02" / "config.toml"
     again = tmp_path / "again"
@@ -393,6 +397,7 @@ def test_participants_may_come_in_several_commands_but_with_the_same_settings(bi
     assert not (out / "sub-03").exists()
 
 
+@pytest.mark.figures
 def test_reports_only_rebuilds_the_pages(done, bids_tree, tmp_path):
     out = shutil.copytree(done, tmp_path / "out")
     before = (out / "sub-01" / "index.html").read_bytes()
@@ -438,6 +443,7 @@ def kill_a_worker(cluster, started: Path, killed: list[int]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # a killed worker makes the cluster complain
+@pytest.mark.figures
 def test_a_cluster_that_loses_a_worker_gives_the_same_tables(tested, bids_tree, tmp_path):
     distributed = pytest.importorskip("distributed")
     out, killed = tmp_path / "out", []
@@ -453,6 +459,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_tables(tested, bids_tree, 
     assert tables(out) == tables(tested)
 
 
+@pytest.mark.figures
 def test_participants_side_by_side_are_those_of_one_by_one(bids_tree, tmp_path, capfd):
     """Each by a process of its own; one that cannot be analysed is skipped with its sentence."""
     alone, beside = tmp_path / "alone", tmp_path / "beside"

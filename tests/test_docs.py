@@ -20,6 +20,7 @@ import pytest
 import mvpa_gamp
 from mvpa_gamp import __main__ as bids_command
 from mvpa_gamp import haxby as haxby_command
+from mvpa_gamp import predict
 from mvpa_gamp.gamp import Probit
 from mvpa_gamp.methods import METHODS
 
@@ -146,7 +147,39 @@ def test_pages_show_commands():
 def test_commands_are_understood(page, module, arguments):
     if is_decode(module, arguments):
         module, arguments = "mvpa_gamp.haxby", arguments[1:]
+    elif arguments[:1] == [bids_command.PREDICT]:
+        predict.build_parser(bids_command.PREDICT).parse_args(arguments[1:])
+        return
+    elif (between := bids_command.between_people(arguments)) is not None:
+        module, arguments = "mvpa_gamp.haxby", between
     PARSERS[module]().parse_args(arguments)
+
+
+def pipeline_commands() -> list[tuple[str, str, list[str]]]:
+    """Page, pipeline and options of every command of a pipeline that a page names, in blocks or sentences."""
+    out = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        for name, rest in re.findall(r"python -m pipelines\.([\w.]+)([^`\n]*)", text):
+            out.append((page.name, name, re.findall(r"--[\w-]+", rest)))
+    return out
+
+
+def test_pipelines_that_pages_name_have_the_options_they_show(capsys):
+    shown = pipeline_commands()
+    assert len({name for _, name, _ in shown} - {"NAME"}) > 8
+    for page, name, options in shown:
+        if name == "NAME":
+            continue
+        package = (ROOT / "pipelines" / name.replace(".", "/")).is_dir()
+        program = importlib.import_module(f"pipelines.{name}{'.__main__' * package}")
+        if not inspect.signature(program.main).parameters:
+            assert not options
+            continue
+        with pytest.raises(SystemExit, match="0"):
+            program.main(["--help"])
+        told = capsys.readouterr().out
+        assert not [option for option in options if option not in told], (page, name, options)
 
 
 def phantom_commands() -> list[Any]:
@@ -272,6 +305,13 @@ def test_every_method_stands_in_the_table_of_names():
     names = page.split("## Names")[1].split("\n## ")[0]
     missing = [name for name in METHODS if f"`{name}`" not in names]
     assert not missing, f'Add a row for {missing} to the table "Names" of docs/choosing.md.'
+
+
+def test_the_map_of_the_package_names_files_that_exist():
+    page = (DOCS / "design.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/*]+\.(?:py|js))`", page))
+    assert len(named) > 50
+    assert not [name for name in named if not list((ROOT / "mvpa_gamp").rglob(name))]
 
 
 # --- links to source lines

@@ -135,6 +135,7 @@ def test_a_fold_map_is_what_a_separate_fit_of_that_fold_gives(finished, tiny):
     np.testing.assert_array_equal(saved, fit.coef[:, 0].astype(np.float32))
 
 
+@pytest.mark.figures
 def test_two_runs_are_identical_and_config_repeats_a_run(finished, tmp_path):
     again = tmp_path / "again"
     assert main(["--config", str(finished / "config.toml"), "--out", str(again), "--quiet"]) == 0
@@ -142,6 +143,7 @@ def test_two_runs_are_identical_and_config_repeats_a_run(finished, tmp_path):
     assert results_bytes(again) == results_bytes(finished)  # figures too
 
 
+@pytest.mark.figures
 def test_killed_and_resumed_is_identical_to_unbroken(finished, tiny, tmp_path):
     out = tmp_path / "killed"
     options = tiny.options(out, "--methods", "onebit-cs", "cdn", "--pairs", "all", "--fold-maps", "--quiet")
@@ -203,6 +205,7 @@ def test_labels_of_a_run_do_not_reach_the_fold_that_holds_it_out(tiny, tmp_path)
     assert same == [False, True, False, False]  # run 1 is held out by the second fold
 
 
+@pytest.mark.figures
 def test_reports_only_rebuilds_the_page_from_the_folder(finished, tmp_path):
     import shutil
 

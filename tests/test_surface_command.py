@@ -135,6 +135,7 @@ def test_the_group_is_on_the_same_surface(dense):
         np.testing.assert_allclose(mean.data.parts[part], wanted, atol=1e-6)  # float32 files
 
 
+@pytest.mark.figures
 def test_a_run_is_resumed_and_drawn_again(tree, dense):
     page = dense / "sub-02" / "index.html"
     before = page.read_text()

@@ -15,7 +15,7 @@ import nibabel
 import numpy as np
 
 from mvpa_gamp.decoding import cross_validate, held_out_answers
-from mvpa_gamp.decoding.people import people_scores
+from mvpa_gamp.decoding.group import people_scores
 from mvpa_gamp.imaging.maps import MapsSource
 from mvpa_gamp.methods import METHODS
 

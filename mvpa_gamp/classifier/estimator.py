@@ -407,8 +407,8 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
             for part, model in (("likelihood", self.likelihood_), ("prior", self.prior_))
             for name, value in parameters(model).items()
         }
-        if not self.converged_:
-            failed = np.flatnonzero(~np.asarray(result.converged))
+        failed = np.flatnonzero(result.failed)
+        if failed.size:
             warnings.warn(
                 f"{failed.size} of {len(result.status)} fits did not converge. {result.status[failed[0]]}",
                 ConvergenceWarning,

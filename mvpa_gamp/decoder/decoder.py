@@ -32,6 +32,7 @@ from mvpa_gamp.decoder.maps import (
 from mvpa_gamp.decoder.model import FEWEST, TRAINING, Decoded, model_of
 from mvpa_gamp.decoder.model_folder import load_model, save_model
 from mvpa_gamp.decoding.scores import mean_score, score_classes, score_rows
+from mvpa_gamp.gamp.result import FOUND_NOTHING
 from mvpa_gamp.imaging.maskers import CLEANING
 
 
@@ -349,6 +350,7 @@ class GAMPDecoder(FittedDecoder):
                 stacklevel=3,
             )
         failed = ~self.status_["converged"].to_numpy(dtype=bool)
+        failed &= self.status_["status"].to_numpy() != FOUND_NOTHING
         if failed.any():
             warnings.warn(
                 f"{failed.sum()} of {failed.size} fits did not converge, see status_. "

@@ -202,7 +202,7 @@ def _rows(decoder: DecoderSettings, asked: _Asked, confounds: Any) -> _Rows:
     nuisance = confounds_of_runs(confounds, asked.series.counts, cleaned_by)
     found = extract(asked.masker, asked.series, cleaned_by, nuisance)
     if asked.within in FEWEST:
-        return _scaled_within(asked, found)
+        return _scaled_within(asked, found, mention=decoder.scaling is None)
     notes = asked.notes + notes + found.notes
     if asked.given_groups is None and decoder.cv is None:
         notes += (WITHOUT_GROUPS,)
@@ -248,16 +248,15 @@ def _covariate_notes(
     return named
 
 
-def _scaled_within(asked: _Asked, found: Extracted) -> _Rows:
+def _scaled_within(asked: _Asked, found: Extracted, mention: bool) -> _Rows:
     """Images scaled with the others of their group that are decoded."""
     raw, groups = found.X[asked.kept], asked.groups
     assert groups is not None
     _check_whole_groups(asked, min(_sizes(groups)))
     scaling = pooled(raw, groups, asked.within)
-    done = {"centre": "The mean of each group's images was taken away from them.",
-            "zscore": "Each group's images were z-scored by themselves."}[asked.within]  # fmt: skip
+    done = ("The mean of each group's images was taken away from them.",) if mention else ()
     X = np.ascontiguousarray(scaled(raw, groups, asked.within))
-    notes = (*asked.notes, *found.notes, done)
+    notes = (*asked.notes, *found.notes, *done)
     return _Rows(X, found._replace(scaling=scaling), asked.given_groups, None, notes)
 
 

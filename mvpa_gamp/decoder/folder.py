@@ -38,8 +38,7 @@ from mvpa_gamp.results.inference import CellInference, write_inference, write_in
 from mvpa_gamp.results.ledger import Cell, Subject
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import read_results, write_manifest
-from mvpa_gamp.results.study_files import versions, write_start, write_tables
-from mvpa_gamp.results.summary import About
+from mvpa_gamp.results.summary import About, versions, write_start, write_tables
 
 
 def write_folder(
@@ -371,6 +370,14 @@ def run_target(given: dict[str, Any], say: Any = print) -> Path:
     return out
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _table(given: dict[str, Any]) -> tuple[list[str], Any, Any, list[str]]:
     """Files, numbers and participants of the lines that have all three, in the order of the table."""
     table = read_map_table(given["maps"][0], needs_condition=False)
@@ -385,8 +392,9 @@ def _table(given: dict[str, Any]) -> tuple[list[str], Any, Any, list[str]]:
     try:
         y = texts[known].astype(float)
     except ValueError as error:
+        odd = next(text for text in texts[known] if not _is_number(text))
         raise DataError(
-            f"--target {given['target']}: expected numbers ({error}). Correct the column."
+            f"--target {given['target']}: expected numbers, got {odd[:40]!r}. Correct the column."
         ) from error
     if len(y) < 4 or not np.isfinite(y).all() or np.ptp(y) == 0:
         raise DataError(
@@ -419,7 +427,8 @@ def _volumes(files: list[Path]) -> list[Any]:
         count = image.shape[3] if len(image.shape) > 3 else 1
         if used[file] >= count:
             raise DataError(
-                f"{file.name} has {count} images, but is in more lines than that. Correct the table."
+                f"{file.name} has {count} image{'s' * (count != 1)}, but is in more lines than that. "
+                "Correct the table."
             )
         images.append(index_img(image, used[file]) if len(image.shape) > 3 else image)
         used[file] += 1

@@ -125,7 +125,9 @@ def _fitted(masker: RowMasker, volumes: ImageSeries) -> RowMasker:
     if isinstance(volumes, Surfaces):
         return cast(VertexMasker, masker).fit_to(volumes)
     try:
-        masker.fit(one_image(volumes)) if masker.mask_img is None else masker.fit()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Computed an empty mask")  # which is told below
+            masker.fit(one_image(volumes)) if masker.mask_img is None else masker.fit()
     except ValueError as error:
         if "empty" not in str(error):
             raise

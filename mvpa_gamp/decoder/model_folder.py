@@ -29,7 +29,7 @@ from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.imaging.spaces import is_surface, space_of
 from mvpa_gamp.imaging.volumes import like, open_image
 from mvpa_gamp.results.files import write_json, write_tsv
-from mvpa_gamp.results.study_files import versions
+from mvpa_gamp.results.summary import versions
 
 MODEL, MASK, TABLE = "model.json", "mask.nii.gz", "held_out.tsv"
 FORMAT, VERSION = "mvpa_gamp model", 1

@@ -291,7 +291,7 @@ def region_scores(
     found = []
     for own, each in _each_region(method, X, regions, scheme):
         fits = cross_validate(method, own, y, runs, each)
-        found.append((1 - fold_errors(fits, y), int(np.count_nonzero(~fits.folds.converged))))
+        found.append((1 - fold_errors(fits, y), int(np.count_nonzero(fits.folds.failed))))
     accuracy, failed = zip(*found, strict=True)
     return RegionScores(np.stack(accuracy), np.array(failed))
 

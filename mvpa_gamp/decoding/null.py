@@ -181,7 +181,7 @@ def _summed(inclusion: Any, n_folds: int) -> NDArray:
 
 def failures(fits: FoldFits, n_vectors: int) -> NDArray:
     """Fits (k,) of every label vector that missed their stopping rule; columns of a vector are together."""
-    return np.count_nonzero(~np.asarray(fits.converged).reshape(n_vectors, -1), axis=1)
+    return np.count_nonzero(fits.failed.reshape(n_vectors, -1), axis=1)
 
 
 def mean_accuracy(codes: NDArray, said: HeldOut) -> float:

@@ -20,7 +20,7 @@ from .blocks import Block, DenseBlock, OwnMeanBlock, Scratch, row_groups
 from .dense import ColumnSets, CompiledMeanBlock, Packed, column_sets, one_set
 from .moments import Array
 from .neighbours import Neighbours
-from .row_weights import checked_counts, counted
+from .scalar_steps import checked_counts, counted
 from .sparse import CenteredSparseBlock, SparseBlock
 
 # Bytes of X per block: about a second-level cache, so that a block is read from memory once.

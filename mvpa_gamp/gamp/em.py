@@ -3,11 +3,15 @@
 In sum-product mode parameters move after every GAMP iteration, so tuning costs next to nothing. In
 max-sum mode GAMP runs to its fixed point between two updates, because the proximal iterates in between
 say nothing about the posterior.
+
+A likelihood whose scale grows and weights that shrink give the same scores. So the two can be learnt only one
+at a time: a run that moves both drifts along that line, and may end with no weight at all.
 """
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,20 +19,85 @@ from numpy.typing import NDArray
 from .batch import Batch
 from .design import Design
 from .iteration import Output
-from .learnt import names_to_learn
 from .moments import Array
 from .neighbours import check_neighbours
-from .parameters import Models, held_models, learnt_names, parameters, put, take, with_parameters
-from .result import EmResult, GampResult
-from .screening import solve_screened
+from .parameters import Models, expand, held_models, learnt_names, parameters, put, take, with_parameters
+from .result import AT_BOUND, CAVITY, DIVERGED, FOUND_NOTHING, SMALLER_STEPS, SUCCESS, EmResult, GampResult
 from .settings import SolverSettings
 from .solve import Progress, checked_labels, run
+from .starts import solve_screened
+
+
+def names_to_learn(likelihood: Any, prior: Any, of_likelihood: Any, of_prior: Any) -> Models:
+    """The names to learn of likelihood and prior; None means each model's ``default_learn``.
+
+    Where a scale of the likelihood is learnt, the default of the prior leaves out what scales the weights,
+    with a warning; names that say both are refused.
+    """
+    learn = Models(learnt_names(likelihood, of_likelihood), learnt_names(prior, of_prior))
+    names = identifiable_names(likelihood, prior, learn.likelihood, learn.prior)
+    if names == learn.prior:
+        return learn
+    scale = ", ".join(name for name in learn.likelihood if name in likelihood.scale_names)
+    size = ", ".join(name for name in learn.prior if name not in names)
+    cause = (
+        f"The likelihood's {scale} and the prior's {size} both set the size of the scores, and the data "
+        "cannot tell them apart"
+    )
+    others = tuple(name for name in learn.likelihood if name not in likelihood.scale_names)
+    choice = f"learn_prior={names!r} to keep {size}, or learn_likelihood={others!r} to keep {scale}"
+    if of_prior is not None:
+        raise ValueError(f"{cause}: both cannot be learnt. Use {choice}.")
+    warnings.warn(f"{cause}: {size} keeps its starting value. To choose, set {choice}.", stacklevel=3)
+    return Models(learn.likelihood, names)
+
+
+def identifiable_names(
+    likelihood: Any, prior: Any, of_likelihood: Iterable[str], of_prior: tuple[str, ...]
+) -> tuple[str, ...]:
+    """``of_prior`` without what scales the weights, where a scale of the likelihood is learnt as well.
+
+    A prior that keeps any of its scales fixed, such as the l2 of an elastic net, keeps all its names.
+    """
+    if not any(name in likelihood.scale_names for name in of_likelihood):
+        return of_prior
+    scales = _scale_names(prior)
+    others = tuple(name for name in of_prior if name not in scales)
+    return others if set(scales) <= set(of_prior) else of_prior
+
+
+def at_bounds(models: Models, learn: Models, status: NDArray) -> NDArray:
+    """``status`` (B,), in which columns say so whose learnt parameters ended at a bound of their range."""
+    status = status.astype(object)
+    for part, model, names in zip(Models._fields, models, learn, strict=True):
+        ranges, values = model.useful_range, parameters(model)
+        for name in (name for name in names if name in ranges):
+            low, high = ranges[name]
+            ended = np.isin(status, (*SUCCESS, FOUND_NOTHING))
+            for column in np.flatnonzero(ended & ((values[name] <= low) | (values[name] >= high))):
+                value = float(values[name][column])
+                status[column] = AT_BOUND.format(name=f"{part}.{name}", value=value)
+    return status.astype(str)
+
+
+def _scale_names(prior: Any) -> tuple[str, ...]:
+    """Parameters that change when the weights are doubled."""
+    doubled = parameters(prior.scaled(2.0))
+    return tuple(
+        name for name, value in parameters(prior).items() if not np.array_equal(value, doubled[name])
+    )
+
 
 # Max-sum tuning rests when a full update would change a parameter by less: the support hardly feels it.
 _PARAMETER_TOL = 5e-3
 _LARGEST_STEP = float(np.log(1.5))
 _TUNING_TOL = 1e-3  # solves between two updates need not be exact; the last one is
 _TUNING_ITERATIONS = 300
+# Summed steps before a likelihood with approximate moments learns its scale: while the weights are still
+# leaving zero, variational moments say that the scale is small, and follow it down to an empty model.
+_WAIT = 1.0
+_TIE = 2.0  # nats of all rows within which another start is preferred: a likelihood offers one for a reason
+_SMALLER = 0.25  # share of the step in the second try of a run that diverged
 
 
 def fit_em(
@@ -49,7 +118,8 @@ def fit_em(
     None means each model's ``default_learn``, () means none. The data tell only the product of a logistic
     scale and the weights, so the likelihood's scale stays fixed by default; where it is learnt, the prior's
     scale stays fixed with a warning, and naming both is refused. ``max_em_iter`` limits the updates in
-    max-sum mode.
+    max-sum mode. A likelihood with ``other_starts`` is fitted from each of them too, and the fit with the
+    best leave-one-out score is returned; a run that diverged is tried again with smaller steps, and says so.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((100, 200))
@@ -66,21 +136,77 @@ def fit_em(
         names = _max_sum_names(likelihood, prior, learn_likelihood, learn_prior)
         return _fit_max_sum(design, y, Models(likelihood, prior), settings, names, max_em_iter, callback)
     learn = names_to_learn(likelihood, prior, learn_likelihood, learn_prior)
-    history = _History(design.shape[2])
 
-    def tune(batch: Batch, out: Output, statistics: dict[str, Array]) -> Models:
-        likelihood, prior = batch.models
-        if learn.prior:
-            prior = prior.maximize(statistics, learn.prior)
-        if learn.likelihood:
-            used = batch.design.row_counts.astype(float)
-            likelihood = likelihood.em_update(batch.y, out.p, out.tau_p, learn.likelihood, weights=used)
-        tuned = Models(likelihood, prior)
-        history.add(batch.columns, tuned)
-        return tuned
+    def attempt(columns: NDArray, given: Models, settings: SolverSettings) -> _Attempt:
+        history = _History(columns.size)
+        damping = settings.resolved(design.neighbours is not None).damping
+        wait = 0 if likelihood.is_exact else round(_WAIT / damping)
+        early = tuple(name for name in learn.likelihood if name not in likelihood.scale_names)
 
-    result, models = run(design, y, likelihood, prior, settings, tuner=tune, callback=callback)
-    return EmResult(result, *models, history.arrays())
+        def tune(batch: Batch, out: Output, statistics: dict[str, Array]) -> Models:
+            likelihood, prior = batch.models
+            if learn.prior:
+                prior = prior.maximize(statistics, learn.prior)
+            names = learn.likelihood if history.length >= wait else early
+            if names:
+                used = batch.design.row_counts.astype(float)
+                likelihood = likelihood.em_update(batch.y, out.p, out.tau_p, names, weights=used)
+            tuned = Models(likelihood, prior)
+            history.add(batch.columns, tuned)
+            return tuned
+
+        part = design if columns.size == n_columns else design.take(columns)
+        labels = y if columns.size == n_columns else np.asarray(y).reshape(len(y), -1)
+        if labels is not y and labels.shape[1] > 1:
+            labels = labels[:, columns]
+        result, models = run(part, labels, *given, settings, tuner=tune, callback=callback)
+        return _Attempt(result, models, history.arrays())
+
+    n_columns = design.shape[2]
+    every = np.arange(n_columns)
+    best = attempt(every, Models(likelihood, prior), settings)
+    for other in likelihood.other_starts(learn.likelihood):
+        again = attempt(every, Models(other, prior), settings)
+        gain = again.result.cavity_score - best.result.cavity_score
+        best = best.replaced(np.flatnonzero(gain * design.row_counts.sum(axis=0) > -_TIE), again)
+    diverged = np.flatnonzero(best.result.status == DIVERGED)
+    if diverged.size:
+        given = Models(expand(likelihood, n_columns), expand(prior, n_columns)).take(diverged)
+        damping = _SMALLER * settings.resolved(design.neighbours is not None).damping
+        again = attempt(diverged, given, replace(settings, damping=damping))
+        good = np.flatnonzero(again.result.converged)
+        best = best.replaced(diverged[good], again.with_status(CAVITY, SMALLER_STEPS), good)
+    status = at_bounds(best.models, learn, best.result.status)
+    return EmResult(replace(best.result, status=status), *best.models, best.history)
+
+
+class _Attempt(NamedTuple):
+    """Fits from one start: results, the models they were computed with, and how parameters moved."""
+
+    result: GampResult
+    models: Models
+    history: dict[str, Array]
+
+    def with_status(self, old: str, new: str) -> "_Attempt":
+        """A copy in which one status is another."""
+        status = np.where(self.result.status == old, new, self.result.status)
+        return self._replace(result=replace(self.result, status=status))
+
+    def replaced(self, columns: NDArray, other: "_Attempt", others: NDArray | None = None) -> "_Attempt":
+        """A copy whose ``columns`` are the ``others`` of ``other``; None: the same."""
+        if not columns.size:
+            return self
+        others = columns if others is None else others
+        history = {}
+        for name, rows in self.history.items():
+            theirs = other.history[name]
+            both = np.full((max(len(rows), len(theirs)), *rows.shape[1:]), np.nan)
+            both[: len(rows)] = rows
+            both[..., columns] = np.nan
+            both[: len(theirs), ..., columns] = theirs[..., others]
+            history[name] = both
+        result = _with_columns(self.result, columns, _columns(other.result, others))
+        return _Attempt(result, self.models.replaced(columns, other.models, others), history)
 
 
 def _max_sum_names(likelihood: Any, prior: Any, of_likelihood: Any, of_prior: Any) -> tuple[str, ...]:
@@ -162,7 +288,11 @@ def _columns(result: GampResult, at: NDArray) -> GampResult:
 
 def _joined(result: GampResult, at: NDArray, part: GampResult) -> GampResult:
     """``result`` with some columns solved again; iterations add up."""
-    part = replace(part, n_iter=result.n_iter[at] + part.n_iter)
+    return _with_columns(result, at, replace(part, n_iter=result.n_iter[at] + part.n_iter))
+
+
+def _with_columns(result: GampResult, at: NDArray, part: GampResult) -> GampResult:
+    """``result`` with some columns those of ``part``."""
     fields = {name: np.array(value) for name, value in vars(result).items()}
     fields["status"] = fields["status"].astype(object)
     for name, value in vars(part).items():
@@ -187,6 +317,7 @@ class _History:
     def __init__(self, n_columns: int) -> None:
         self.n_columns = n_columns
         self.rows: dict[str, list[Array]] = {}
+        self.length = 0
 
     def add(self, columns: NDArray, models: Models) -> None:
         for prefix, model in zip(("likelihood.", "prior."), models, strict=True):
@@ -194,6 +325,7 @@ class _History:
                 row = np.full((*np.shape(value)[:-1], self.n_columns), np.nan)
                 row[..., columns] = value
                 self.rows.setdefault(prefix + name, []).append(row)
+        self.length += 1
 
     def arrays(self) -> dict[str, Array]:
         return {name: np.array(rows) for name, rows in self.rows.items()}

@@ -18,13 +18,24 @@ from .blocks import Block, Scratch
 from .design import Design
 from .moments import Array, floored
 from .result import GampResult
-from .row_weights import counted
+from .scalar_steps import (
+    StepFunction,
+    TrainingElements,
+    Weights,
+    counted,
+    loss_slope,
+    max_sum_step,
+    sum_product_step,
+)
 from .settings import ResolvedSettings
-from .training_elements import TrainingElements, loss_slope, max_sum_step, sum_product_step
-from .weights_step import StepFunction, Weights
+
+# (last weights, next weights, features, X' s, 1 / tau_r, step) -> contribution
+
 
 _FLAT = 1e20  # pseudo-variance of a weight about which the data say nothing yet
-_LEAST_CURVATURE = 0.1  # of the intercept, as a share of the summed squared slopes
+# Least sum of tau_s as a share of the summed squared slopes: of the intercept, and of the weights where rows
+# of a likelihood that is not log-concave have a negative tau_s.
+_LEAST_CURVATURE = 0.1
 _CURVATURE_FLOOR = 1e-12  # relative to the mean of S' tau_s
 _LEAST_PRECISION = 1e-34  # 1 / tau_r where no row has a curvature; float32 holds it, and products with it
 
@@ -161,7 +172,8 @@ def output_step(state: State, y: Array, row_counts: Array, likelihood: Any, step
         s, tau_s, log_partition = map(elements.put, elements.step(sum_product_step, *given))
     else:
         s, tau_s = map(elements.put, elements.step(max_sum_step, *given))
-    tau_s = np.maximum(tau_s, 0.0)  # robust likelihoods are not log-concave: such a row has no precision
+    if mode == "max-sum" or likelihood.is_log_concave:  # else rows may be negative, and only sums are floored
+        tau_s = np.maximum(tau_s, 0.0)
     newton_step = _intercept_step(s, tau_s, row_counts)
     if mode == "max-sum" and not likelihood.kinks:
         # While the weights are on their way cavity and loss may disagree; uphill the intercept waits.
@@ -221,8 +233,9 @@ def _adjoint_step(
     """X' s and the precisions 1 / tau_r (line 13) of a block, both (n, B)."""
     tau_s = counted(tau_s, design.row_counts)
     narrow_s, narrow_tau_s = design.counted_and_centered(s).astype(design.dtype), tau_s.astype(design.dtype)
-    floor = curvature_floor(design, tau_s)
-    precision = _uniform_precision(design, tau_s) if settings.variance == "uniform" else None
+    square = counted(np.square(s), design.row_counts)
+    floor = curvature_floor(design, tau_s, square)
+    precision = _uniform_precision(design, tau_s, square) if settings.variance == "uniform" else None
 
     def products(block: Block) -> tuple[Array, Array]:
         if precision is not None:
@@ -258,13 +271,23 @@ def _zeros(design: Design, settings: ResolvedSettings) -> tuple[Array, Array]:
     return z, (np.zeros_like(z) if settings.variance == "full" else np.zeros((1, n_columns)))
 
 
-def curvature_floor(design: Design, tau_s: Array) -> Array:
+def curvature_floor(design: Design, tau_s: Array, square: Array) -> Array:
     """Smallest S' tau_s that counts, one per column (B,); it caps tau_r of features that do not vary.
 
-    ``tau_s`` is summed over rows, each as often as it counts.
+    ``tau_s`` and ``square``, the squared slopes, are those of a row times how often it counts. Rows of a
+    likelihood that is not log-concave may have a negative tau_s; sums of them may not.
     """
-    mean = (design.row_energy() * tau_s).sum(axis=0) / design.shape[1]
-    return np.maximum(_CURVATURE_FLOOR * mean, _LEAST_PRECISION).astype(design.dtype)
+    energy = design.row_energy()
+    floor = np.maximum(_CURVATURE_FLOOR * (energy * tau_s).sum(axis=0), _floor_of_sum(tau_s, energy * square))
+    return np.maximum(floor / design.shape[1], _LEAST_PRECISION).astype(design.dtype)
+
+
+def _floor_of_sum(tau_s: Array, square: Array) -> Array:
+    """What a sum of tau_s is at least where some are negative, (B,): a share of the summed squared slopes.
+
+    Both have the same mean where the model is right. Without negative ones there is no such floor.
+    """
+    return np.where((tau_s < 0).any(axis=0), _LEAST_CURVATURE * square.sum(axis=0), 0.0)
 
 
 def _uniform_tau_z(design: Design, total_tau_w: Array) -> Array:
@@ -275,12 +298,13 @@ def _uniform_tau_z(design: Design, total_tau_w: Array) -> Array:
     return (design.mean_row_energy() * total_tau_w / design.shape[1])[None]
 
 
-def _uniform_precision(design: Design, tau_s: Array) -> Array:
+def _uniform_precision(design: Design, tau_s: Array, square: Array) -> Array:
     """Line 13 with one variance per column: one 1 / tau_r, (1, B).
 
     Mean of the row energies times their summed slope variance over N.
     """
     n_train = design.row_counts.sum(axis=0)
     energy = (design.row_energy() * design.row_counts).sum(axis=0)
-    mean = energy * tau_s.sum(axis=0) / n_train / design.shape[1]
+    curvature = np.maximum(tau_s.sum(axis=0), _floor_of_sum(tau_s, square))
+    mean = energy * curvature / n_train / design.shape[1]
     return np.maximum(mean, _LEAST_PRECISION)[None].astype(design.dtype)

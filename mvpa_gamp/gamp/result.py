@@ -20,7 +20,24 @@ NOT_FINITE = (
     "Not converged: the iteration turned non-finite even with small steps; the last finite state was kept. "
     "Standardise the features or take smaller steps (a lower damping)."
 )
-_SUCCESS = (CAVITY, FIXED_POINT)
+SMALLER_STEPS = "Ended well in a second try with smaller steps: the leave-one-out score no longer improved."
+DIVERGED = (
+    "Not converged: the iteration diverged: the leave-one-out score fell below that of its start, and the "
+    "training rows are not told apart. Features may share a strong signal: use VAMP, or remove that signal."
+)
+FOUND_NOTHING = (
+    "Found nothing: by the leave-one-out score or on the training rows, a fit without any weight predicts as "
+    "well. Labels may have nothing to do with the features, or a signal that these share hides it: see VAMP."
+)
+AT_BOUND = (
+    "Not converged: {name} was learnt as {value:.3g}, at the end of its range, where the data say nothing "
+    "about it. Keep it fixed, or give more samples."
+)
+AT_CHANCE = (
+    "Not converged: the training rows themselves are predicted no better than by chance. Check labels and "
+    "features, or use VAMP."
+)
+SUCCESS = (CAVITY, FIXED_POINT, SMALLER_STEPS)
 _FEATURES_AT_ONCE = 4096
 
 
@@ -54,7 +71,12 @@ class GampResult:
     @property
     def converged(self) -> NDArray:
         """Whether each column met its stopping rule, (B,) bool."""
-        return np.isin(self.status, _SUCCESS)
+        return np.isin(self.status, SUCCESS)
+
+    @property
+    def failed(self) -> NDArray:
+        """Columns (B,) that missed their end; one that found nothing, as noise lets it, did not."""
+        return ~self.converged & (self.status != FOUND_NOTHING)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..parallel import block_threads
 from .design import checked_matrix
 from .moments import Array
 from .neighbours import Neighbours
-from .row_weights import checked_counts
+from .scalar_steps import checked_counts
 
 # Features of X whose rows are scaled, or multiplied from both sides, while they are in a second-level cache.
 _BLOCK_BYTES = 1 << 21
@@ -29,6 +29,8 @@ _LARGE_MEAN = 100.0
 _CONSTANT = 1e-6
 _EDGES = 5_000
 _LARGEST_CORRELATION = 0.999
+# Power iterations for a component that holds more than half; and the number of others that there must be.
+_POWER_STEPS, _LEAST_COMPONENTS = 12, 10
 _LARGEST_SHRINKAGE = 0.999  # something is left of what rows share
 
 
@@ -137,7 +139,8 @@ class TrainingSet:
     K is the Gram matrix of the rows, C takes their weighted mean away, and R is the covariance of their noise
     up to a factor: every group of rows has its own deviating weights (``rho``) besides white noise
     (``white``), R = (rho blockdiag_g(C K C') / d + white diag(1 / weights)) / (rho + white), d being the mean
-    of the diagonal of C K C'. ``basis`` is R^-1/2 U. A row of weight 2 is two copies of it.
+    of the diagonal of C K C', without a component that holds more than half of it. ``basis`` is R^-1/2 U. A
+    row of weight 2 is two copies of it.
     """
 
     rows: NDArray  # (n,) numbers of the training rows
@@ -213,7 +216,7 @@ def training_set(
     K = gram[np.ix_(rows, rows)]
     K = K - share @ K
     K -= (K @ share)[:, None]
-    d = max(float(share @ np.diag(K)), np.finfo(float).tiny)
+    d = max(_mean_diagonal(K, share), np.finfo(float).tiny)
     gamma = _shrinkage(K, counts, n_features) if shrinkage is None else shrinkage
     of_group = tuple(np.flatnonzero(names == name) for name in np.unique(names))
     left = K.copy()
@@ -229,6 +232,24 @@ def training_set(
     for group, inverse_root in zip(of_group, half, strict=True):
         basis[group] = inverse_root @ basis[group]
     return TrainingSet(rows, share, total, of_group, d, np.maximum(s, 0.0), basis, rho, white, gamma)
+
+
+def _mean_diagonal(K: NDArray, share: NDArray) -> float:
+    """Mean of the diagonal, without a component that all features share if it holds more than half of it.
+
+    Such a component, a strong global signal, tells the size of no effect. On fMRI the largest one seen held
+    39 % of the raw variance, and 19 % after cleaning: nothing is left out there; nor is it where few other
+    components are left, as for a handful of features.
+    """
+    v = K[np.argmax(np.diag(K))]
+    for _ in range(_POWER_STEPS):
+        v = K @ (v / max(float(np.linalg.norm(v)), np.finfo(float).tiny))
+    size = float(np.linalg.norm(v))
+    if size > np.trace(K) / 2 > 0:
+        rest = K - np.outer(v, v) / size
+        if np.trace(rest) ** 2 > _LEAST_COMPONENTS * np.square(rest).sum():
+            return float(share @ np.diag(rest))
+    return float(share @ np.diag(K))
 
 
 def _shrinkage(K: NDArray, counts: NDArray, n_features: float) -> float:
@@ -257,6 +278,13 @@ def training_sets(
     """The different columns of ``train`` (M, B), its rows counted by ``weights``, as training sets.
 
     ``rho`` and ``white`` are numbers, or one for every column.
+
+    >>> import numpy as np
+    >>> from mvpa_gamp.gamp import RowSpace, training_sets
+    >>> space = RowSpace(np.random.default_rng(0).standard_normal((6, 9)))
+    >>> train = np.array([[1, 1, 0], [1, 1, 0], [1, 1, 1], [1, 1, 1], [0, 0, 1], [0, 0, 1]], dtype=bool)
+    >>> [each.columns.tolist() for each in training_sets(space, train, groups=np.repeat([0, 1, 2], 2))]
+    [[0, 1], [2]]
     """
     counts = checked_counts(weights, train).astype(float)
     noise = np.stack([np.broadcast_to(each, len(counts.T)).astype(float) for each in (rho, white)], axis=1)

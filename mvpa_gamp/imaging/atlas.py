@@ -17,7 +17,7 @@ from mvpa_gamp.imaging.brainmaps import coordinates, space_name
 from mvpa_gamp.imaging.cortex import Cortex, cortex_of
 from mvpa_gamp.imaging.errors import DataError, reason
 from mvpa_gamp.imaging.names import HEMISPHERES, STRUCTURES, is_cifti, is_surface_file, pair_of
-from mvpa_gamp.imaging.phantom.patterns import PHANTOM_NAMES, phantom_regions
+from mvpa_gamp.imaging.phantom.series import PHANTOM_NAMES, phantom_regions
 from mvpa_gamp.imaging.regions import (
     NILEARN_ATLASES,
     SURFACE_ATLASES,

@@ -11,6 +11,7 @@ from scipy import sparse
 from ..coupling import check_sortable
 from ..feature_scale import scale_factor
 from ..gamp.design import checked_matrix
+from ..gamp.result import FOUND_NOTHING
 
 _BY_ROW = ("decision", "proba", "tested")  # (M, ...): what is known of every row
 
@@ -59,6 +60,11 @@ class FoldFits:
         return self.take(slice(self.n_folds, None))
 
     @property
+    def failed(self) -> NDArray:
+        """Columns (B,) that missed their end; one that found nothing, as permuted labels let it, did not."""
+        return ~np.asarray(self.converged) & (np.asarray(self.status) != FOUND_NOTHING)
+
+    @property
     def frequency(self) -> NDArray:
         """Share of folds that selected each feature, (N,)."""
         return self.support[:, : self.n_folds].mean(axis=1)
@@ -74,6 +80,24 @@ class FoldFits:
         changes["status"] = tuple(self.status[column] for column in chosen)
         changes["parameters"] = {name: value[..., columns] for name, value in self.parameters.items()}
         return replace(self, **changes)
+
+    def replaced(self, columns: NDArray, other: "FoldFits") -> "FoldFits":
+        """A copy whose ``columns`` are those of ``other``; what it has no word for is NaN."""
+
+        def put(values: NDArray, new: Any) -> NDArray:
+            out = values.copy()
+            out[..., columns] = new
+            return out
+
+        names = [item.name for item in fields(self) if item.name not in ("held_out", "tested")]
+        arrays = {name: value for name in names if isinstance(value := getattr(self, name), np.ndarray)}
+        changes: dict[str, Any] = {name: put(old, getattr(other, name)) for name, old in arrays.items()}
+        changes["status"] = tuple(put(np.array(self.status, dtype=object), other.status))
+        given = other.parameters
+        changes["parameters"] = {
+            name: put(old.astype(float), given.get(name, np.nan)) for name, old in self.parameters.items()
+        }
+        return replace(self, seconds=self.seconds + other.seconds, **changes)
 
     def at(self, rows: NDArray) -> "FoldFits":
         """The same fits, their answers to some rows of X only."""

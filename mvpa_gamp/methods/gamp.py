@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from ..feature_scale import rescaled, rescaled_prior
 from ..gamp import Design, EmResult, Hinge, Logistic, Probit, SolverSettings, fit_em
-from ..gamp.learnt import identifiable_names
+from ..gamp.em import identifiable_names
 from ..gamp.moments import floored
 from ..gamp.neighbours import check_neighbours
 from ..gamp.parameters import check_sizes, learnt_names, parameters
+from ..gamp.result import DIVERGED
 from ..gamp.starts import named_prior, start
 from .fold_fits import (
     MENG_2016,
@@ -24,11 +25,16 @@ from .fold_fits import (
     row_weights,
 )
 from .l1_logistic import L1LogisticCV
+from .vamp import VampMethod
 
 # A probit of this variance is the closest to a logistic of scale 1 (Bishop 2006, sec. 4.5: 8 / pi is the
 # slope match; 2.9 matches the curve), so both share one start of the prior.
 LOGISTIC_LIKE_VARIANCE = 2.9
 _BY_SEARCH = "cross-validation"
+FELL_BACK = (
+    "Not converged: GAMP diverged, with smaller steps too; the weights are those of {name}, which does not. "
+    "Use it for all folds (docs/choosing.md)."
+)
 
 
 @dataclass(frozen=True)
@@ -113,8 +119,8 @@ class GampMethod:
         multiply them.
         """
         began = time.perf_counter()
-        X, Y, train, _, factor = check_fold_input(X, y, train, runs)
-        X = rescaled(X, factor)
+        given, Y, train, _, factor = check_fold_input(X, y, train, runs)
+        X = rescaled(given, factor)
         graph, counts = self._graph(connectivity), self._counts(Y, weights)
         design = Design(X, train, center="train", connectivity=graph, weights=counts)
         prior = start(self.prior, design, Y, self.likelihood, self.settings.mode)
@@ -126,7 +132,25 @@ class GampMethod:
             prior, learn_prior = replace(prior, rate=searched.parameters["lambda"]), ()
         learn: dict[str, Any] = {"learn_prior": learn_prior, "learn_likelihood": self.learn_likelihood}
         tuned = fit_em(design, Y, self.likelihood, prior, self.settings, **learn)
-        return self._fold_fits(tuned, time.perf_counter() - began, factor)
+        fits = self._fold_fits(tuned, time.perf_counter() - began, factor)
+        lost = np.flatnonzero(np.asarray(fits.status) == DIVERGED)
+        if not lost.size or not prior.has_atom:
+            return fits
+        own = weights if np.ndim(weights) < 2 else np.asarray(weights)[:, lost]
+        return fits.replaced(lost, self._fallback(given, Y[:, lost], train[:, lost], runs, graph, own))
+
+    def _fallback(
+        self, X: Any, Y: NDArray, train: NDArray, runs: NDArray, graph: Any, weights: Any
+    ) -> FoldFits:
+        """The fits of VAMP, which bears what the columns of X have in common; their status says so."""
+        method = VampMethod(
+            self.name, self.label, self.description, self.prior, uses_connectivity=graph is not None,
+            class_weight=self.class_weight,
+        )  # fmt: skip
+        fits = method.fit_folds(X, Y, train, runs, connectivity=graph, weights=weights)
+        status = FELL_BACK.format(name="VAMP BG" if graph is None else "VAMP sBG")
+        n_columns = train.shape[1]
+        return replace(fits, status=(status,) * n_columns, converged=np.zeros(n_columns, dtype=bool))
 
     def _of_prior(self, prior: Any) -> tuple[str, ...]:
         """Parameters of the prior that are learnt beside those of the likelihood."""

@@ -51,6 +51,9 @@ class VampMethod:
     >>> fits = METHODS["vamp-bg"].fit_folds(X, y, runs[:, None] != np.unique(runs), runs)
     >>> fits.support.shape, bool(fits.support[5].all()), fits.status[0]
     ((20, 6), True, 'Converged: the two estimates of the weights agree.')
+    >>> from mvpa_gamp.methods import VampMethod
+    >>> VampMethod(name="mine", label="Mine", description="Weights of rare voxels.").has_posterior
+    True
     """
 
     name: str

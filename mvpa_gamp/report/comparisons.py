@@ -350,24 +350,30 @@ def people(page: Page) -> dict[str, Any] | None:
     rows = page.results.summary.people
     if not rows:
         return None
-    head = ("Comparison", "Method", "Participants", "Forced choice %", "95 % interval", "p",
-            "Sensitivity %", "Specificity %", "AUC")  # fmt: skip
+    chosen = [row for row in rows if row["participants"]]
+    tested = any(row["p_value"] is not None for row in rows)
+    asked = ("Forced choice % (95 % interval)", *(["p"] if tested else [])) if chosen else ()
+    head = ("Comparison", "Method", *asked, "Sensitivity %", "Specificity %", "AUC")
     body = [
         [
             name(row["comparison"]),
             name(page.results.labels[row["method"]]),
-            str(row["participants"]),
-            _or_none(row["forced_choice_percent"]),
-            f"{_or_none(row['low_percent'])} to {_or_none(row['high_percent'])}",
-            NONE if row["p_value"] is None else two_digits(row["p_value"]),
+            *_choice(row)[: len(asked)],
             _or_none(row["sensitivity_percent"]),
             _or_none(row["specificity_percent"]),
             _or_none(row["auc"], 3),
         ]
         for row in rows
     ]
-    tested = any(row["p_value"] is not None for row in rows)
-    return {"table": table(head, body, 2), "tested": tested}
+    counts = sorted({row["participants"] for row in chosen})
+    return {"table": table(head, body, 2), "tested": tested, "participants": " to ".join(map(str, counts))}
+
+
+def _choice(row: Mapping[str, Any]) -> tuple[str, str]:
+    """The forced choice with its interval, and its p-value."""
+    low, high = _or_none(row["low_percent"]), _or_none(row["high_percent"])
+    choice = f"{_or_none(row['forced_choice_percent'])} ({low} to {high})" if row["participants"] else NONE
+    return choice, NONE if row["p_value"] is None else two_digits(row["p_value"])
 
 
 def _or_none(value: float | None, digits: int = 1) -> str:

@@ -26,6 +26,7 @@ PREFERRED = (
     "vamp-sbg", "gamp-sbg-lr", "vamp-bg", "gamp-bg-lr", "gamp-bl-lr", "gamp-bg-pr", "gamp-bg-hl",
     "gamp-l1-lr", "gamp-l1-lr-cv", "l1-lr-cv",
 )  # fmt: skip
+LIKELY = 0.5  # an inclusion probability
 ENOUGH = 1000  # permutations of maps with family-wise p-values
 MOST_CLASSES = 8  # classes whose maps are named in an answer
 _PEAKS = 3  # places named in an answer
@@ -354,7 +355,7 @@ def maps_to_use(results: Results, subject: str, contrast: str, method: str) -> F
     first = {stat: folder.statmap(subject, contrast, desc, stat) for stat in ("pip", "pattern", "weight")}
     if informative_voxels(results, subject, contrast):
         first = {"information": folder.tested_information(subject, contrast)} | first
-    if results.refit(subject, contrast, method)["voxels"] == "0":
+    if results.refit(subject, contrast, method)["voxels"] == "0" or _nowhere_likely(first["pip"]):
         del first["pip"]  # nowhere above one half
     stat, path = next(((stat, path) for stat, path in first.items() if is_there(path)), ("", None))
     lead = {} if path is None else {w.said(_MEANING[stat]): path}
@@ -368,6 +369,11 @@ def maps_to_use(results: Results, subject: str, contrast: str, method: str) -> F
     })  # fmt: skip
     paths = lead | {said: each for said, each in others.items() if each != path}
     return Files(paths, stat)
+
+
+def _nowhere_likely(path: Path) -> bool:
+    """Whether no voxel is more likely in than out: a budget selects some all the same."""
+    return is_there(path) and float(np.nanmax(read_map(path).data, initial=0.0)) < LIKELY
 
 
 def information_files(results: Results, subject: str, contrast: str) -> dict[str, Path]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mvpa_gamp.decoding.people import PeopleScores
+from mvpa_gamp.decoding.group import PeopleScores
 from mvpa_gamp.decoding.scores import UNEQUAL
 from mvpa_gamp.results.files import write_tsv
 from mvpa_gamp.results.ledger import Cell

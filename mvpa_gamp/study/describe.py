@@ -11,8 +11,7 @@ from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.brainmaps import space_name
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.spaces import is_surface, space_of
-from mvpa_gamp.results.study_files import versions
-from mvpa_gamp.results.summary import About
+from mvpa_gamp.results.summary import About, versions
 from mvpa_gamp.study.comparisons import StudyPreparation, exchange_of
 from mvpa_gamp.study.settings import StudySettings
 

@@ -29,7 +29,7 @@ from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.ledger import MAPS, NO_THRESHOLD
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import Results
-from mvpa_gamp.results.study_files import versions
+from mvpa_gamp.results.summary import versions
 
 _AVERAGED = ("pip", "pattern")
 _SELECTED = 0.5  # of the inclusion probability, as in the table

@@ -16,7 +16,7 @@ from mvpa_gamp.imaging.disk import WriteError
 from mvpa_gamp.parallel import Workers, run_tasks
 from mvpa_gamp.results.files import write_json, write_text
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.study_files import write_description
+from mvpa_gamp.results.summary import write_description
 from mvpa_gamp.study.comparisons import check_preparation, check_strictly
 from mvpa_gamp.study.console import Console
 from mvpa_gamp.study.ending import StudyError

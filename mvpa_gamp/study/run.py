@@ -1,7 +1,7 @@
 """From settings to a finished results folder: the order of things, and a last look at every file."""
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from mvpa_gamp.results.reader import (
     verify,
     write_manifest,
 )
-from mvpa_gamp.results.study_files import write_start, write_tables
+from mvpa_gamp.results.summary import write_start, write_tables
 from mvpa_gamp.study.analyses import plan_analyses
 from mvpa_gamp.study.analyses.inference import fewer_words, permutation_words
 from mvpa_gamp.study.analyses.regions import region_notes
@@ -156,6 +156,8 @@ def _drop_large_fits(stored: Path, console: Console) -> None:
     if size > _MOST_STORED:
         for path in fits:
             path.unlink()
+        with suppress(OSError):  # a folder of --work-dir has a record besides
+            stored.rmdir()
         console.note(
             f"Stored fits ({size / 1e6:,.0f} MB) were removed, because the run is finished. --resume makes "
             "them again if tests are added; --keep-fits keeps them."

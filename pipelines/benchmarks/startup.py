@@ -1,4 +1,4 @@
-"""What a user waits for before anything is computed: imports, ``--help``, and the first compilation."""
+"""What a user waits for: imports, ``--help``, the first compilation, and the first page."""
 
 import json
 import os
@@ -31,6 +31,21 @@ for _ in range(2):
 print(json.dumps({"seconds": seconds, "compiles": "numba" in sys.modules}))
 """
 
+# From the start of a study to its page; what it loaded, in order, and its processor seconds.
+_TO_PAGE = """
+import json, sys, time
+from mvpa_gamp.haxby import main
+main(["--phantom", "--pairs", "face:chair", "--methods", "gamp-sbg-lr", "--quiet", "--out", sys.argv[1]])
+print(json.dumps({"seconds": time.process_time(), "modules": list(sys.modules)}))
+"""
+_IMPORTS = """
+import contextlib, importlib, sys, time
+for name in sys.argv[1].split():
+    with contextlib.suppress(Exception):
+        importlib.import_module(name)
+print(time.process_time())
+"""
+
 _COMMANDS = {
     "python alone": ("-c", "pass"),
     "import mvpa_gamp": ("-c", "import mvpa_gamp"),
@@ -49,7 +64,23 @@ def startup_rows(repeats: int) -> list[dict[str, Any]]:
             fresh_python(arguments)
             seconds[name].append(perf_counter() - began)
     rows = [{"what": name, "seconds": min(each), "note": "fresh process"} for name, each in seconds.items()]
-    return rows + compile_rows()
+    return rows + compile_rows() + page_rows(repeats)
+
+
+def page_rows(repeats: int) -> list[dict[str, Any]]:
+    """Processor seconds from the start of a small study to its page, and those of what it imports."""
+    seconds, imports = [], []
+    for _ in range(repeats + 1):  # the first may compile
+        with tempfile.TemporaryDirectory() as folder:
+            printed = fresh_python(("-c", _TO_PAGE, f"{folder}/results"))
+        found = json.loads(printed.splitlines()[-1])
+        seconds.append(found["seconds"])
+        imports.append(float(fresh_python(("-c", _IMPORTS, " ".join(found["modules"]))).splitlines()[-1]))
+    note = "processor time; phantom, face:chair by gamp-sbg-lr"
+    return [
+        {"what": name, "seconds": min(each), "note": note}
+        for name, each in (("start to page", seconds), ("imports of start to page", imports))
+    ]
 
 
 def compile_rows() -> list[dict[str, Any]]:

@@ -231,4 +231,6 @@ TARGETS = (
     Target("startup", "import mvpa_gamp, seconds", _seconds("import mvpa_gamp"), most=1),
     Target("startup", "haxby --help, seconds", _seconds("haxby --help"), most=2),
     Target("startup", "wait at the very first fit, seconds", _seconds("first fit, nothing compiled"), most=5),
+    Target("startup", "start to page, processor seconds", _seconds("start to page"), most=5),
+    Target("startup", "of these imports", _seconds("imports of start to page"), most=1.5),
 )

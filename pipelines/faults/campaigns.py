@@ -21,6 +21,16 @@ CAMPAIGNS: dict[str, Callable[[int, int], Iterator[Outcome]]] = {
     "interruptions": interruptions.campaign,
 }
 
+# The campaign of the documentation: faults of a seed, and how many seeds.
+PLAN = {
+    "python": (250, 40),
+    "command": (125, 40),
+    "bids": (25, 20),
+    "folders": (25, 8),
+    "foreign": (25, 8),
+    "interruptions": (5, 10),
+}
+
 
 class Seed(NamedTuple):
     """A finished seed: its counts, what ended as it must not, and the seconds it took."""

@@ -41,6 +41,22 @@ def write_files(folder: Path) -> dict[str, Path]:
     return paths
 
 
+def write_maps(folder: Path) -> dict[str, Path]:
+    """Maps of eight participants, three each, in one file, and the table that names them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng, conditions = np.random.default_rng(4), ("face", "house", "cat")
+    values, rows = rng.normal(0, 1, (*SHAPE, 24)), []
+    for k in range(24):
+        rating = rng.normal()
+        values[k % 3, 1:3, 1:3, k] += 2
+        values[3, 1:3, 1:3, k] += 2 * rating
+        rows.append(f"maps.nii.gz\t{conditions[k % 3]}\tp{k // 3}\t{rating:.3f}\t{k // 12}")
+    paths = {"maps": folder / "maps.tsv", "map": folder / "maps.nii.gz"}
+    save(paths["map"], values.astype(np.float32))
+    paths["maps"].write_text("\n".join(["file\tcondition\tparticipant\trating\tsite", *rows]) + "\n")
+    return paths
+
+
 def save(path: Path, values: NDArray, affine: NDArray = _AFFINE) -> None:
     """An image with two seconds between volumes."""
     image = nibabel.Nifti1Image(values, affine)
@@ -196,4 +212,6 @@ DAMAGES: dict[str, dict[str, Damage]] = {
     "confounds": ANY | TABLE,
     "fold-confounds": ANY | TABLE,
     "atlas-labels": ANY | TABLE,
+    "maps": ANY | TABLE,
+    "map": ANY | IMAGE,
 }

@@ -14,7 +14,7 @@ import numpy as np
 from mvpa_gamp.haxby import main as decode
 from mvpa_gamp.results.names import ResultsFolder
 
-from .command_files import DAMAGES, write_files
+from .command_files import DAMAGES, write_files, write_maps
 from .commands import Given, judged, line, run
 from .outcomes import ELSE, RIGHT, Outcome
 
@@ -75,10 +75,24 @@ _PARTS: tuple[dict[str, list[str]], ...] = (
     {"--methods": ["gamp-l1-lr", "l1-lr-cv"]}, {"--lag-trs": ["2"]}, {"--smoothing-fwhm": ["5"]},
     {"--high-pass": ["0.01"]}, {"--no-standardize": []}, {"--seed": ["7"]},
 )  # fmt: skip
+# Maps of participants: options that go with them, or do not.
+_OF_MAPS: dict[str, tuple[str, ...]] = {
+    "--scaling": ("none", "centre", "zscore", "", "full"),
+    "--folds": ("2", "3", "participant", "site", "1", "-1", "99", "", "nothing", "condition"),
+    "--zero-voxels": ("drop", "keep", "", "some"),
+    "--covariates": ("rating", "site", "rating site", "condition", "nothing", ""),
+    "--target": ("rating", "site", "condition", "participant", "nothing", ""),
+    "--permutations": ("3", "0", "-1"), "--methods": ("vamp-bg", "gamp-sbg-lr lda", "ridge", "magic"),
+    "--pairs": ("face:house", "all", "face+cat:house", "face:zebra", ""), "--multiclass": ("",),
+    "--cross": ("face:house>cat:house",), "--labels": ("maps.tsv", ""), "--participant-label": ("p1",),
+    "--whiten": ("",), "--fold-confounds": ("covariates.tsv",), "--by-region": ("",), "--strict": ("",),
+    "--learning-curve": ("",), "--lag-trs": ("2",), "--detrend": ("",), "--standardize": ("",),
+}  # fmt: skip
 _ALWAYS = ("--bold", "--labels", "--mask", "--participant-label", "--out")
 _WORDS = {
     "bold": "BOLD file", "labels": "label file", "atlas-labels": "table of an atlas",
     "fold-confounds": "covariates file", "parts": "parts of a study together",
+    "maps": "table of maps", "map": "maps of participants", "options of maps": "options of maps",
 }  # fmt: skip
 _FILES = ("confounds", "atlas", "fold-confounds")  # that a study may have
 
@@ -89,7 +103,10 @@ def draw(folder: Path, rng: np.random.Generator) -> Given:
     options = {"--bold": [files["bold"]], "--labels": [files["labels"]], "--mask": [files["mask"]]}
     options |= {"--methods": [str(rng.choice(["svm", "gamp-bg-lr"]))], "--pairs": ["face:house"]}
     options |= {"--participant-label": ["own"], "--out": [str(folder / "out")]}
-    kind = str(rng.choice(["options", "flags", "two options", "config", "parts", *DAMAGES]))
+    kinds = ["options", "flags", "two options", "config", "parts", "options of maps", *DAMAGES]
+    kind = str(rng.choice(kinds))
+    if kind in ("options of maps", "maps", "map"):
+        return _draw_maps(folder, kind, rng)
     if kind in DAMAGES:
         if kind in _FILES:
             options[f"--{kind}"] = [files[kind]]
@@ -118,6 +135,24 @@ def draw(folder: Path, rng: np.random.Generator) -> Given:
         options[name] = [value] if name in ("--participant-label",) or not value else value.split(" ")
         said.append(f"{name} {value!r}")
     return Given(line(options), _WORDS.get(kind, kind), ", ".join(said))
+
+
+def _draw_maps(folder: Path, kind: str, rng: np.random.Generator) -> Given:
+    """Maps of participants whose table, images or options are odd."""
+    files = write_maps(folder)
+    options = {"--maps": [str(files["maps"])], "--methods": ["svm"], "--out": [str(folder / "out")]}
+    said = []
+    if kind in DAMAGES:
+        said.append(str(rng.choice(list(DAMAGES[kind]))))
+        DAMAGES[kind][said[0]](files[kind], rng)
+    names = list(_OF_MAPS) if kind not in DAMAGES else ["--scaling", "--target", "--folds"]
+    for name in rng.choice(names, size=rng.integers(kind not in DAMAGES, 3), replace=False):
+        value = str(rng.choice(_OF_MAPS[str(name)]))
+        options[str(name)] = [str(folder / value)] if value.endswith(".tsv") else value.split()
+        if name == "--target":
+            options |= {"--methods": [str(rng.choice(["ridge", "vamp-bg-reg", "svm"]))]}
+        said.append(f"{name} {value!r}")
+    return Given(line(options), _WORDS[kind], ", ".join(said))
 
 
 def resumed(given: Given, place: Path, rng: np.random.Generator) -> tuple[Given, str, str]:

@@ -23,11 +23,23 @@ _ROUNDING = 1e-4  # of tables with six digits
 def not_right(out: Path) -> str:
     """The first thing that is wrong, or nothing."""
     folder = ResultsFolder(out)
+    if (out / "regression.json").is_file():
+        return next(_numbers(out), "")
     if not folder.manifest.is_file():
         return "" if not out.exists() else "no manifest"
     results = read_results(out)
     found = (wrong for check in _CHECKS for wrong in check(results.folder))
     return next(chain(found, wrong_pvalues(results)), "")
+
+
+def _numbers(out: Path) -> Iterator[str]:
+    """Predictions of a number, and maps, that are finite, and a page."""
+    for path in out.glob("*_predictions.tsv"):
+        if not all(math.isfinite(number(row["predicted"])) for row in read_tsv(path)):
+            yield f"predictions of {path.name}"
+    yield from _maps(ResultsFolder(out), "*_statmap.nii.gz")
+    if not (out / "index.html").is_file():
+        yield "no page"
 
 
 def _files(folder: ResultsFolder) -> Iterator[str]:
@@ -105,9 +117,9 @@ def _crosses(folder: ResultsFolder) -> Iterator[str]:
                 yield f"the accuracy of {row['cross']} by {row['method']} is not that of its predictions"
 
 
-def _maps(folder: ResultsFolder) -> Iterator[str]:
+def _maps(folder: ResultsFolder, names: str = "sub-*/*_statmap.nii.gz") -> Iterator[str]:
     """Finite maps, and probabilities between 0 and 1."""
-    for path in sorted(folder.root.glob("sub-*/*_statmap.nii.gz")):
+    for path in sorted(folder.root.glob(names)):
         values = np.asanyarray(nibabel.load(path).dataobj)  # type: ignore[attr-defined]
         shares = "_stat-pip_" in path.name or "_stat-selfreq_" in path.name
         if not np.isfinite(values).all() or (shares and not ((values >= 0) & (values <= 1)).all()):

@@ -73,6 +73,7 @@ def test_tables_say_what_was_fitted(three, folder):
     assert "PHANTOM" in json.loads((folder / "dataset_description.json").read_text())["Name"]
 
 
+@pytest.mark.figures
 def test_equal_fits_give_equal_bytes(three, folder, tmp_path):
     again = three.to_bids(tmp_path / "again", subject="phantom")
     for path in folder.rglob("*"):

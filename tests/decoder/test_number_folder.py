@@ -71,7 +71,7 @@ def test_the_command_writes_a_folder_with_a_page_and_models(table, tmp_path, cap
     ("extra", "message"),
     [
         (["--target", "age"], "expected a column of maps.tsv (rating"),
-        (["--target", "word"], "expected numbers"),
+        (["--target", "word"], "expected numbers, got 'high'. Correct the column"),
         (["--target", "level"], "four finite numbers that differ"),
         (["--target", "Rating", "--methods", "svm"], "methods for a number"),
         (["--target", "Rating", "--folds", "stimulus"], "participant or a number of folds"),
@@ -96,3 +96,14 @@ def test_names_of_folders_that_cannot_be_written(table, tmp_path, capsys):
         assert main(arguments) == 2
         assert "error: --out" in capsys.readouterr().err
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_maps_without_any_value_are_one_sentence_and_no_warning(table, tmp_path, capsys):
+    empty = nibabel.Nifti1Image(np.zeros((5, 6, 4, 8), dtype=np.float32), np.diag([3.0, 3.0, 3.0, 1.0]))
+    nibabel.save(empty, tmp_path / "empty.nii.gz")
+    lines = [f"empty.nii.gz\tp{k}\t{k}" for k in range(8)]
+    (tmp_path / "maps.tsv").write_text("\n".join(["file\tparticipant\tRating", *lines]) + "\n")
+    given = ["decode", "--maps", str(tmp_path / "maps.tsv"), "--target", "Rating"]
+    assert main([*given, "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1 and "no voxel" in said[0] and not (tmp_path / "out").exists()

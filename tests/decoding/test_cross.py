@@ -40,7 +40,7 @@ class MeanDifference:
     def fit_folds(self, X, y, train, runs):
         decision = X @ (X.T @ np.where(train, y, 0))
         good = np.ones(decision.shape[1], dtype=bool)
-        return SimpleNamespace(decision=decision, proba=decision, inclusion=None, converged=good)
+        return SimpleNamespace(decision=decision, proba=decision, inclusion=None, failed=~good)
 
 
 def study(seed, signal="", n_runs=6, per_run=2, rows=2, n_features=30, size=1.2):

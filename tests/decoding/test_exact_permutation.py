@@ -31,12 +31,12 @@ def six_runs(seed):
 
 
 def accuracy_and_area(method, X, y, runs):
-    """Means over runs left out, one fit at a time."""
+    """Means over runs left out, one arrangement at a time."""
     right, area = [], []
-    for run in np.unique(runs):
-        train = (runs != run)[:, None]
-        decision = method.fit_folds(X, y[:, None], train, runs).decision[runs == run, 0]
-        positive = y[runs == run] > 0
+    folds = np.unique(runs)
+    decisions = method.fit_folds(X, np.tile(y, (folds.size, 1)).T, runs[:, None] != folds, runs).decision
+    for run, column in zip(folds, decisions.T, strict=True):
+        decision, positive = column[runs == run], y[runs == run] > 0
         right.append(np.mean((decision > 0) == positive))
         area.append(np.mean(decision[positive][:, None] > decision[~positive]))
     return np.mean(right), np.mean(area)

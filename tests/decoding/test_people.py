@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from mvpa_gamp.decoding.people import people_scores
+from mvpa_gamp.decoding.group import people_scores
 from mvpa_gamp.decoding.permutation import PermutationTest
 
 

@@ -19,9 +19,9 @@ from mvpa_gamp.gamp import (
     fit_em,
     solve,
 )
-from mvpa_gamp.gamp.damping import Damping
 from mvpa_gamp.gamp.result import FIXED_POINT
 from mvpa_gamp.gamp.starts import start_prior
+from mvpa_gamp.gamp.stopping import Damping
 
 pytestmark = pytest.mark.whole
 

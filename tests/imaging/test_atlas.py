@@ -11,8 +11,7 @@ from mvpa_gamp.imaging.atlas import open_atlas, phantom_atlas
 from mvpa_gamp.imaging.brainmaps import coordinates
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.phantom.head import Phantom
-from mvpa_gamp.imaging.phantom.patterns import PHANTOM_NAMES, PLANTED
-from mvpa_gamp.imaging.phantom.series import build_scene
+from mvpa_gamp.imaging.phantom.series import PHANTOM_NAMES, PLANTED, build_scene
 from mvpa_gamp.imaging.regions import NILEARN_ATLASES, OUTSIDE, find_table, read_table
 
 SHEARED = np.array([[-3.1, 0.2, 0, 12], [0, 3.5, 0.1, -20], [0, 0, 4.2, 5], [0, 0, 0, 1]])

@@ -13,6 +13,7 @@ from mvpa_gamp.decoding.tasks import make_tasks
 from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.maps import MapsSource, scale
+from mvpa_gamp.report.facts import participant_facts
 from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study.comparisons import exchange_of
@@ -168,6 +169,9 @@ def test_the_command_decodes_people_and_speaks_of_participants(table, tmp_path, 
     assert float(row["p_value"]) <= 0.1 and "Between people" in page and "Forced choice" in page
     text = re.sub(r"<(script|style)[\s\S]*?</\1>", "", page)
     assert "held-out participants" in text and "labels were exchanged within participants" in text
+    pip = nibabel.load(out / "sub-all/sub-all_contrast-heatMinusWarmth_desc-vampBg_stat-pip_statmap.nii.gz")
+    facts = participant_facts(results, "all")["heatMinusWarmth"]
+    assert (facts.files.stat == "pip") == (pip.get_fdata().max() >= 0.5)  # a flat map does not lead
     shown = re.sub(r"<[^>]+>", " ", text).split("What is needed to repeat the run")[0]
     for wrong in (
         "haemodynamic",

@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.phantom import CATEGORIES, Phantom, phantom_images, phantom_labels, phantom_samples
 from mvpa_gamp.imaging.phantom.head import build_anatomy
-from mvpa_gamp.imaging.phantom.patterns import ventral_temporal
 from mvpa_gamp.imaging.phantom.series import (
     block_responses,
     cache_folder,
@@ -18,6 +17,7 @@ from mvpa_gamp.imaging.phantom.series import (
     haemodynamic_response,
     read_cached,
     source_digest,
+    ventral_temporal,
 )
 from mvpa_gamp.imaging.processing import Processing
 

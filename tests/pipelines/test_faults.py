@@ -1,6 +1,8 @@
 """Damaged results folders: of a hundred faults every one ends in a sentence, or in results that are right."""
 
+import json
 import shutil
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from mvpa_gamp.haxby import main
 from mvpa_gamp.results.names import ResultsFolder
 from pipelines.faults import folders as faults
 from pipelines.faults import foreign, interruptions
+from pipelines.faults.__main__ import write_counts
+from pipelines.faults.outcomes import NAMED, RIGHT, rows
 
 
 @pytest.fixture(scope="module")
@@ -133,3 +137,17 @@ def test_the_judge_of_interruptions_knows_locks_and_raw_words(tmp_path):
     assert "exit code 1" in interruptions._wrong(1, said, 15, tmp_path, set())
     ResultsFolder(tmp_path).lock.touch()
     assert "a lock is left" in interruptions._wrong(143, said, 15, tmp_path, set())
+
+
+def test_counts_are_written_with_commit_and_command(tmp_path):
+    counted = {
+        ("`solve`", "arrays"): Counter({NAMED: 2}),
+        ("`solve`", "models"): Counter({NAMED: 1, RIGHT: 4}),
+    }
+    write_counts(tmp_path / "faults.csv", counted, "python", 7, [0, 1])
+    assert rows(counted)[0] == {
+        "given_to": "solve", "tried": 7, "named_errors": 3, "accepted_and_right": 4, "anything_else": 0,
+    }  # fmt: skip
+    assert (tmp_path / "faults.csv").read_text().splitlines()[-1] == "all,7,3,4,0"
+    made = json.loads((tmp_path / "faults.json").read_text())["provenance"]
+    assert made["command"].endswith("python --full 7 --seeds 0-1 --counts counts.jsonl") and "commit" in made

@@ -8,7 +8,7 @@ import pytest
 
 from mvpa_gamp.results.files import read_json
 from mvpa_gamp.results.names import ResultsFolder
-from mvpa_gamp.results.study_files import write_description
+from mvpa_gamp.results.summary import write_description
 
 PROGRAM = shutil.which("bids-validator-deno")
 

@@ -191,6 +191,7 @@ def test_a_legend_names_a_prediction_only_where_a_line_is_drawn(known, drawn, in
 
 
 @pytest.mark.slow
+@pytest.mark.figures
 def test_killed_and_resumed_is_identical_to_unbroken(inferred, tiny, tmp_path):
     out = tmp_path / "killed"
     command = [sys.executable, "-c", KILLED, *options(tiny, out, *ASKED)]

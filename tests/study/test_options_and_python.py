@@ -166,8 +166,8 @@ def crossed(data: Data, prepare: Callable[[Data], Any] = lambda data: None, sess
         found = session_crosses(make_tasks(samples.conditions, [("face", "house")]), [RUNS], samples.runs)
     out = []
     for each in cross_decode(GAMP, samples.X, found, samples.runs, scheme=Scheme(preparation=preparation)):
-        how = {"blocks": data.blocks, "preparation": preparation}
-        test = cross_permutation_test(GAMP, samples.X, each.cross, samples.runs, 4, **how)
+        how = Scheme(blocks=data.blocks, preparation=preparation)
+        test = cross_permutation_test(GAMP, samples.X, each.cross, samples.runs, 4, how)
         numbers = 100 * each.accuracy, 100 * each.balanced_accuracy, each.auc, test.pvalue
         out.append((each.cross.label, *map(cell, numbers)))
     return out

@@ -33,6 +33,11 @@ class Probit(Likelihood):
     def __post_init__(self) -> None:
         check_parameter(self, "var", lambda var: var > 0, "positive and finite")
 
+    @property
+    def useful_range(self) -> dict[str, tuple[float, float]]:
+        """Where learning keeps the variance."""
+        return {"var": VAR_RANGE}
+
     def posterior(self, y: Any, p: Any, tau_p: Any) -> Moments:
         """Mean and variance of Phi(y z/sqrt(var)) N(z; p, tau_p) / C.
 

@@ -48,6 +48,15 @@ class Likelihood(Protocol):
         return ()
 
     @property
+    def useful_range(self) -> dict[str, tuple[float, float]]:
+        """Between which values a learnt parameter says something, by name; at an end the data say nothing."""
+        return {}
+
+    def other_starts(self: Self, learn: tuple[str, ...]) -> tuple[Self, ...]:
+        """From where else tuning of these names should begin, as it may end elsewhere; none by default."""
+        return ()
+
+    @property
     def kinks(self) -> tuple[float, ...]:
         """Margins y z at which the loss has a corner; none by default."""
         return ()
@@ -61,7 +70,7 @@ class Likelihood(Protocol):
     def is_log_concave(self) -> bool:
         """Whether log p(y|z) is concave in z; a mixture, such as one with wrong labels, is not.
 
-        Where it is not, tau_s may be negative, and the iteration gives such a row no precision.
+        Where it is not, tau_s of a row may be negative; only sums over rows have to be positive.
         """
         return True
 

@@ -6,9 +6,8 @@ Everything else (the names of ``mvpa_gamp.gamp``, the classifier, the tests, the
 from collections.abc import Callable as _Callable
 
 from mvpa_gamp.gamp.priors.bernoulli import Bernoulli
-from mvpa_gamp.gamp.priors.elastic_net import ElasticNet
+from mvpa_gamp.gamp.priors.elastic_net import ElasticNet, Laplace
 from mvpa_gamp.gamp.priors.gaussian import Gaussian
-from mvpa_gamp.gamp.priors.laplace import Laplace
 from mvpa_gamp.gamp.priors.mixture import GaussianMixture
 
 

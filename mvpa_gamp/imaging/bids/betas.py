@@ -19,9 +19,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.bids.layout import MIN_RUNS
+from mvpa_gamp.imaging.bids.layout import MIN_RUNS, common_mask, cortex_for
 from mvpa_gamp.imaging.bids.participant import by_session
-from mvpa_gamp.imaging.bids.runs import common_mask, cortex_for
 from mvpa_gamp.imaging.bids.selection import NATIVE, asked_values, chosen_tasks, of_kind, space_of
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.errors import DataError, reason

@@ -12,9 +12,18 @@ from mvpa_gamp.imaging.atlas import Atlas, SurfaceAtlas
 from mvpa_gamp.imaging.bids.betas import BetasSource, Maps, find_betas, runs_of
 from mvpa_gamp.imaging.bids.confounds import confound_columns
 from mvpa_gamp.imaging.bids.events import Event, MissingEvents, events_of_runs, trial_types
-from mvpa_gamp.imaging.bids.layout import RunFiles, participants, repetition_time_of, spaces_of, tasks_of
+from mvpa_gamp.imaging.bids.layout import (
+    RunFiles,
+    check_surface_runs,
+    cortex_for,
+    cortex_of_runs,
+    is_on_surface,
+    participants,
+    repetition_time_of,
+    spaces_of,
+    tasks_of,
+)
 from mvpa_gamp.imaging.bids.participant import check_confounds, held_out_sessions
-from mvpa_gamp.imaging.bids.runs import check_surface_runs, cortex_for, cortex_of_runs, is_on_surface
 from mvpa_gamp.imaging.bids.selection import OpenChoice, choose, chosen_tasks
 from mvpa_gamp.imaging.bids.source import BidsSource
 from mvpa_gamp.imaging.bids.trials import scaling_for

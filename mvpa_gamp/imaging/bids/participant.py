@@ -27,8 +27,14 @@ from mvpa_gamp.imaging.bids.events import (
     short_name,
     trial_types,
 )
-from mvpa_gamp.imaging.bids.layout import MIN_RUNS, RunFiles, repetition_time_of
-from mvpa_gamp.imaging.bids.runs import is_on_surface, mask_for, open_runs
+from mvpa_gamp.imaging.bids.layout import (
+    MIN_RUNS,
+    RunFiles,
+    is_on_surface,
+    mask_for,
+    open_runs,
+    repetition_time_of,
+)
 from mvpa_gamp.imaging.bids.selection import NATIVE
 from mvpa_gamp.imaging.bids.trials import RunTrials, run_trials, scale_run, scaling_for
 from mvpa_gamp.imaging.errors import DataError

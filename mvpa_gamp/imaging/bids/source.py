@@ -13,9 +13,15 @@ from typing import Any, ClassVar, TypeVar
 from mvpa_gamp.decoding.designs import ALL
 from mvpa_gamp.imaging.bids.confounds import AROMA, check_strategy, confound_columns
 from mvpa_gamp.imaging.bids.events import wanted_categories
-from mvpa_gamp.imaging.bids.layout import Layout, RunFiles, find_layout, find_runs, repetition_time_of
+from mvpa_gamp.imaging.bids.layout import (
+    Layout,
+    RunFiles,
+    check_surface_settings,
+    find_layout,
+    find_runs,
+    repetition_time_of,
+)
 from mvpa_gamp.imaging.bids.participant import load_participant
-from mvpa_gamp.imaging.bids.runs import check_surface_settings
 from mvpa_gamp.imaging.bids.selection import PREPROCESSED, Selection, read_filters
 from mvpa_gamp.imaging.bids.trials import TrialModel
 from mvpa_gamp.imaging.errors import DataError

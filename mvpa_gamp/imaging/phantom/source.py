@@ -12,13 +12,13 @@ from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.labels import Labels
 from mvpa_gamp.imaging.matrix import Volumes
 from mvpa_gamp.imaging.phantom.head import HAXBY_SHAPE, Phantom
-from mvpa_gamp.imaging.phantom.patterns import ventral_temporal
 from mvpa_gamp.imaging.phantom.series import (
     Scene,
     build_scene,
     read_cached,
     run_conditions,
     simulate_run,
+    ventral_temporal,
     write_cached,
 )
 from mvpa_gamp.imaging.processing import Processing

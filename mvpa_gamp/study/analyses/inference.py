@@ -17,10 +17,10 @@ from mvpa_gamp.decoding.discoveries import (
     planted_count,
 )
 from mvpa_gamp.decoding.fit import Scheme
+from mvpa_gamp.decoding.group import people_scores
 from mvpa_gamp.decoding.learning_curve import Extrapolation, LearningCurve, learning_curve
 from mvpa_gamp.decoding.localisation import carries_information
 from mvpa_gamp.decoding.null import LabelVectors
-from mvpa_gamp.decoding.people import people_scores
 from mvpa_gamp.decoding.permutation import PermutationPlan
 from mvpa_gamp.decoding.preparation import Preparation
 from mvpa_gamp.decoding.scores import held_out_answers, is_unequal, mean_balanced_accuracy
