@@ -36,7 +36,7 @@ from mvpa_gamp.results.designs import AllClasses, maps_by_class, write_class_tab
 from mvpa_gamp.results.files import write_json, write_text, write_tsv
 from mvpa_gamp.results.inference import CellInference, write_inference, write_information
 from mvpa_gamp.results.ledger import Cell, Subject
-from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.names import ResultsFolder, is_own_name
 from mvpa_gamp.results.reader import read_results, write_manifest
 from mvpa_gamp.results.summary import About, versions, write_start, write_tables
 
