@@ -55,6 +55,7 @@ class PermutationTest:
     floor: float = 0.0
     auc: float = math.nan
     null_auc: NDArray | None = None  # (n,)
+    null_consistency: NDArray | None = None  # (n,) mean Jaccard index of folds, of methods that select
 
     @property
     def pvalue(self) -> float:
@@ -132,6 +133,8 @@ class PermutationPlan:
         score, auc = (np.concatenate(each)[self.place] for each in zip(*(p[:2] for p in parts), strict=True))
         failed = np.concatenate([part.n_failed for part in parts])[np.unique(self.place)]
         inclusions = [part.max_inclusion for part in parts if part.max_inclusion is not None]
+        overlaps = [part.consistency for part in parts if part.consistency is not None]
+        overlap = np.concatenate(overlaps)[self.place[1:]] if len(overlaps) == len(parts) else None
         return PermutationTest(
             method=method,
             score=float(score[0]),
@@ -145,6 +148,7 @@ class PermutationPlan:
             floor=self.floor,
             auc=float(auc[0]),
             null_auc=auc[1:],
+            null_consistency=overlap,
         )
 
 
@@ -230,6 +234,36 @@ def plan_permutations(
     ``ahead`` fills the last chunk with the draws that come next, for answers that are stored and may be added
     to.
 
+    Parameters
+    ----------
+    y
+        Labels (M,) in -1/+1, or class numbers.
+    runs
+        The run (M,) of every sample.
+    n_features
+        N, which bounds how many columns are solved at once.
+    n
+        Permutations.
+    seed
+        Of the random numbers: equal seeds give equal results.
+    exchange
+        "block" exchanges blocks of samples as wholes, "sample" single ones, for independent samples.
+    blocks
+        The block (M,) of every sample; None: stretches of equal labels.
+    n_folds
+        Of the runs; None: one per run.
+    columns_at_once
+        Bounds memory; None: chosen by N.
+    ahead
+        Whether the last chunk is filled.
+
+    Returns
+    -------
+    PermutationPlan
+        The label vectors (M, n), their chunks, and how many there are.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import plan_permutations
     >>> plan = plan_permutations([1, 1, -1, -1] * 6, np.repeat(np.arange(6), 4), n_features=100, n=1000)
@@ -289,6 +323,18 @@ def holm(pvalues: Any) -> NDArray:
 
     Holm (1979): the i-th smallest of K is multiplied by K - i + 1, and never falls below a smaller one's.
 
+    Parameters
+    ----------
+    pvalues
+        Of the K tests.
+
+    Returns
+    -------
+    ndarray
+        Corrected p-values (K,).
+
+    Examples
+    --------
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
