@@ -43,6 +43,7 @@ _COMMON = {
     "--bold FILE ...": "your 4-D NIfTI files, in the order of the labels",
     "--labels FILE": 'condition and run of each volume: "labels chunks" text, or a TSV',
     "--mask FILE": "the voxels to use",
+    "--maps TABLE": "instead, a table of contrast or beta maps of participants: file, condition, participant",
     "--phantom": "a simulated participant instead, to try it",
     "--pairs A:B ...": "comparisons such as face:house (default: all pairs; rest is left out)",
     "--lag-trs N": "haemodynamic delay in volumes, if labels come from stimulus onsets (default 0)",

@@ -5,6 +5,7 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +52,8 @@ def build_parser(command: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--scaling",
         choices=("stored", "own"),
-        help="as the training images were scaled (stored, default), or each run of --bold cleaned by itself "
-        "(own)",
+        help="as the training images were scaled (stored, default), or by themselves (own): each run of "
+        "--bold, maps with the others of their participant, a column of the table",
     )
     parser.add_argument("--intercept", type=float, metavar="B", help="of a weight map (default: 0)")
     parser.add_argument("--mask", metavar="FILE", help="voxels of a weight map (default: not zero)")
@@ -99,6 +100,7 @@ def _run(given: dict[str, Any]) -> int:
 
 def _model(given: dict[str, Any]) -> "FittedModel":
     """The model of a folder or weight map."""
+    from mvpa_gamp.decoder.model import FEWEST
     from mvpa_gamp.decoder.model_folder import load_model, signature_model
 
     path = Path(given["model"]).expanduser()
@@ -106,7 +108,9 @@ def _model(given: dict[str, Any]) -> "FittedModel":
         return signature_model(path, given.get("intercept", 0.0), given.get("mask"))
     if extra := [name for name in ("intercept", "mask") if name in given]:
         raise StudyError(f"--{extra[0]} is for a weight map; a model folder has its own. Leave it out.")
-    return load_model(path)[0]
+    model, said = load_model(path)
+    within = said.get("about", {}).get("image_scaling", "none")
+    return replace(model, within=within if within in FEWEST else "")
 
 
 def _images(given: dict[str, Any]) -> tuple[list[Path], list[dict[str, str]]]:
@@ -152,16 +156,35 @@ def _predicted(
     counts = [n_volumes(open_image(file, "image", unpack=False)) for file in distinct]
     volumes = [(file, k) for file, count in zip(distinct, counts, strict=True) for k in range(count)]
     own = given.get("scaling") == "own"
-    if own and "bold" not in given:
-        raise StudyError("--scaling own cleans whole runs, and maps are none. Leave it out.")
-    runs = np.repeat(np.arange(len(distinct)), counts) if own else None
-    rows = model.rows([str(file) for file in distinct], runs, scaling="own" if own else "training")
     told: list[dict[str, Any]] = [{"file": file.name, "volume": k + 1} for file, k in volumes]
     order = range(len(volumes))
     if lines:
         order, told = _by_line(files, volumes, lines)
+    runs = np.repeat(np.arange(len(distinct)), counts) if own else None
+    if own and "bold" not in given:
+        runs = np.empty(len(volumes), dtype=object)
+        runs[list(order)] = _participants(model, lines)
+    rows = model.rows([str(file) for file in distinct], runs, scaling="own" if own else "training")
     answers = _answers(model, rows[list(order)])
     return [{**before, **after} for before, after in zip(told, answers, strict=True)]
+
+
+def _participants(model: "FittedModel", lines: list[dict[str, str]]) -> list[str]:
+    """Whose map each line of a table is, for a model of maps that were scaled within participants."""
+    from mvpa_gamp.imaging.maps import COLUMNS
+
+    if not model.within:
+        raise StudyError(
+            "--scaling own: this model's training images were not scaled within participants, and maps are "
+            "no runs. Leave it out."
+        )
+    name = next((name for name in COLUMNS["participant"] if lines and name in lines[0]), None)
+    if name is None:
+        raise StudyError(
+            "--scaling own: expected --maps TABLE with a column participant, whose maps are scaled together. "
+            "Add it, or leave --scaling out."
+        )
+    return [line[name] for line in lines]
 
 
 def _by_line(

@@ -31,6 +31,7 @@ PIPELINES = (
     "neighbours",
     "voxels",
     "calibration",
+    "null_pvalues",
     "swapped_labels",
     "shared_signal",
     "people_null",

@@ -26,8 +26,13 @@ from mvpa_gamp.gamp import (
     SolverSettings,
     fit_em,
 )
-from mvpa_gamp.gamp.screening import solve_screened
-from mvpa_gamp.gamp.starts import FEATURES_PER_ROW, LARGEST_RATE, SCORE_VARIANCE, start_laplace
+from mvpa_gamp.gamp.starts import (
+    FEATURES_PER_ROW,
+    LARGEST_RATE,
+    SCORE_VARIANCE,
+    solve_screened,
+    start_laplace,
+)
 from mvpa_gamp.methods.gamp import LOGISTIC_LIKE_VARIANCE
 from mvpa_gamp.methods.l1_logistic import solve_path
 from mvpa_gamp.methods.l1_solver import Settings, null_fits, solve_block

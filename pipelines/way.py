@@ -4,6 +4,7 @@ python -m pipelines.way                     as the README begins, on a small pha
 python -m pipelines.way --pairs all ...     any options of mvpa_gamp.haxby
 """
 
+import argparse
 import importlib
 import inspect
 import pkgutil
@@ -59,5 +60,14 @@ def run(argv: Sequence[str]) -> dict[str, set[str]]:
     return found
 
 
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    run(parser.parse_known_args(argv)[1])
+    return 0
+
+
 if __name__ == "__main__":
-    run(sys.argv[1:])
+    sys.exit(main())

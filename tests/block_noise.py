@@ -24,4 +24,5 @@ class MeanDifference:
     def fit_folds(self, X, y, train, runs):
         decision = X @ (X.T @ np.where(train, y, 0))
         good = np.ones(decision.shape[1], dtype=bool)
-        return SimpleNamespace(decision=decision, proba=expit(decision), inclusion=None, failed=~good)
+        said = {"decision": decision, "proba": expit(decision), "failed": ~good}
+        return SimpleNamespace(**said, inclusion=None, support=np.ones((X.shape[1], good.size), bool))

@@ -11,6 +11,7 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.__main__ import main as bids_main
 from mvpa_gamp.haxby import main
+from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.reader import read_results
 
 PAIR = ["--pairs", "heat:warmth", "--methods", "svm", "--quiet"]
@@ -106,7 +107,7 @@ def pair_of(people):
     return [people.images[k] for k in rows], people.conditions[rows], people.participants[rows]
 
 
-def test_two_maps_of_each_participant_are_centred_as_by_the_command(tmp_path):
+def test_two_maps_of_each_participant_are_centred_as_by_the_command(tmp_path, capsys):
     people = make_people(8, effect=0.5)
     images, y, groups = pair_of(people)
     with pytest.warns(UserWarning, match="mean of each group's images was taken away"):
@@ -120,6 +121,17 @@ def test_two_maps_of_each_participant_are_centred_as_by_the_command(tmp_path):
     for given in (None, groups):
         found = loaded.decision_function(images, given)
         np.testing.assert_array_equal(found, decoder.decision_function(images, given))
+    lines = [f"f{k}.nii\t{name}\tsub-{who}" for k, (name, who) in enumerate(zip(y, groups, strict=True))]
+    for k, image in enumerate(images):
+        nibabel.save(image, tmp_path / f"f{k}.nii")
+    (tmp_path / "new.tsv").write_text("\n".join(["file\tcondition\tsubject", *lines[::-1]]) + "\n")
+    asked = ["predict", str(tmp_path / "model"), "--maps", str(tmp_path / "new.tsv"), "--scaling", "own"]
+    assert bids_main([*asked, "--out", str(tmp_path / "p.tsv")]) == 0
+    told = [float(row["decision"]) for row in read_tsv(tmp_path / "p.tsv")]
+    np.testing.assert_allclose(told[::-1], found, rtol=1e-4)
+    (tmp_path / "new.tsv").write_text("file\nf0.nii\n")
+    assert bids_main(asked) == 2
+    assert "expected --maps TABLE with a column participant" in capsys.readouterr().err
     centred = found.reshape(-1, 2).sum(axis=1) - 2 * decoder.intercept_
     np.testing.assert_allclose(centred, 0, atol=1e-5 * abs(found).max())
     for asked, said in (

@@ -47,6 +47,10 @@ def test_fewer_labels_than_volumes(options, tiny, tmp_path, capsys):
     refused(with_option(options, "--labels", labels), capsys, "one label per volume", "96", "93")
 
 
+def test_a_map_in_place_of_a_series(options, tiny, capsys):
+    refused(with_option(options, "--bold", tiny.mask), capsys, "expected a 4-D series", "decode --maps")
+
+
 def test_a_mask_on_another_grid(options, tmp_path, capsys):
     mask = tmp_path / "other.nii.gz"
     nibabel.save(nibabel.Nifti1Image(np.ones((6, 7, 5), dtype=np.uint8), np.eye(4)), mask)

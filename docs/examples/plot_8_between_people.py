@@ -44,7 +44,7 @@ decisions = {}
 for scaling in ("none", "centre"):
     samples = MapsSource(maps=(str(table),), scaling=scaling).load()
     y = np.where(samples.conditions == "heat", 1.0, -1.0)
-    for name in ("gamp-bg-lr", "svm"):
+    for name in ("vamp-bg", "gamp-bg-lr", "svm"):
         said = held_out_answers([cross_validate(METHODS[name], samples.X, y, samples.runs)])
         decision, people = said.decision[:, 0], samples.people[said.rows]
         decisions[scaling, name] = decision, y[said.rows], people

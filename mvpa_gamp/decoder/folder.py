@@ -21,7 +21,7 @@ from mvpa_gamp.decoding.permutation import PermutationTest
 from mvpa_gamp.decoding.regression import NumberCurve, RegressionTest
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import from_image, space_name, write_map
-from mvpa_gamp.imaging.disk import begin
+from mvpa_gamp.imaging.disk import begin, irregular, read_record, write_error
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.maps import read_map_table
 from mvpa_gamp.imaging.maskers import CLEANING
@@ -36,7 +36,7 @@ from mvpa_gamp.results.designs import AllClasses, maps_by_class, write_class_tab
 from mvpa_gamp.results.files import write_json, write_text, write_tsv
 from mvpa_gamp.results.inference import CellInference, write_inference, write_information
 from mvpa_gamp.results.ledger import Cell, Subject
-from mvpa_gamp.results.names import ResultsFolder
+from mvpa_gamp.results.names import ResultsFolder, is_own_name
 from mvpa_gamp.results.reader import read_results, write_manifest
 from mvpa_gamp.results.summary import About, versions, write_start, write_tables
 
@@ -60,7 +60,7 @@ def write_folder(
         entity(subject), decoder.mask_img_, _banner(subject), data.groups, data.rows, whitened=decoder.whiten,
         about={"Processing": steps, "Software": versions()},
     )  # fmt: skip
-    begin(folder.root, "decoder", uuid4().hex)
+    _begin(folder.root)
     write_start(folder, who, data.mean_img)
     cells = [
         (Cell(folder, who, task, data.method), fits.at(task.rows))
@@ -74,6 +74,21 @@ def write_folder(
     write_tables(folder, who, tasks, [data.method], records, about, extra)
     write_manifest(read_results(folder.root))
     return folder.root
+
+
+def _begin(root: Path) -> None:
+    """Make the folder one of a decoder; one of a command, or with links in it, is refused."""
+    record = read_record(root)
+    if record is not None and record.kind != _KIND:
+        raise DataError(
+            f"{root} holds results of a command, expected a new folder or one of a decoder. Give another."
+        )
+    for path, what in irregular(root, is_own_name):
+        raise DataError(f"{path} is {what}, expected a file or a folder. Give another folder.")
+    try:
+        begin(root, _KIND, uuid4().hex)
+    except OSError as error:
+        raise write_error(root, error) from error
 
 
 def _write_voxels(
@@ -157,6 +172,7 @@ def _about(decoder: Any) -> About:
     )
 
 
+_KIND = "decoder"  # of a results folder
 _OFFERED = 10  # contrasts listed in a message
 
 

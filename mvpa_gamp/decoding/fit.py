@@ -115,7 +115,7 @@ class Solved(NamedTuple):
     seconds: float  # of the fit, and its share of the time for preparing X
 
     def of_voxels(self, signs: NDArray) -> FoldFits:
-        """The fits with weights and patterns of voxels, and the time that a clock gave them; judged once more."""
+        """The fits with weights and patterns of voxels, judged once more, and the time of the clock."""
         fits, fitted = self.fits.judged(signs[:, self.columns]), self.prepared.fitted
         coef = fitted.back(fits.coef)
         return replace(

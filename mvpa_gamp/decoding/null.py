@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ..coupling import Pairs, class_pairs, classify
 from ..methods.fold_fits import FoldFits, Method
+from ..stability import jaccard
 from .fit import Columns, Scheme, Solved, pair_columns, solve
 from .folds import Folds
 from .preparation import folds_of_rows
@@ -24,6 +25,7 @@ class NullStatistics(NamedTuple):
     auc: NDArray  # (k,) mean over folds and pairs of classes of the area under the ROC curve: orders ties
     max_inclusion: NDArray | None  # (k,) largest mean-over-folds inclusion probability of any voxel
     n_failed: NDArray  # (k,) fits that did not meet their stopping rule
+    consistency: NDArray | None = None  # (k,) mean Jaccard index of the folds' selections, of two classes
 
 
 class LabelVectors(NamedTuple):
@@ -120,6 +122,7 @@ class _Sums:
         self.answers: list[tuple[NDArray, NDArray]] = []
         self.inclusion: Any = 0.0  # (N, k P) summed over folds
         self.n_failed = np.zeros(asked.labels.shape[1], dtype=int)
+        self.selected: list[NDArray] = []  # (k, F', N / 8) bits, of two classes
 
     def columns(self, number: NDArray) -> Columns:
         """What is to be fitted: folds within pairs within label vectors."""
@@ -146,6 +149,8 @@ class _Sums:
         if asked.max_inclusion:
             self.inclusion = self.inclusion + _summed(fits.inclusion, now.size)
         self.n_failed += failures(fits, n_vectors)
+        if len(asked.pairs) == 1 and not fits.support.all():
+            self.selected.append(np.packbits(fits.support.T, axis=1).reshape(n_vectors, now.size, -1))
 
     def statistics(self) -> NullStatistics:
         """The statistics of all label vectors, when all folds are there."""
@@ -156,7 +161,16 @@ class _Sums:
             mean = (self.inclusion / len(self.folds.held_out)).max(axis=0)
             largest = mean.reshape(-1, len(self.asked.pairs)).max(axis=1)
         scores = _scores(self.asked, rows, fold, decision, proba)
-        return NullStatistics(scores, _areas(self.asked, rows, fold, decision), largest, self.n_failed)
+        areas = _areas(self.asked, rows, fold, decision)
+        return NullStatistics(scores, areas, largest, self.n_failed, self._consistency())
+
+    def _consistency(self) -> NDArray | None:
+        """The mean Jaccard index over pairs of folds of every label vector; None without a selection."""
+        n_folds = sum(part.shape[1] for part in self.selected)
+        if n_folds < 2 or n_folds < len(self.folds.held_out):
+            return None
+        every = np.concatenate(self.selected, axis=1)
+        return np.array([jaccard(np.unpackbits(bits, axis=1).T) for bits in every])
 
 
 def _summed(inclusion: Any, n_folds: int) -> NDArray:

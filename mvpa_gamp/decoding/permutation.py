@@ -55,6 +55,7 @@ class PermutationTest:
     floor: float = 0.0
     auc: float = math.nan
     null_auc: NDArray | None = None  # (n,)
+    null_consistency: NDArray | None = None  # (n,) mean Jaccard index of folds, of methods that select
 
     @property
     def pvalue(self) -> float:
@@ -132,6 +133,8 @@ class PermutationPlan:
         score, auc = (np.concatenate(each)[self.place] for each in zip(*(p[:2] for p in parts), strict=True))
         failed = np.concatenate([part.n_failed for part in parts])[np.unique(self.place)]
         inclusions = [part.max_inclusion for part in parts if part.max_inclusion is not None]
+        overlaps = [part.consistency for part in parts if part.consistency is not None]
+        overlap = np.concatenate(overlaps)[self.place[1:]] if len(overlaps) == len(parts) else None
         return PermutationTest(
             method=method,
             score=float(score[0]),
@@ -145,6 +148,7 @@ class PermutationPlan:
             floor=self.floor,
             auc=float(auc[0]),
             null_auc=auc[1:],
+            null_consistency=overlap,
         )
 
 

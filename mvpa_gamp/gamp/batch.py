@@ -12,9 +12,9 @@ from .iteration import State, resume, start
 from .moments import Array, Moments
 from .parameters import Models
 from .result import GampResult, some_features
+from .scalar_steps import Weights
 from .settings import ResolvedSettings
 from .stopping import Damping
-from .weights_step import Weights
 
 
 @dataclass

@@ -20,8 +20,8 @@ from .blocks import Block, DenseBlock, OwnMeanBlock, Scratch, row_groups
 from .dense import ColumnSets, CompiledMeanBlock, Packed, column_sets, one_set
 from .moments import Array
 from .neighbours import Neighbours
+from .scalar_steps import checked_counts, counted
 from .sparse import CenteredSparseBlock, SparseBlock
-from .training_elements import checked_counts, counted
 
 # Bytes of X per block: about a second-level cache, so that a block is read from memory once.
 _BLOCK_BYTES = 1 << 20

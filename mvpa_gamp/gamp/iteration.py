@@ -18,9 +18,19 @@ from .blocks import Block, Scratch
 from .design import Design
 from .moments import Array, floored
 from .result import GampResult
+from .scalar_steps import (
+    StepFunction,
+    TrainingElements,
+    Weights,
+    counted,
+    loss_slope,
+    max_sum_step,
+    sum_product_step,
+)
 from .settings import ResolvedSettings
-from .training_elements import TrainingElements, counted, loss_slope, max_sum_step, sum_product_step
-from .weights_step import StepFunction, Weights
+
+# (last weights, next weights, features, X' s, 1 / tau_r, step) -> contribution
+
 
 _FLAT = 1e20  # pseudo-variance of a weight about which the data say nothing yet
 # Least sum of tau_s as a share of the summed squared slopes: of the intercept, and of the weights where rows

@@ -18,7 +18,7 @@ from ..parallel import block_threads
 from .design import checked_matrix
 from .moments import Array
 from .neighbours import Neighbours
-from .training_elements import checked_counts
+from .scalar_steps import checked_counts
 
 # Features of X whose rows are scaled, or multiplied from both sides, while they are in a second-level cache.
 _BLOCK_BYTES = 1 << 21

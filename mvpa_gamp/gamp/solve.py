@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..parallel import BlockMap, block_threads
-from . import objective
 from .batch import Batch, Best
 from .blocks import Scratch
 from .design import Design
@@ -21,10 +20,9 @@ from .moments import Array, floored
 from .neighbours import check_neighbours
 from .parameters import Models, held_models, parameters
 from .result import ITERATION_LIMIT, KINKED, GampResult
+from .scalar_steps import Weights, counted, step_function
 from .settings import ResolvedSettings, SolverSettings
-from .stopping import Stopping, judged
-from .training_elements import counted
-from .weights_step import Weights, step_function
+from .stopping import Stopping, bethe_free_energy, cavity_score, judged, map_cost, mean_row
 
 _NOTHING = 1e-3  # share of its pseudo-noise that is nothing for a weight
 _NO_SLOPE = 1e-100  # of a likelihood that is satisfied to underflow
@@ -136,7 +134,7 @@ def _score_starts(best: Best, labels: Array, design: Design, mode: str) -> None:
     if mode == "sum-product" and at.size:
         given = labels[:, at], best.p[:, at], floored(best.tau_p[:, at])
         rows = best.models.take(at).likelihood.log_partition(*given)
-        best.score[at] = np.maximum(objective.mean_row(rows, design.row_counts[:, at]), np.finfo(float).min)
+        best.score[at] = np.maximum(mean_row(rows, design.row_counts[:, at]), np.finfo(float).min)
 
 
 def _result(best: Best, stopping: Stopping, design: Design) -> GampResult:
@@ -214,10 +212,10 @@ def _iterate(batch: Batch, best: Best, stopping: Stopping, tools: Tools, iterati
     mode, tol = tools.settings.mode, tools.settings.tol
     out = output_step(batch.state, batch.y, row_counts, models.likelihood, batch.damping.step, mode)
     if mode == "sum-product" and iteration == 1:
-        stopping.start_score[batch.columns] = objective.cavity_score(out, row_counts)
+        stopping.start_score[batch.columns] = cavity_score(out, row_counts)
     if tools.settings.stop == "cavity":
         state_iteration = iteration - 1  # the output side judges the state that the last iteration left
-        score = objective.cavity_score(out, row_counts)
+        score = cavity_score(out, row_counts)
         stopping.note_score(batch.columns, score, state_iteration)
         if stopping.is_eligible(state_iteration):
             best.store_better(batch, score, state_iteration)
@@ -290,14 +288,14 @@ def _final_score(batch: Batch, local: NDArray, mode: str) -> Array:
     row_counts, likelihood = batch.design.row_counts[:, local], batch.made_with.take(local).likelihood
     rows, y = batch.state.rows(local), batch.y[:, local]
     out = output_step(rows, y, row_counts, likelihood, np.ones(local.size), mode)
-    return objective.cavity_score(out, row_counts)
+    return cavity_score(out, row_counts)
 
 
 def _objective(batch: Batch, state: State, mode: str) -> Array:
     likelihood, prior = batch.models
     if mode == "max-sum":
-        return objective.map_cost(state, batch.y, batch.design.row_counts, likelihood, prior)
-    return objective.bethe_free_energy(state, batch.y, batch.design, likelihood, prior)
+        return map_cost(state, batch.y, batch.design.row_counts, likelihood, prior)
+    return bethe_free_energy(state, batch.y, batch.design, likelihood, prior)
 
 
 def _residual(old: State, out: Output, moved_by: Array, design: Design) -> Array:

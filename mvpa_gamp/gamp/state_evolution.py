@@ -14,8 +14,8 @@ from scipy.special import expit
 
 from .moments import LEAST_VARIANCE, Array, Moments, gaussian_mean_and_slope, graded_edges, integrate
 from .parameters import Models, column_shapes, parameters, parameters_stated
+from .scalar_steps import kinked_curvature
 from .settings import MODES
-from .training_elements import kinked_curvature
 
 _REACH = 9.0  # standard deviations of p; beyond lie 1e-19 of the mass
 _FLAT = 1e20  # pseudo-variance at which a posterior is the prior

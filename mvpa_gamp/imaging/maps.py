@@ -40,6 +40,7 @@ SCALINGS = ("none", "centre", "zscore")
 ZERO_VOXELS = ("drop", "keep")
 PARTICIPANT = "participant"
 _TABLES = (".tsv", ".csv", ".txt")
+_MOST_NUMBERS = 10  # different ones that may be names of conditions
 _FEW = 3  # maps of a participant that z-scores need
 
 
@@ -168,6 +169,7 @@ class MapsSource(Source):
         ready = self.resolve()
         table, files = ready._table()
         table, files, volume, notes = _known_lines(table, files)
+        _check_conditions(table)
         wanted = wanted_categories(ready.pairs, set(table.columns["condition"]), ready.classes, ready.cross)
         kept = np.isin(table.columns["condition"], sorted(wanted))
         order = [k for k in _by_participant(table.columns["participant"]) if kept[k]]
@@ -286,6 +288,20 @@ def _known_lines(table: MapTable, files: list[Path]) -> tuple[MapTable, list[Pat
     if missing := int((~known).sum()):
         notes.append(f"{missing} of {len(known)} maps have no condition or participant and are left out.")
     return table.of(np.flatnonzero(known)), distinct, volume[known], tuple(notes)
+
+
+def _check_conditions(table: MapTable) -> None:
+    """Refuse many different numbers as conditions."""
+    names = sorted(set(table.columns["condition"].tolist()))
+    try:
+        values = [float(name) for name in names]
+    except ValueError:
+        return
+    if len(values) > _MOST_NUMBERS:
+        raise DataError(
+            f"table {table.path}: expected conditions, got {len(values)} different numbers, from "
+            f"{min(values):g} to {max(values):g}. To predict a number give its column: --target COLUMN."
+        )
 
 
 def _samples(

@@ -67,7 +67,7 @@ def open_series(image: Any) -> Any:
     if len(opened.shape) != 4:
         raise DataError(
             f"BOLD file {name_of(opened)}: expected a 4-D series (x, y, z, time), got shape {opened.shape}. "
-            "Give the series of volumes, not a single volume or a map."
+            "Give the series of volumes; contrast and beta maps are given to decode --maps."
         )
     return opened
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..feature_scale import rescaled, rescaled_prior
 from ..gamp import Design, EmResult, Hinge, Logistic, Probit, SolverSettings, fit_em
-from ..gamp.learnt import identifiable_names
+from ..gamp.em import identifiable_names
 from ..gamp.moments import floored
 from ..gamp.neighbours import check_neighbours
 from ..gamp.parameters import check_sizes, learnt_names, parameters

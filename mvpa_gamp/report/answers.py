@@ -226,6 +226,8 @@ def stability_entry(found: Stability, w: Words, *more: str) -> Entry:
     if math.isnan(found.shared):
         return Entry("How stable", NONE, ["no selection whose folds could be compared", *more])
     by_chance = f"{significant(found.by_chance)} % by chance"
+    if not math.isnan(found.permuted):
+        by_chance += f", {found.permuted:.0f} % with permuted labels"
     notes = [f"share of selected {w.voxels} that two folds have in common", by_chance, *more]
     return Entry("How stable", f"{found.shared:.0f} % consistency", notes)
 

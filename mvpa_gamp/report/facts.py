@@ -5,7 +5,7 @@ Terminal, page and texts render these records; nothing of them is said twice.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -65,10 +65,11 @@ class LabelTest:
 
 @dataclass(frozen=True)
 class Stability:
-    """Percent of selected voxels that two folds share, and by chance; NaN where there is no selection."""
+    """Percent of selected voxels that two folds share, by chance and with permuted labels; NaN is unknown."""
 
     shared: float = math.nan
     by_chance: float = math.nan
+    permuted: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ def comparison_facts(results: Results, subject: str, task: Mapping[str, Any]) ->
         maps_to_use(results, subject, contrast, method),
         w,
         selected,
-        stability_of(row),
+        replace(stability_of(row), permuted=_permuted_consistency(results, contrast, method)),
         tuple(clusters or _pattern_places(results, subject, contrast, method)),
         "clusters" if clusters else "pattern",
         space_of(results),
@@ -222,6 +223,14 @@ def stability_of(row: Mapping[str, Any]) -> Stability:
     if not selects(row):
         return Stability()
     return Stability(row["consistency_percent"], row["chance_consistency_percent"])
+
+
+def _permuted_consistency(results: Results, contrast: str, method: str) -> float:
+    """Mean consistency with permuted labels, where a permutation test was made."""
+    for row in results.inference_rows():
+        if (row["contrast"], row["method"]) == (contrast, method):
+            return number(row.get("null_consistency_percent", MISSING))
+    return math.nan
 
 
 def _test(results: Results, contrast: str, method: str) -> LabelTest | None:

@@ -23,7 +23,8 @@ from mvpa_gamp.results.regions import placed
 _COLUMNS = (
     "contrast", "comparison", "method",
     "permutations", "measure", "accuracy_percent", "auc", "null_mean_percent", "p_value", "p_value_holm",
-    "smallest_p_value", "exchanged", "labellings", "fits_not_converged", "fdr_percent", "fdr_voxels",
+    "smallest_p_value", "null_consistency_percent", "exchanged", "labellings", "fits_not_converged",
+    "fdr_percent", "fdr_voxels",
     "fdr_estimate_percent", "fdr_p_value", "fdr_selection", "fdr_holds", "fdr_verdict", "curve",
     "caution", "status",
 )  # fmt: skip
@@ -98,7 +99,10 @@ def _write_cell(
 
 def null_rows(test: PermutationTest) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
     """Columns and rows of permutations.tsv."""
-    known = {"accuracy": test.null, "auc": test.null_auc, "max_inclusion": test.max_inclusion}
+    known = {
+        "accuracy": test.null, "auc": test.null_auc, "max_inclusion": test.max_inclusion,
+        "consistency": test.null_consistency,
+    }  # fmt: skip
     columns = {name: values for name, values in known.items() if values is not None}
     rows = [
         {"permutation": i + 1, **{name: values[i] for name, values in columns.items()}}
@@ -120,6 +124,9 @@ def _write_null(cell: Cell, fits: FoldFits, test: PermutationTest) -> dict[str, 
         "accuracy_percent": 100 * test.score,
         "auc": test.auc,
         "null_mean_percent": 100 * float(test.null.mean()),
+        "null_consistency_percent": None
+        if test.null_consistency is None
+        else 100 * float(test.null_consistency.mean()),
         "p_value": test.pvalue,
         "smallest_p_value": test.smallest,
         "exchanged": test.exchange,

@@ -81,7 +81,7 @@ def choose_tasks(
         option = "" if str(error).startswith("--") else "--pairs: "
         raise StudyError(f"{option}{error}") from error
     for task in tasks:
-        _check_folds(task, np.asarray(samples.runs)[task.rows])
+        _check_folds(task, np.asarray(samples.runs)[task.rows], samples.held_out)
     return tasks
 
 
@@ -91,13 +91,13 @@ def choose_classes(classes: Sequence[str], samples: Samples) -> Classes | None:
         return None
     known = np.unique(samples.conditions).tolist()
     found = make_classes(samples.conditions, parse_classes(classes, known, samples.dropped))
-    runs = samples.runs[found.rows]
+    runs, word = samples.runs[found.rows], samples.held_out
     for run in np.unique(runs):
         missing = set(range(len(found.names))) - set(found.codes[runs != run].tolist())
         if missing:
             raise StudyError(
-                f"--classes: without run {run} there are no samples of {found.names[min(missing)]} to "
-                "train on. Each class must occur in at least two runs; leave it out, or give more runs."
+                f"--classes: without {word} {run} there are no samples of {found.names[min(missing)]} to "
+                f"train on. Each class must occur in two {word}s or more; leave it out, or give more {word}s."
             )
     return found
 
@@ -164,7 +164,7 @@ def planted_voxels(samples: Samples, tasks: Sequence[Task]) -> dict[str, NDArray
     return {name: first != second for name, (first, second) in means.items()}
 
 
-def _check_folds(task: Task, runs: np.ndarray) -> None:
+def _check_folds(task: Task, runs: np.ndarray, word: str) -> None:
     """Refuse a comparison that leave-one-run-out cannot judge."""
     try:
         folds = leave_one_run_out(runs)
@@ -173,8 +173,8 @@ def _check_folds(task: Task, runs: np.ndarray) -> None:
     for train, run in zip(folds.train.T, folds.held_out, strict=True):
         if len(np.unique(task.y[train])) < 2:
             raise StudyError(
-                f"{task.label}: without run {run} only one of the two categories is left to train on. "
-                "Each category must occur in at least two runs; give more runs, or other pairs."
+                f"{task.label}: without {word} {run} only one of the two categories is left to train on. "
+                f"Each category must occur in at least two {word}s; give more {word}s, or other pairs."
             )
 
 

@@ -212,5 +212,8 @@ def permutation_jobs(
 def permutation_result(plan: PermutationPlan, method: str, jobs: Sequence[Job]) -> PermutationTest:
     """The test, from the stored chunks of its plan."""
     stored = [load_arrays(job.path) for job in jobs]
-    parts = [NullStatistics(a["score"], a["auc"], a.get("max_inclusion"), a["n_failed"]) for a in stored]
+    parts = [
+        NullStatistics(a["score"], a["auc"], a.get("max_inclusion"), a["n_failed"], a.get("consistency"))
+        for a in stored
+    ]
     return plan.joined(method, parts)

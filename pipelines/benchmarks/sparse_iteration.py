@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Logistic, Probit, SolverSettings, fit_em
+from mvpa_gamp.gamp.scalar_steps import TrainingElements
 from mvpa_gamp.gamp.sparse import SparseBlock
-from mvpa_gamp.gamp.training_elements import TrainingElements
 
 from ..command import Options, parse
 from ..output import write_record

@@ -79,5 +79,5 @@ def write_results(out: Path, kept: Kept, share: float) -> None:
 
 
 def _row(target: str, kind: str, how: Counter[str]) -> dict[str, Any]:
-    told = {"given_to": target, "fault": kind, "tried": how.total()}
+    told = {"given_to": target.replace("`", ""), "fault": kind, "tried": how.total()}
     return told | {"named": how[NAMED], "right": how[RIGHT], "else": how[ELSE]}

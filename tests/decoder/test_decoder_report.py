@@ -10,6 +10,8 @@ import pytest
 from nilearn.image import index_img
 
 from mvpa_gamp import GAMPDecoder
+from mvpa_gamp.imaging.disk import WriteError, begin
+from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
 
 SPEC = Phantom(shape=(10, 12, 8), n_runs=4, categories=("cat", "face", "house"), signal=2.5)
@@ -142,3 +144,20 @@ def test_class_names_that_share_a_file_name_are_refused(tmp_path):
     decoder = GAMPDecoder(mask=mask, cv=2).fit(image, y)
     with pytest.raises(ValueError, match="would share the file name"):
         decoder.to_bids(tmp_path)
+
+
+def test_to_bids_writes_into_no_folder_of_a_command_and_through_no_link(three, tmp_path):
+    begin(tmp_path / "study", "decode", "token")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "figures").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
+    before = sorted(tmp_path.rglob("*"))
+    for name, said in (
+        ("study", "holds results of a command"),
+        ("linked", "is a link"),
+        ("nowhere", "written"),
+    ):
+        with pytest.raises((DataError, WriteError), match=said):
+            three.to_bids(tmp_path / name)
+    assert sorted(tmp_path.rglob("*")) == before

@@ -291,7 +291,7 @@ def test_a_published_weight_map(planted, tmp_path, capsys):
         (["MODEL", "--maps", "none-*.nii.gz"], "expected image files, found none"),
         (["MODEL", "--maps", "a.nii.gz"], "found nothing there"),
         (["MODEL", "--bold", "RUN", "--intercept", "1"], "is for a weight map"),
-        (["MODEL", "--maps", "RUN", "--scaling", "own"], "cleans whole runs"),
+        (["MODEL", "--maps", "RUN", "--scaling", "own"], "were not scaled within participants"),
         (["TEXT", "--maps", "RUN"], "cannot be read as an image"),
     ],
 )

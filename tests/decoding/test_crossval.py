@@ -155,7 +155,7 @@ class Lost:
         coef = fits.coef.copy()
         coef[:, :2], coef[:, 0] = 1e-3 * np.random.default_rng(0).standard_normal((len(coef), 2)), 0.0
         decision = X @ coef
-        decision[:, 1] = -np.abs(y)
+        decision[:, 1] = 1.0
         return replace(fits, coef=coef, decision=decision)
 
 

@@ -16,6 +16,7 @@ from mvpa_gamp.decoding.permutation import (
     plan_permutations,
 )
 from mvpa_gamp.methods import METHODS
+from mvpa_gamp.stability import jaccard
 
 pytestmark = pytest.mark.whole
 
@@ -309,3 +310,19 @@ def test_blocks_end_where_condition_run_or_series_break():
     runs = np.array([0, 0, 0, 0, 0, 0, 1])
     volumes = np.array([3, 4, 9, 10, 11, 12, 13])
     np.testing.assert_array_equal(blocks_of_volumes(conditions, runs, volumes), [0, 0, 1, 1, 2, 2, 3])
+
+
+def test_consistency_with_permuted_labels_by_hand():
+    """Folds share training rows: selections overlap without any effect, far above what chance would have."""
+    rng = np.random.default_rng(5)
+    runs, y = np.repeat(np.arange(4), 4), np.tile([1, 1, -1, -1], 4)
+    X, method = rng.standard_normal((16, 60)), METHODS["vamp-bg"]
+    test = permutation_test(method, X, y, runs, 5)
+    labels = permuted_labels(y, runs, 5)
+    train = runs[:, None] != np.arange(4)
+    by_hand = [jaccard(method.fit_folds(X, each, train, runs).support) for each in labels.T]
+    np.testing.assert_allclose(test.null_consistency, by_hand)
+    assert permutation_test(METHODS["svm"], X, y, runs, 2).null_consistency is None
+    apart = plan_permutations(y, runs, 60, 5, columns_at_once=8)
+    parts = [null_statistics(method, X, apart.labels[:, chunk], runs) for chunk in apart.chunks]
+    np.testing.assert_allclose(apart.joined("vamp-bg", parts).null_consistency, by_hand)

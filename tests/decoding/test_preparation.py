@@ -46,7 +46,8 @@ class MeanDifference:
         decision = decision - np.where(train, decision, 0).sum(axis=0) / train.sum(axis=0)
         proba = 1 / (1 + np.exp(-3 * decision / np.abs(decision).max(axis=0)))
         good = np.ones(decision.shape[1], dtype=bool)
-        return SimpleNamespace(decision=decision, proba=proba, inclusion=None, failed=~good, coef=None)
+        said = {"decision": decision, "proba": proba, "failed": ~good, "coef": None}
+        return SimpleNamespace(**said, inclusion=None, support=np.ones((X.shape[1], good.size), bool))
 
     @staticmethod
     def join(parts):

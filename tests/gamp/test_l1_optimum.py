@@ -7,7 +7,7 @@ from scipy.special import expit, log_ndtr
 
 from mvpa_gamp.gamp import Design, ElasticNet, Gaussian, Laplace, Logistic, Probit, SolverSettings, solve
 from mvpa_gamp.gamp.result import FIXED_POINT
-from mvpa_gamp.gamp.screening import solve_screened
+from mvpa_gamp.gamp.starts import solve_screened
 
 pytestmark = pytest.mark.whole
 

@@ -8,8 +8,8 @@ from scipy import sparse
 
 from mvpa_gamp.gamp import Bernoulli, Design, Gaussian, Logistic, Probit, SolverSettings, fit_em, solve
 from mvpa_gamp.gamp.iteration import resume
-from mvpa_gamp.gamp.objective import bethe_free_energy
 from mvpa_gamp.gamp.parameters import expand
+from mvpa_gamp.gamp.stopping import bethe_free_energy
 
 
 def problem(n_rows=300, n_features=150, seed=0):

@@ -6,8 +6,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from mvpa_gamp.gamp import Design, Laplace, Logistic, Probit, Robust, SolverSettings, fit_em, solve
-from mvpa_gamp.gamp.screening import solve_screened
-from mvpa_gamp.gamp.starts import start
+from mvpa_gamp.gamp.starts import solve_screened, start
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.methods.liblinear import _penalty
 

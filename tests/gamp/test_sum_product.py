@@ -20,11 +20,11 @@ from mvpa_gamp.gamp import (
     solve,
 )
 from mvpa_gamp.gamp.iteration import resume
-from mvpa_gamp.gamp.objective import bethe_free_energy
 from mvpa_gamp.gamp.parameters import expand
 from mvpa_gamp.gamp.result import FIXED_POINT
+from mvpa_gamp.gamp.scalar_steps import Weights
 from mvpa_gamp.gamp.starts import start_prior
-from mvpa_gamp.gamp.weights_step import Weights
+from mvpa_gamp.gamp.stopping import bethe_free_energy
 
 SETTLED = SolverSettings(stop="fixed-point", tol=1e-9)
 

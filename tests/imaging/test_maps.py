@@ -324,6 +324,15 @@ def test_bad_tables_are_one_sentence(text, said, tmp_path):
         MapsSource(maps=(str(tmp_path / "maps.tsv"),)).load()
 
 
+def test_many_numbers_are_no_conditions(people, tmp_path):
+    path = write_table(people, tmp_path)
+    lines = [line.split("\t") for line in path.read_text().splitlines()]
+    numbered = [lines[0], *([line[0], f"{k / 8}", line[2]] for k, line in enumerate(lines[1:]))]
+    path.write_text("\n".join("\t".join(line) for line in numbered) + "\n")
+    with pytest.raises(DataError, match=r"got 24 different numbers, from 0 to 2\.875\. To predict .* --target"):
+        load(path)
+
+
 def test_a_file_in_too_many_lines_or_on_another_grid(people, tmp_path):
     path = write_table(people, tmp_path)
     lines = path.read_text().splitlines()

@@ -12,9 +12,18 @@ from mvpa_gamp.gamp.moments import Array, Moments
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 from mvpa_gamp.gamp.priors.bernoulli_gaussian_kernel import bernoulli_gaussian_step
 from mvpa_gamp.gamp.priors.gaussian import Gaussian
-from mvpa_gamp.gamp.priors.prior import Prior, ScalarPosterior, channel, finished
-from mvpa_gamp.gamp.priors.sums import Parameter, Statistics, finite_or, held_count, row_count
-from mvpa_gamp.gamp.weights_step import StepFunction
+from mvpa_gamp.gamp.priors.prior import (
+    Parameter,
+    Prior,
+    ScalarPosterior,
+    Statistics,
+    channel,
+    finished,
+    finite_or,
+    held_count,
+    row_count,
+)
+from mvpa_gamp.gamp.scalar_steps import StepFunction
 
 _LOG_2PI = float(np.log(2 * np.pi))
 # Learning keeps the rate this far from 0 and 1, from where no data could bring it back.

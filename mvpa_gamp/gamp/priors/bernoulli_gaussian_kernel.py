@@ -15,7 +15,7 @@ import numpy as np
 from mvpa_gamp.gamp.compiled import compiler
 from mvpa_gamp.gamp.moments import Array
 from mvpa_gamp.gamp.priors.gaussian import Gaussian
-from mvpa_gamp.gamp.weights_step import BlockStep, StepFunction, Weights
+from mvpa_gamp.gamp.scalar_steps import BlockStep, StepFunction, Weights
 
 _SUMS = ("slab.count", "slab.first", "slab.second")
 

@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike
 
 from mvpa_gamp.gamp.moments import Array, Moments
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
-from mvpa_gamp.gamp.priors.prior import Prior, channel
-from mvpa_gamp.gamp.priors.sums import (
+from mvpa_gamp.gamp.priors.prior import (
     VARIANCE_FLOOR,
     Parameter,
+    Prior,
     Statistics,
+    channel,
     column_sum,
     common_shape,
     finite_or,

@@ -10,8 +10,15 @@ from numpy.typing import ArrayLike
 from mvpa_gamp.gamp.moments import Array, Moments
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names, vector
 from mvpa_gamp.gamp.priors.gaussian import GaussianPosterior, gaussian_m_step
-from mvpa_gamp.gamp.priors.prior import Prior, channel
-from mvpa_gamp.gamp.priors.sums import Parameter, Statistics, finite_or, held_count, row_count
+from mvpa_gamp.gamp.priors.prior import (
+    Parameter,
+    Prior,
+    Statistics,
+    channel,
+    finite_or,
+    held_count,
+    row_count,
+)
 
 _LOG_2PI = float(np.log(2 * np.pi))
 _FARTHEST = 1e30  # squared distance from a component, in its variances, that float32 holds

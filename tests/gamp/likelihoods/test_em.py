@@ -6,10 +6,9 @@ from scipy.integrate import quad
 from scipy.special import expit
 
 from mvpa_gamp.gamp.likelihoods import LIKELIHOODS, Hinge, Logistic, Probit, Robust
-from mvpa_gamp.gamp.likelihoods.logistic import SCALE_RANGE
+from mvpa_gamp.gamp.likelihoods.logistic import SCALE_RANGE, variational_fit
 from mvpa_gamp.gamp.likelihoods.robust import FLIP_RANGE
 from mvpa_gamp.gamp.likelihoods.scale_tuning import expected_slope, training_rows
-from mvpa_gamp.gamp.likelihoods.variational import fit
 from mvpa_gamp.gamp.parameters import expand, parameters, take, with_parameters
 
 
@@ -134,7 +133,7 @@ def test_scale_stays_in_range():
 
 def test_variational_scale_solves_the_equation_of_the_paper():
     y, p, tau_p = simulate(Logistic(1.0), 200, seed=6)
-    (z, _), _, xi = fit(y, p, tau_p, 1.5)
+    (z, _), _, xi = variational_fit(y, p, tau_p, 1.5)
     new = Logistic(1.5, "variational").em_update(y, p, tau_p, learn=["scale"]).scale
     equation = np.sum(0.5 * (z * y - xi) + xi * expit(-new * xi))
     assert abs(equation) < 1e-7

@@ -8,7 +8,6 @@ from mvpa_gamp.gamp.likelihoods import (
     Logistic,
     logistic,
     logistic_integral,
-    variational,
 )
 from mvpa_gamp.gamp.likelihoods.logistic_integral import WORTH_COMPILING, integrate
 
@@ -127,6 +126,6 @@ def test_the_variational_parameter_is_the_fixed_point_of_algorithm_2():
             return np.hypot(np.sqrt(tau_z), tau_z * (p / tau_p + 0.5))
 
         root = brentq(lambda xi: repeated(xi) - xi, 1e-3, 2 * np.hypot(np.sqrt(tau_p), p), rtol=1e-14)
-        found = variational.fit(1.0, p, tau_p, 1.0)
+        found = logistic.variational_fit(1.0, p, tau_p, 1.0)
         assert found.xi == pytest.approx(root, rel=1e-9)
         assert found.moments.mean == pytest.approx(found.moments.var * (p / tau_p + 0.5), rel=1e-12)

@@ -10,8 +10,15 @@ from numpy.typing import ArrayLike
 from mvpa_gamp.gamp.moments import Array
 from mvpa_gamp.gamp.parameters import check_parameter, learnt_names
 from mvpa_gamp.gamp.priors.mixture import MixturePosterior
-from mvpa_gamp.gamp.priors.prior import Prior, channel
-from mvpa_gamp.gamp.priors.sums import VARIANCE_FLOOR, Parameter, Statistics, finite_or, held_count
+from mvpa_gamp.gamp.priors.prior import (
+    VARIANCE_FLOOR,
+    Parameter,
+    Prior,
+    Statistics,
+    channel,
+    finite_or,
+    held_count,
+)
 
 _LOG_2PI = float(np.log(2 * np.pi))
 SHARES, VARIANCES = (0.8, 0.2), (0.5, 3.0)  # 0.8 * 0.5 + 0.2 * 3 = 1

@@ -16,8 +16,8 @@ from mvpa_gamp.gamp import (
 from mvpa_gamp.gamp.compiled import is_worth_it
 from mvpa_gamp.gamp.parameters import expand
 from mvpa_gamp.gamp.priors import bernoulli_gaussian_kernel
+from mvpa_gamp.gamp.scalar_steps import Weights, step_function
 from mvpa_gamp.gamp.starts import start_prior
-from mvpa_gamp.gamp.weights_step import Weights, step_function
 
 N_COLUMNS = 3
 
@@ -148,7 +148,7 @@ def test_a_broken_column_breaks_alone():
 
 
 def test_other_priors_take_the_plain_step():
-    assert step_function(Laplace(), "sum-product", fused=True).__module__.endswith("weights_step")
+    assert step_function(Laplace(), "sum-product", fused=True).__module__.endswith("scalar_steps")
     assert is_worth_it(10**7) and not is_worth_it(10**5)
 
 
