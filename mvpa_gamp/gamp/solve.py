@@ -76,6 +76,30 @@ def solve(
     ``warm`` starts at an earlier result of the same shape. A parameter beyond what float32 can compute with
     is replaced by the nearest one within, and the status of its columns says so.
 
+    Parameters
+    ----------
+    design
+        X (M, N) and the training rows (M, B) of every column.
+    y
+        Labels (M,) or (M, B) in -1/+1.
+    likelihood
+        One of the likelihoods of this package, or one like them.
+    prior
+        One of the priors of this package, or one like them.
+    settings
+        None: the defaults of the prior's mode.
+    warm
+        Where to start; None: at zero.
+    callback
+        Called after every iteration.
+
+    Returns
+    -------
+    GampResult
+        Weights (N, B) with variances, statuses and leave-one-out scores (B,).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((100, 200))
     >>> y = np.where(X[:, 3] > X[:, 7], 1, -1)

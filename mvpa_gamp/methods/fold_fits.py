@@ -210,6 +210,24 @@ def check_fold_input(X: Any, y: Any, train: Any, runs: Any) -> FoldInput:
     is (M,). Labels on rows outside training are replaced by 0 before anything looks at them, so they may be
     NaN.
 
+    Parameters
+    ----------
+    X
+        Samples (M, N), dense or sparse.
+    y
+        Labels (M,) or (M, B).
+    train
+        Training rows (M, B) bool.
+    runs
+        The run (M,) of every sample.
+
+    Returns
+    -------
+    FoldInput
+        X, labels (M, B) with 0 off training rows, ``train`` and ``runs``.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.methods import check_fold_input
     >>> y, train = [1, -1, 1, np.nan], np.array([[True], [True], [True], [False]])
