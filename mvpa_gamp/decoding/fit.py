@@ -115,8 +115,8 @@ class Solved(NamedTuple):
     seconds: float  # of the fit, and its share of the time for preparing X
 
     def of_voxels(self, signs: NDArray) -> FoldFits:
-        """The fits with weights and patterns of voxels, and the time that a clock gave them."""
-        fits, fitted = self.fits, self.prepared.fitted
+        """The fits with weights and patterns of voxels, judged once more, and the time of the clock."""
+        fits, fitted = self.fits.judged(signs[:, self.columns]), self.prepared.fitted
         coef = fitted.back(fits.coef)
         return replace(
             fits,
