@@ -329,7 +329,9 @@ def test_many_numbers_are_no_conditions(people, tmp_path):
     lines = [line.split("\t") for line in path.read_text().splitlines()]
     numbered = [lines[0], *([line[0], f"{k / 8}", line[2]] for k, line in enumerate(lines[1:]))]
     path.write_text("\n".join("\t".join(line) for line in numbered) + "\n")
-    with pytest.raises(DataError, match=r"got 24 different numbers, from 0 to 2\.875\. To predict .* --target"):
+    with pytest.raises(
+        DataError, match=r"got 24 different numbers, from 0 to 2\.875\. To predict .* --target"
+    ):
         load(path)
 
 
