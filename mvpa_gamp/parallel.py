@@ -41,6 +41,18 @@ BlockMap = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 def check_workers(workers: Workers) -> None:
     """Raise a ValueError that says what to change unless ``workers`` can be understood.
 
+    Parameters
+    ----------
+    workers
+        A number of processes (-1: one per core), "local:N" or the address of a Dask scheduler.
+
+    Returns
+    -------
+    None
+        Where they can.
+
+    Examples
+    --------
     >>> from mvpa_gamp.parallel import check_workers
     >>> check_workers(0)
     Traceback (most recent call last):
@@ -79,6 +91,18 @@ def check_cluster(workers: Workers) -> None:
     Another version may compute other numbers, or not understand what it is sent. Processes of this machine
     always have it:
 
+    Parameters
+    ----------
+    workers
+        A number of processes (-1: one per core), "local:N" or the address of a Dask scheduler.
+
+    Returns
+    -------
+    None
+        Where they have.
+
+    Examples
+    --------
     >>> from mvpa_gamp.parallel import check_cluster
     >>> check_cluster(2)
     """
@@ -108,6 +132,24 @@ def run_tasks(
     ``shared`` is sent to every worker once. How many workers there are does not change a result. Close the
     generator if it is not used up: a cluster waits for that.
 
+    Parameters
+    ----------
+    function
+        What is called; it must be importable by name.
+    tasks
+        Its first argument, one after the other.
+    shared
+        Its other arguments.
+    workers
+        A number of processes (-1: one per core), "local:N" or the address of a Dask scheduler.
+
+    Returns
+    -------
+    generator
+        The results in the order of the tasks.
+
+    Examples
+    --------
     >>> from mvpa_gamp.parallel import run_tasks
     >>> list(run_tasks(pow, [2, 3, 4], shared=[2], workers=1))
     [4, 9, 16]
@@ -177,6 +219,13 @@ def allowed_threads() -> int:
 
     Process pools (joblib, Dask) and batch systems set these variables so that processes do not fight.
 
+    Returns
+    -------
+    int
+        At least 1.
+
+    Examples
+    --------
     >>> allowed_threads() >= 1
     True
     """
@@ -191,6 +240,20 @@ def block_threads(n_blocks: int, per_thread: int = _BLOCKS_PER_THREAD) -> Iterat
 
     ``per_thread`` is how many blocks a further thread is worth: 1 where a block is a whole fit.
 
+    Parameters
+    ----------
+    n_blocks
+        How many there are.
+    per_thread
+        1 where a block is a whole fit.
+
+    Returns
+    -------
+    context manager
+        Its value is a ``map``.
+
+    Examples
+    --------
     >>> with block_threads(3) as over_blocks:
     ...     list(over_blocks(sum, [[1, 2], [3, 4], [5, 6]]))
     [3, 7, 11]
@@ -207,6 +270,20 @@ def block_threads(n_blocks: int, per_thread: int = _BLOCKS_PER_THREAD) -> Iterat
 def each_block(design: Any, visit: Callable[[Any], None]) -> None:
     """Call ``visit`` with every block of a design.
 
+    Parameters
+    ----------
+    design
+        Of ``mvpa_gamp.gamp``.
+    visit
+        What is called; threads call it at once.
+
+    Returns
+    -------
+    None
+        What ``visit`` returns is dropped.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.gamp import Design
     >>> each_block(Design(np.eye(4), np.ones((4, 1), dtype=bool)), lambda block: print(block.features))

@@ -30,6 +30,18 @@ def jaccard(support: ArrayLike) -> float:
     1/B sum_i 1/(B-1) sum_{j != i} |S_i and S_j| / |S_i or S_j|, for a boolean (N, B) matrix, B >= 2.
     Two empty supports are equal and count as 1.
 
+    Parameters
+    ----------
+    support
+        Boolean (N, B), one column per fold, B >= 2.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
     >>> from mvpa_gamp.stability import jaccard
     >>> jaccard([[1, 1], [1, 0], [0, 0], [0, 0]])  # {0, 1} and {0}
     0.5
@@ -38,7 +50,18 @@ def jaccard(support: ArrayLike) -> float:
 
 
 def jaccard_matrix(support: ArrayLike) -> NDArray[np.floating]:
-    """Return the (B, B) Jaccard indices between all folds; the diagonal is 1."""
+    """Return the Jaccard indices between all folds.
+
+    Parameters
+    ----------
+    support
+        Boolean (N, B), one column per fold, B >= 2.
+
+    Returns
+    -------
+    ndarray
+        Indices (B, B); the diagonal is 1.
+    """
     overlap, size = _overlaps(check_support(support))
     union = size[:, None] + size[None, :] - overlap
     return np.where(union > 0, overlap / np.maximum(union, 1), 1.0)
@@ -50,6 +73,16 @@ def jaccard_chance(support: ArrayLike) -> float:
     The overlap k of two independent random sets of sizes a and b among N features is hypergeometric, so
     a pair is expected to score sum_k P(k; N, a, b) k / (a + b - k): exact, no sampling. Two empty
     sets score 1.
+
+    Parameters
+    ----------
+    support
+        Boolean (N, B), one column per fold, B >= 2.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
     """
     checked = check_support(support)
     sizes = checked.sum(axis=0)
@@ -65,6 +98,16 @@ def kuncheva(support: ArrayLike) -> float:
     of unequal sizes a, b use (r - a b/N) / ((a + b)/2 - a b/N), which is Cohen's kappa between the two
     selections and the same number when a = b. Pairs without a defined value (both supports empty, or both
     complete) are left out; NaN when no pair is left.
+
+    Parameters
+    ----------
+    support
+        Boolean (N, B), one column per fold, B >= 2.
+
+    Returns
+    -------
+    float
+        1 for equal supports, 0 by chance; NaN when no pair is left.
     """
     checked = check_support(support)
     n_features = checked.shape[0]
@@ -87,6 +130,16 @@ def nogueira(support: ArrayLike) -> Stability:
     interval is the normal one and is not clipped to [-1/(B-1), 1]. It treats folds as independent, which
     overlapping training sets are not: read it as a lower bound of the uncertainty. All NaN when every
     support is empty or every one is complete, where the measure is undefined.
+
+    Parameters
+    ----------
+    support
+        Boolean (N, B), one column per fold, B >= 2.
+
+    Returns
+    -------
+    Stability
+        ``estimate``, ``variance``, and the interval from ``low`` to ``high``.
     """
     checked = check_support(support)
     n_features, n_folds = checked.shape
@@ -108,6 +161,18 @@ def nogueira(support: ArrayLike) -> Stability:
 def check_support(support: ArrayLike) -> NDArray[np.bool_]:
     """Return ``support`` as a boolean (N, B) matrix with N >= 1 and B >= 2, or say what is wrong with it.
 
+    Parameters
+    ----------
+    support
+        Boolean (N, B), one column per fold, B >= 2.
+
+    Returns
+    -------
+    ndarray
+        Boolean (N, B).
+
+    Examples
+    --------
     >>> from mvpa_gamp.stability import check_support
     >>> check_support([[1, 0], [1, 1], [0, 0]]).sum(axis=0)
     array([2, 1])

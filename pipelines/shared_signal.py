@@ -1,9 +1,9 @@
 """Does any method fail in silence where all voxels share a strong signal, such as the global one or motion?
 
 Smooth volumes in runs, neighbouring volumes correlated, z-scored run by run, with an effect in a cube of
-4 x 4 x 4 voxels and one spatial mode that comes and goes with every volume, of a size from 0 to 5 (of the noise's
-standard deviation). Each study is decoded with whole runs left out. A fit fails in silence if it says that it
-ended well although it classifies fewer than 60 % of its own training volumes correctly.
+4 x 4 x 4 voxels and one spatial mode that comes and goes with every volume, of a size from 0 to 5 (of the
+noise's standard deviation). Each study is decoded with whole runs left out. A fit fails in silence if it says
+that it ended well although it classifies fewer than 60 % of its own training volumes correctly.
 """
 
 import sys

@@ -290,6 +290,19 @@ def test_every_public_name_stands_in_the_api_pages():
     assert not missing, f"add to docs/api: {missing}"
 
 
+def test_functions_of_the_api_say_what_they_take_and_return():
+    found = {}
+    for (module, name), page in documented().items():
+        value = getattr(importlib.import_module(module), name)
+        if inspect.isfunction(value) and page.name != "engine.md":  # which is not meant to be imported
+            given = ["Parameters"] * bool(inspect.signature(value).parameters)
+            found[name] = [
+                part for part in [*given, "Returns"] if f"{part}\n---" not in inspect.getdoc(value)
+            ]
+    assert len(found) > 80
+    assert not {name: missing for name, missing in found.items() if missing}
+
+
 def test_nothing_is_documented_twice():
     shown = documented()
     constants = (str, tuple, dict)

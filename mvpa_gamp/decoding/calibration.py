@@ -183,6 +183,30 @@ def calibrate(
     3,000 independent features of 72 samples, 21 % in 7,129 genes. ``planted_check`` measures it in the
     user's own X.
 
+    Parameters
+    ----------
+    method
+        One of ``METHODS``, or its name.
+    X
+        Samples (M, N).
+    y
+        Labels (M,) in -1/+1.
+    runs
+        The run (M,) of every sample.
+    scheme
+        Folds, rows, what folds do to X, and what is exchanged; None: leave one run out.
+    n
+        Permutations.
+    n_jobs
+        Processes.
+
+    Returns
+    -------
+    Calibration
+        Strengths (N,) for the real labels, the largest of permuted ones; ``select(fdr)`` selects.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import calibrate
     >>> runs, y = np.repeat(np.arange(8), 10), np.tile(np.repeat([1, -1], 5), 8)
@@ -231,6 +255,18 @@ def largest(strengths: NDArray) -> NDArray:
 def fdr_refusal(method: Method) -> str:
     """Why a method supports no false-discovery rate, or nothing.
 
+    Parameters
+    ----------
+    method
+        One of ``METHODS``.
+
+    Returns
+    -------
+    str
+        A sentence; empty where nothing stands against it.
+
+    Examples
+    --------
     >>> from mvpa_gamp.decoding import fdr_refusal
     >>> from mvpa_gamp.methods import METHODS
     >>> fdr_refusal(METHODS["vamp-sbg"])

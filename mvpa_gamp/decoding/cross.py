@@ -99,6 +99,28 @@ def cross_decode(
     or of one for every fold that prepares X: by the rows of all conditions in its training runs. Of the
     ``scheme`` its preparation and connectivity are used.
 
+    Parameters
+    ----------
+    method
+        One of ``METHODS``.
+    X
+        Samples (M, N).
+    crosses
+        From ``make_crosses`` or ``session_crosses``.
+    runs
+        The run (M,) of every sample.
+    scheme
+        Folds, rows, what folds do to X, and what is exchanged; None: leave one run out.
+    n_jobs
+        Processes.
+
+    Returns
+    -------
+    list of CrossDecoding
+        One per cross: decisions about the tested rows, accuracy and the classifiers.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import cross_decode, make_crosses
     >>> from mvpa_gamp.methods import METHODS
@@ -254,6 +276,32 @@ def cross_permutation_test(
     tested comparison apart is then part of the null. Exchanging the test labels instead would ignore it and
     be wrong far too often where the tested comparison can be decoded. Where the two codes are there but
     unrelated, the test is conservative.
+
+    Parameters
+    ----------
+    method
+        One of ``METHODS``.
+    X
+        Samples (M, N).
+    cross
+        One of those of ``cross_decode``.
+    runs
+        The run (M,) of every sample.
+    n
+        Permutations.
+    scheme
+        Folds, rows, what folds do to X, and what is exchanged; None: leave one run out.
+    columns_at_once
+        Bounds memory; None: chosen by N.
+    n_jobs
+        Processes.
+    progress
+        Called with the number of permutations done and their total.
+
+    Returns
+    -------
+    PermutationTest
+        The observed accuracy, those of the permutations, and the p-value.
     """
     size = np.shape(X)[-1]
     plan = plan_cross_permutations(cross, runs, size, n, scheme, columns_at_once=columns_at_once)

@@ -94,6 +94,22 @@ def make_crosses(conditions: Any, crosses: Sequence[str], dropped: Sequence[str]
     ``conditions`` (M,) are the categories of the rows; all four sides may be groups as in
     :func:`parse_pairs`.
 
+    Parameters
+    ----------
+    conditions
+        The category (M,) of every row.
+    crosses
+        What the user wrote.
+    dropped
+        Conditions that were left out on purpose, for messages.
+
+    Returns
+    -------
+    list of Cross
+        One per direction: the comparison to train on and the one to test.
+
+    Examples
+    --------
     >>> from mvpa_gamp.decoding import make_crosses
     >>> [cross.label for cross in make_crosses(["a", "b", "c", "d"], ["a:b>c:d", "a:c>>b:d"])]
     ['a vs b → c vs d', 'c vs d → a vs b', 'a vs c → b vs d']
@@ -193,6 +209,24 @@ def session_crosses(
     and, where they are known, ``sessions`` (M,) are those of the rows of the tasks; ``counted`` says what the
     numbers of runs count.
 
+    Parameters
+    ----------
+    tasks
+        The comparisons.
+    texts
+        What the user wrote.
+    runs, sessions
+        The run, and the session or None, (M,) of every row of the study.
+    counted
+        What the numbers of runs count.
+
+    Returns
+    -------
+    list of Cross
+        One per comparison and direction.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import make_tasks, session_crosses
     >>> tasks = make_tasks(np.tile(["a", "b"], 4), [("a", "b")])
@@ -305,6 +339,22 @@ class Classes(NamedTuple):
 def parse_classes(classes: Sequence[str], known: Sequence[str], dropped: Sequence[str] = ()) -> list[str]:
     """The classes asked for, sorted as written: conditions, groups of them, or all there are.
 
+    Parameters
+    ----------
+    classes
+        What the user wrote.
+    known
+        The conditions that there are.
+    dropped
+        Conditions that were left out on purpose, for messages.
+
+    Returns
+    -------
+    list of str
+        One text per class.
+
+    Examples
+    --------
     >>> from mvpa_gamp.decoding import parse_classes
     >>> parse_classes(["house", "face*"], ["cat", "face_inv", "face_up", "house"])
     ['face*', 'house']
@@ -328,6 +378,20 @@ def parse_classes(classes: Sequence[str], known: Sequence[str], dropped: Sequenc
 def make_classes(conditions: NDArray, names: Sequence[str]) -> Classes:
     """The rows and pairs of classes from :func:`parse_classes`; conditions (M,) are those of the study.
 
+    Parameters
+    ----------
+    conditions
+        The category (M,) of every row.
+    names
+        One text per class.
+
+    Returns
+    -------
+    Classes
+        Rows (m,) of all classes, class numbers (m,), and the comparison of every pair.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import make_classes
     >>> found = make_classes(np.array(["cat", "face", "rest", "face"]), ["cat", "face"])

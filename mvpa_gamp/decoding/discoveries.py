@@ -172,6 +172,20 @@ def select_at_fdr(inclusion: Any, fdr: float = 0.05) -> NDArray:
     of the Haxby slice select a voxel at 5 % with "gamp-bg-lr", and 62 % with "gamp-sbg-lr". Commands and
     ``GAMPDecoder.select`` use ``calibrate`` instead.
 
+    Parameters
+    ----------
+    inclusion
+        Posterior inclusion probabilities (N,).
+    fdr
+        The expected share of false ones among those selected.
+
+    Returns
+    -------
+    ndarray
+        The selection (N,) bool.
+
+    Examples
+    --------
     >>> from mvpa_gamp.decoding import select_at_fdr
     >>> select_at_fdr([0.2, 0.99, 0.9, 1.0, 0.6], fdr=0.04).tolist()
     [False, True, True, True, False]
@@ -241,6 +255,32 @@ def planted_check(
     effect is gone while X keeps its correlations; adds size * sd * label to some random voxels; and fits all
     rows. Planted effects change X, so time is that of ``n_repeats`` fits per size. Checks without an effect
     share it: ``n_without`` different label vectors, or as many as there are, are solved together.
+
+    Parameters
+    ----------
+    method
+        One of ``METHODS``, or its name.
+    X
+        Samples (M, N).
+    y
+        Labels (M,) in -1/+1.
+    runs
+        The run (M,) of every sample.
+    scheme
+        Folds, rows, what folds do to X, and what is exchanged; None: leave one run out.
+    planting
+        How effects are planted; None: as commands do.
+    fdr
+        The rate of the selections.
+    calibration
+        The null they are judged by; None: made of permuted labels.
+    of
+        What a feature is called.
+
+    Returns
+    -------
+    PlantedCheck
+        Shares of false and of found features by size of effect, and a verdict.
     """
     method, scheme, planting = find_method(method), scheme or Scheme(), planting or Planting()
     X, runs = scheme.prepared(*check_rows(X, runs, dense=True))

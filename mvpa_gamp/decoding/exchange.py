@@ -23,6 +23,28 @@ def permuted_labels(
     Column i comes from the i-th child of ``SeedSequence(seed)``: more permutations add columns and change
     none. The observed labels may be among them, as in any random sample of permutations.
 
+    Parameters
+    ----------
+    y
+        Labels (M,) in -1/+1, or class numbers.
+    runs
+        The run (M,) of every sample.
+    n
+        Columns.
+    seed
+        Of the random numbers: equal seeds give equal results.
+    exchange
+        "block" exchanges blocks of samples as wholes, "sample" single ones, for independent samples.
+    blocks
+        The block (M,) of every sample; None: stretches of equal labels.
+
+    Returns
+    -------
+    ndarray
+        Labels (M, n), int8.
+
+    Examples
+    --------
     >>> from mvpa_gamp.decoding import permuted_labels
     >>> permuted_labels([1, 1, -1, -1] * 2, [1] * 4 + [2] * 4, n=3).T
     array([[-1, -1,  1,  1,  1,  1, -1, -1],
@@ -157,6 +179,22 @@ def blocks_of_volumes(conditions: Any, runs: Any, volumes: Any) -> NDArray:
 
     ``volumes`` (M,) are places in the series, so that volumes left out (rest, other conditions) end a block.
 
+    Parameters
+    ----------
+    conditions
+        The category (M,) of every row.
+    runs
+        The run (M,) of every sample.
+    volumes
+        Places (M,) in the series.
+
+    Returns
+    -------
+    ndarray
+        Block numbers (M,) from 0.
+
+    Examples
+    --------
     >>> blocks_of_volumes(["face", "face", "face", "cat"], [1, 1, 1, 1], [4, 5, 9, 10]).tolist()
     [0, 0, 1, 2]
     """

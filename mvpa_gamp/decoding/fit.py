@@ -115,8 +115,8 @@ class Solved(NamedTuple):
     seconds: float  # of the fit, and its share of the time for preparing X
 
     def of_voxels(self, signs: NDArray) -> FoldFits:
-        """The fits with weights and patterns of voxels, and the time that a clock gave them."""
-        fits, fitted = self.fits, self.prepared.fitted
+        """The fits with weights and patterns of voxels, judged once more, and the time of the clock."""
+        fits, fitted = self.fits.judged(signs[:, self.columns]), self.prepared.fitted
         coef = fitted.back(fits.coef)
         return replace(
             fits,
@@ -258,6 +258,30 @@ def fit_tasks(
     (whitening), ``support`` and ``inclusion`` are those of the mixtures, and ``coef_std`` is None: standard
     deviations do not map back without a matrix of voxels by voxels.
 
+    Parameters
+    ----------
+    methods
+        Some of ``METHODS``.
+    X
+        Samples (M, N).
+    tasks
+        The comparisons.
+    runs
+        The run (M,) of every sample.
+    scheme
+        Folds, rows, what folds do to X, and what is exchanged; None: leave one run out.
+    every_fold
+        Whether folds that hold out no row of a comparison are kept.
+    n_jobs
+        Processes.
+
+    Returns
+    -------
+    dict
+        ``FoldFits`` by the names of method and task.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import FoldConfounds, Scheme, fit_tasks, fold_errors, make_tasks
     >>> from mvpa_gamp.methods import METHODS
@@ -294,6 +318,26 @@ def cross_validate(method: Method, X: Any, y: Any, runs: Any, scheme: Scheme | N
     are F + 1 columns of one call of ``fit_folds`` (one each where every fold prepares X); columns do not
     influence one another, so labels of a run never reach the fold that holds it out.
 
+    Parameters
+    ----------
+    method
+        One of ``METHODS``.
+    X
+        Samples (M, N).
+    y
+        Labels (M,) in -1/+1.
+    runs
+        The run (M,) of every sample.
+    scheme
+        Folds, rows, what folds do to X, and what is exchanged; None: leave one run out.
+
+    Returns
+    -------
+    FoldFits
+        A column per fold and a last one for the refit; decisions (M, F + 1).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import cross_validate
     >>> from mvpa_gamp.methods import METHODS
@@ -385,6 +429,22 @@ def haufe_pattern(X: Any, coef: NDArray, train: NDArray | None = None) -> NDArra
     decision c, cov(X) w = X'c / (M - 1). A decision that never changes, or
     by less than 1e-30, has no pattern: zeros.
 
+    Parameters
+    ----------
+    X
+        Samples (M, N).
+    coef
+        Weights (N,) or (N, B).
+    train
+        Rows (M, B) bool of each column; None: all.
+
+    Returns
+    -------
+    ndarray
+        The pattern, of the shape of ``coef``.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import haufe_pattern
     >>> X = np.array([[1.0, 2.0], [-1.0, -2.0], [1.0, 2.0], [-1.0, -2.0]])

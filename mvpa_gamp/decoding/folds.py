@@ -34,6 +34,18 @@ class Folds(NamedTuple):
 def leave_one_run_out(runs: Any) -> Folds:
     """Hold out each run once, in sorted order; runs is (M,), one run label per row.
 
+    Parameters
+    ----------
+    runs
+        The run (M,) of every sample.
+
+    Returns
+    -------
+    Folds
+        ``train`` and ``test`` (M, F) bool, and the run ``held_out`` (F,) by each fold.
+
+    Examples
+    --------
     >>> from mvpa_gamp.decoding import leave_one_run_out
     >>> folds = leave_one_run_out([1, 1, 2, 2, 3, 3])
     >>> folds.held_out, folds.train[:, 0]

@@ -76,6 +76,24 @@ def mean_test(values: Any, two_sided: bool = False, level: float = 0.95, finer: 
     areas under the ROC curve minus 1/2, whose signs flip with the others; without them, or with NaN, ties
     count against the data. The t-test takes values as normal, the interval too.
 
+    Parameters
+    ----------
+    values
+        One per participant, (n,).
+    two_sided
+        Whether means below 0 count, too.
+    level
+        Of the interval.
+    finer
+        Values (n,) that order equal means.
+
+    Returns
+    -------
+    MeanTest
+        Mean, interval, and p-values of sign flips and of the t-test.
+
+    Examples
+    --------
     >>> found = mean_test([0.1, 0.2, 0.05, 0.15, 0.1, 0.3])
     >>> round(found.flip_p, 4), found.flip_p == found.smallest_p
     (0.0156, True)
@@ -141,6 +159,18 @@ def flip_map(maps: NDArray) -> FlipMap:
     not change with signs, |t| grows with |sum| / sqrt(sum of squares), which is what patterns are compared
     by. All 2^(n-1) pairs of patterns up to 13 participants.
 
+    Parameters
+    ----------
+    maps
+        One per participant, (n, N).
+
+    Returns
+    -------
+    FlipMap
+        T values and p-values, (N,) each.
+
+    Examples
+    --------
     >>> maps = np.random.default_rng(0).normal(size=(8, 50)) + 4 * (np.arange(50) < 2)
     >>> flip_map(maps).p[:3].round(4)
     array([0.0078, 0.0078, 1.    ])

@@ -92,6 +92,18 @@ class Checked:
 def find_leakage(evidence: Evidence) -> Checked:
     """Make every check that the evidence allows; the order is that of the sentences.
 
+    Parameters
+    ----------
+    evidence
+        Samples, conditions, runs, comparisons, and what else is known.
+
+    Returns
+    -------
+    Checked
+        The checks that could be made, and what they found.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> conditions, runs = np.tile(np.repeat(["face", "house"], 4), 8), np.repeat(np.arange(8), 8)

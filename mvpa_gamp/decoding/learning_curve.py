@@ -123,6 +123,28 @@ def learning_curve(
     takes about a quarter, half and three quarters of the runs, and all but one.
 
     A preparation is fitted to each subset of the runs. Of the ``scheme`` its folds are not used.
+
+    Parameters
+    ----------
+    method
+        One of ``METHODS``.
+    X
+        Samples (M, N).
+    y
+        Labels (M,) in -1/+1.
+    runs
+        The run (M,) of every sample.
+    scheme
+        Folds, rows, what folds do to X, and what is exchanged; None: leave one run out.
+    n_train_runs
+        The numbers of training runs.
+    n_splits
+        Subsets of each number.
+
+    Returns
+    -------
+    LearningCurve
+        Accuracies (K,) with standard errors, beside what state evolution predicts.
     """
     scheme, (every, study) = scheme or Scheme(), check_rows(X, runs)
     y, rows = np.asarray(y), scheme.rows_of(study)

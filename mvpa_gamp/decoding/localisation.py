@@ -74,6 +74,30 @@ def carries_information(
     without an effect pass beside those with one. With the correlation times the decoder's accuracy, 30 to
     100 % of simulated data sets had such a voxel; with the correlation alone, 3 to 6 %.
 
+    Parameters
+    ----------
+    X
+        Samples (M, N).
+    y
+        Labels (M,) in -1/+1.
+    runs
+        The run (M,) of every sample.
+    n
+        Permutations.
+    seed
+        Of the random numbers: equal seeds give equal results.
+    exchange
+        "block" exchanges blocks of samples as wholes, "sample" single ones, for independent samples.
+    blocks
+        The block (M,) of every sample; None: stretches of equal labels.
+
+    Returns
+    -------
+    InformationMap
+        Correlation and family-wise p-value (N,) of every voxel.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import carries_information
     >>> runs, y = np.repeat(np.arange(8), 10), np.tile(np.repeat([1, -1], 5), 8)
@@ -148,6 +172,22 @@ def exact_sums(values: Any, regions: NDArray, n_regions: int) -> NDArray:
     ``regions`` (N,) are places 0 .. R - 1, -1 for none. Values are rounded to 2 ** -30 of the power of two
     above the largest one; the sums of these are exact, so the last sum is that of the others to the last bit.
 
+    Parameters
+    ----------
+    values
+        What is summed, (N,).
+    regions
+        The region (N,) of every voxel.
+    n_regions
+        R.
+
+    Returns
+    -------
+    ndarray
+        Sums (R + 2,).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import exact_sums
     >>> exact_sums([0.1, 0.2, 0.7], np.array([0, 1, -1]), 2).round(3).tolist()
@@ -242,6 +282,30 @@ def decode_regions(
     within runs as in ``permutation_test``, the same for all regions. Without permutations there are no
     p-values. A preparation (``FoldConfounds``) is fitted in every fold, to each region by itself.
 
+    Parameters
+    ----------
+    method
+        One of ``METHODS``.
+    X
+        Samples (M, N).
+    y
+        Labels (M,) in -1/+1.
+    runs
+        The run (M,) of every sample.
+    regions
+        R lists of voxel numbers.
+    n
+        Permutations; 0: no test.
+    scheme
+        Folds, rows, what folds do to X, and what is exchanged; None: leave one run out.
+
+    Returns
+    -------
+    RegionTest
+        Accuracies (R,) with standard errors, their null (R, n) and p-values.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import decode_regions
     >>> from mvpa_gamp.methods import METHODS

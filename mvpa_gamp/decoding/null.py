@@ -61,6 +61,32 @@ def null_statistics(
 ) -> NullStatistics:
     """Cross-validate each of the label vectors (m, k) of one comparison by one method.
 
+    Parameters
+    ----------
+    method
+        One of ``METHODS``.
+    X
+        Samples (M, N).
+    labels
+        Label vectors (m, k).
+    runs
+        The run (M,) of every sample.
+    scheme
+        Folds, rows, what folds do to X, and what is exchanged; None: leave one run out.
+    score
+        Replaces the accuracy.
+    max_inclusion
+        Whether largest inclusion probabilities are kept.
+    n_jobs
+        Processes.
+
+    Returns
+    -------
+    NullStatistics
+        Scores and areas under the curve (k,), largest inclusions (k,) or None.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import null_statistics, permuted_labels
     >>> from mvpa_gamp.methods import METHODS
@@ -90,6 +116,28 @@ def joint_null(
     everything asked for; labels change nothing in it, so this is exact. ``rows`` are those to prepare, at
     least those asked for: with the same ones every call has the same digits.
 
+    Parameters
+    ----------
+    asked
+        Label vectors, each with its method and rows.
+    X
+        Samples (M, N).
+    runs
+        The run (M,) of every sample.
+    scheme
+        Folds, rows, what folds do to X, and what is exchanged; None: leave one run out.
+    rows
+        Numbers of the rows to prepare; None: all.
+    n_jobs
+        Processes.
+
+    Returns
+    -------
+    list of NullStatistics
+        One per entry of ``asked``: scores and areas under the curve (k,).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import LabelVectors, NoiseWhitening, Scheme, joint_null, permuted_labels
     >>> from mvpa_gamp.methods import METHODS

@@ -234,6 +234,36 @@ def plan_permutations(
     ``ahead`` fills the last chunk with the draws that come next, for answers that are stored and may be added
     to.
 
+    Parameters
+    ----------
+    y
+        Labels (M,) in -1/+1, or class numbers.
+    runs
+        The run (M,) of every sample.
+    n_features
+        N, which bounds how many columns are solved at once.
+    n
+        Permutations.
+    seed
+        Of the random numbers: equal seeds give equal results.
+    exchange
+        "block" exchanges blocks of samples as wholes, "sample" single ones, for independent samples.
+    blocks
+        The block (M,) of every sample; None: stretches of equal labels.
+    n_folds
+        Of the runs; None: one per run.
+    columns_at_once
+        Bounds memory; None: chosen by N.
+    ahead
+        Whether the last chunk is filled.
+
+    Returns
+    -------
+    PermutationPlan
+        The label vectors (M, n), their chunks, and how many there are.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import plan_permutations
     >>> plan = plan_permutations([1, 1, -1, -1] * 6, np.repeat(np.arange(6), 4), n_features=100, n=1000)
@@ -293,6 +323,18 @@ def holm(pvalues: Any) -> NDArray:
 
     Holm (1979): the i-th smallest of K is multiplied by K - i + 1, and never falls below a smaller one's.
 
+    Parameters
+    ----------
+    pvalues
+        Of the K tests.
+
+    Returns
+    -------
+    ndarray
+        Corrected p-values (K,).
+
+    Examples
+    --------
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """

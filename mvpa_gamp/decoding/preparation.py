@@ -168,6 +168,22 @@ def in_sequence(steps: Sequence[Preparation | None]) -> Preparation:
 def prepared_by_all(preparation: Preparation, X: Any, rows: Any = None) -> Prepared:
     """Rows of X (M, N) prepared by all M rows, as for the refit: nothing is held out.
 
+    Parameters
+    ----------
+    preparation
+        What is fitted, such as ``NoiseWhitening`` or ``FoldConfounds``.
+    X
+        Samples (M, N).
+    rows
+        Numbers (m,) of the rows to prepare; None: all.
+
+    Returns
+    -------
+    Prepared
+        X (m, N) of these rows, and what was fitted.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import NoiseWhitening, prepared_by_all
     >>> X = np.random.default_rng(0).standard_normal((60, 4)) * [1, 2, 5, 10]
@@ -233,6 +249,22 @@ def fit_confounds(X: Any, covariates: Any, train: Any = None) -> ConfoundRegress
     ``train`` (M,) bool, None for all rows. Covariates that depend on each other are no problem: of all
     coefficients that explain as much, the smallest are taken.
 
+    Parameters
+    ----------
+    X
+        Samples (M, N).
+    covariates
+        Values (M, C).
+    train
+        Rows (M,) bool that are fitted; None: all.
+
+    Returns
+    -------
+    ConfoundRegression
+        Its ``apply(X, covariates)`` takes away what the covariates explain.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import fit_confounds
     >>> seconds = np.array([[0.4], [0.9], [0.5], [0.7]])

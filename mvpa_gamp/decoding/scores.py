@@ -43,7 +43,18 @@ class HeldOut(NamedTuple):
 
 
 def held_out_answers(fits: Sequence[FoldFits]) -> HeldOut:
-    """The answers of every pair's own folds, fold after fold."""
+    """The answers of every pair's own folds, fold after fold.
+
+    Parameters
+    ----------
+    fits
+        One per pair of classes.
+
+    Returns
+    -------
+    HeldOut
+        Decisions and probabilities (T, P) of the T held-out rows, the row and the fold (T,) of each.
+    """
     tested = fits[0].tested
     assert tested is not None
     fold, rows = np.nonzero(tested.T)
@@ -54,7 +65,29 @@ def held_out_answers(fits: Sequence[FoldFits]) -> HeldOut:
 
 
 def fold_errors(fits: FoldFits, y: Any) -> NDArray:
-    """Share of held-out rows predicted wrongly in each fold, (F,); y is (M,) in -1/+1."""
+    """Share of held-out rows predicted wrongly in each fold.
+
+    Parameters
+    ----------
+    fits
+        The fits of a method on a comparison, from ``cross_validate``.
+    y
+        Labels (M,) in -1/+1.
+
+    Returns
+    -------
+    ndarray
+        Shares (F,) of wrong answers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mvpa_gamp.decoding import cross_validate, fold_errors
+    >>> from mvpa_gamp.methods import METHODS
+    >>> runs, y = np.repeat(np.arange(3), 4), np.tile([1.0, 1.0, -1.0, -1.0], 3)
+    >>> fold_errors(cross_validate(METHODS["svm"], y[:, None] * [[1.0, 0.1]], y, runs), y).tolist()
+    [0.0, 0.0, 0.0]
+    """
     said = held_out_answers([fits])
     wrong = (said.decision[:, 0] > 0) != (np.asarray(y)[said.rows] > 0)
     return share_by_fold(wrong, said.fold, fits.n_folds)
@@ -63,6 +96,20 @@ def fold_errors(fits: FoldFits, y: Any) -> NDArray:
 def fold_balanced_accuracies(fits: FoldFits, y: Any) -> NDArray:
     """Balanced accuracy of each fold, (F,): the share predicted correctly, averaged over its classes.
 
+    Parameters
+    ----------
+    fits
+        The fits of a method on a comparison, from ``cross_validate``.
+    y
+        Labels (M,) in -1/+1.
+
+    Returns
+    -------
+    ndarray
+        One per fold, (F,).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import cross_validate, fold_balanced_accuracies, held_out_answers
     >>> from mvpa_gamp.methods import METHODS

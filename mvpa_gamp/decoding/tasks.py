@@ -43,6 +43,20 @@ def read_side(text: str, known: Sequence[str]) -> Side:
     A condition of exactly that name wins, also where it contains + or *. Members come in the order of
     ``known``; letters count as written, capital or small.
 
+    Parameters
+    ----------
+    text
+        What the user wrote.
+    known
+        The conditions that there are.
+
+    Returns
+    -------
+    Side
+        Its text and its members.
+
+    Examples
+    --------
     >>> from mvpa_gamp.decoding import read_side
     >>> read_side("face_*+house", ["cat", "face_inv", "face_up", "house"]).members
     ('face_inv', 'face_up', 'house')
@@ -154,6 +168,18 @@ class Task:
 def contrast_name(positive: str, negative: str) -> str:
     """Return ``aMinusB`` with everything but ASCII letters and digits removed from both names.
 
+    Parameters
+    ----------
+    positive, negative
+        The names of both sides.
+
+    Returns
+    -------
+    str
+        Letters and digits alone, as names of files have it.
+
+    Examples
+    --------
     >>> from mvpa_gamp.decoding import contrast_name
     >>> contrast_name("cat", "scrambled pix")
     'catMinusScrambledpix'
@@ -167,6 +193,25 @@ def make_tasks(conditions: Any, pairs: Iterable[Pair]) -> list[Task]:
 
     A side may be a group: ``("face_up+face_inv", "house")`` or ``("face*", "house*")``. Raises when a
     category has no rows, or when two pairs would write files of the same name.
+
+    Parameters
+    ----------
+    conditions
+        The category (M,) of every row.
+    pairs
+        The two sides of every comparison.
+
+    Returns
+    -------
+    list of Task
+        One per pair, in their order: rows, labels y (m,) in -1/+1, and names.
+
+    Examples
+    --------
+    >>> from mvpa_gamp.decoding import make_tasks
+    >>> (task,) = make_tasks(["face", "rest", "house", "face"], [("face", "house")])
+    >>> task.rows.tolist(), task.y.tolist()
+    ([0, 2, 3], [1.0, -1.0, 1.0])
     """
     conditions = np.asarray(conditions)
     tasks = [_make_task(conditions, *pair) for pair in pairs]
@@ -191,6 +236,22 @@ def parse_pairs(
     categories, ``face_up+face_inv:house``, or a pattern, ``face*:house*``; a category of exactly that name
     wins. ``dropped`` are conditions that were left out on purpose, such as rest: messages say so.
 
+    Parameters
+    ----------
+    pairs
+        What the user chose.
+    categories
+        Those that the data have.
+    dropped
+        Conditions that were left out on purpose, for messages.
+
+    Returns
+    -------
+    list of tuple
+        The names of both sides of every comparison.
+
+    Examples
+    --------
     >>> from mvpa_gamp.decoding import parse_pairs
     >>> parse_pairs("all", ["face", "house", "cat"])
     [('cat', 'face'), ('cat', 'house'), ('face', 'house')]

@@ -221,6 +221,28 @@ def check_covariates(
     the covariates (Holm), is at most 0.05; where a design has too few labellings for that, when its accuracy
     is at least 90 %. A difference in spread alone is not seen.
 
+    Parameters
+    ----------
+    values
+        The covariates (M, C).
+    names
+        Their names.
+    tasks
+        The comparisons.
+    runs
+        The run (M,) of every sample.
+    blocks
+        The block (M,) of every sample; None: stretches of equal labels.
+    seed
+        Of the random numbers: equal seeds give equal results.
+
+    Returns
+    -------
+    list of CovariateCheck
+        One per covariate: accuracy, p-value, and whether it ``decodes``.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.decoding import check_covariates, make_tasks
     >>> shown, runs = np.tile(np.repeat(["cat", "face"], 4), 8), np.repeat(np.arange(8), 8)

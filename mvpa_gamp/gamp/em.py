@@ -121,6 +121,32 @@ def fit_em(
     max-sum mode. A likelihood with ``other_starts`` is fitted from each of them too, and the fit with the
     best leave-one-out score is returned; a run that diverged is tried again with smaller steps, and says so.
 
+    Parameters
+    ----------
+    design
+        X (M, N) and the training rows (M, B) of every column.
+    y
+        Labels (M,) or (M, B) in -1/+1.
+    likelihood
+        One of the likelihoods of this package, or one like them.
+    prior
+        One of the priors of this package, or one like them.
+    settings
+        None: the defaults of the prior's mode.
+    learn_prior, learn_likelihood
+        Names of the parameters to learn; None: those of the model.
+    max_em_iter
+        Updates in max-sum mode.
+    callback
+        Called after every iteration.
+
+    Returns
+    -------
+    EmResult
+        The result, the learnt likelihood and prior with one value (B,) per column, and their history.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((100, 200))
     >>> y = np.where(X[:, 3] > X[:, 7], 1, -1)

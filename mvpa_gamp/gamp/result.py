@@ -16,6 +16,12 @@ ITERATION_LIMIT = (
     "Not converged: the iteration limit was reached. Raise max_iter, or take smaller steps (a lower "
     "damping) if the weights oscillate."
 )
+# A loss without curvature lets r swing around its kink: with a Laplace prior, or any prior where rows
+# outnumber features, the hinge did not settle in 2,000 iterations; with a Gaussian prior and N > M it does.
+KINKED = (
+    "Not converged: max-sum steps do not settle on a loss with a kink where rows outnumber features or where "
+    "the penalty is l1. Use mode='sum-product', the method svm, or a logistic or probit likelihood."
+)
 NOT_FINITE = (
     "Not converged: the iteration turned non-finite even with small steps; the last finite state was kept. "
     "Standardise the features or take smaller steps (a lower damping)."

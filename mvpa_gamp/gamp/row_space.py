@@ -279,6 +279,28 @@ def training_sets(
 
     ``rho`` and ``white`` are numbers, or one for every column.
 
+    Parameters
+    ----------
+    space
+        X and its Gram matrix.
+    train
+        Training rows (M, B) bool.
+    groups
+        The group (M,) of every row, such as its run.
+    rho, white
+        Strength of weights that deviate by group, and of white noise; one number, or (B,).
+    weights
+        Weights (M,) or (M, B) of the rows; None: 1.
+    shrinkage
+        Of the covariance of rows; None: none.
+
+    Returns
+    -------
+    list of SetColumns
+        The different sets, each with the numbers of its columns.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.gamp import RowSpace, training_sets
     >>> space = RowSpace(np.random.default_rng(0).standard_normal((6, 9)))

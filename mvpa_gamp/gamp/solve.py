@@ -19,7 +19,7 @@ from .iteration import Output, State, input_step, output_step
 from .moments import Array, floored
 from .neighbours import check_neighbours
 from .parameters import Models, held_models, parameters
-from .result import GampResult
+from .result import ITERATION_LIMIT, KINKED, GampResult
 from .scalar_steps import Weights, counted, step_function
 from .settings import ResolvedSettings, SolverSettings
 from .stopping import Stopping, bethe_free_energy, cavity_score, judged, map_cost, mean_row
@@ -76,6 +76,30 @@ def solve(
     ``warm`` starts at an earlier result of the same shape. A parameter beyond what float32 can compute with
     is replaced by the nearest one within, and the status of its columns says so.
 
+    Parameters
+    ----------
+    design
+        X (M, N) and the training rows (M, B) of every column.
+    y
+        Labels (M,) or (M, B) in -1/+1.
+    likelihood
+        One of the likelihoods of this package, or one like them.
+    prior
+        One of the priors of this package, or one like them.
+    settings
+        None: the defaults of the prior's mode.
+    warm
+        Where to start; None: at zero.
+    callback
+        Called after every iteration.
+
+    Returns
+    -------
+    GampResult
+        Weights (N, B) with variances, statuses and leave-one-out scores (B,).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((100, 200))
     >>> y = np.where(X[:, 3] > X[:, 7], 1, -1)
@@ -121,6 +145,8 @@ def run(
                 callback(Progress(iteration, running, n_columns, resolved.max_iter))
     _score_starts(best, labels, design, resolved.mode)
     result = _result(best, stopping, design)
+    if resolved.mode == "max-sum" and likelihood.kinks:
+        result = replace(result, status=np.where(result.status == ITERATION_LIMIT, KINKED, result.status))
     if resolved.mode == "sum-product" and (tuner is not None or resolved.stop == "cavity"):
         result = replace(result, status=judged(result, stopping.start_score, labels, design.row_counts > 0))
     return replace(result, status=np.where(beyond == "", result.status, beyond).astype(str)), best.models

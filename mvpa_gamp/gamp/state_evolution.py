@@ -225,6 +225,35 @@ def state_evolution(
     Limits: one number per parameter; labels are exchangeable, p(y|z) = p(-y|-z); exact moments, because
     the paper's variational tau_s is not the slope of its s. Where tau_s is negative (robust likelihoods) the
     solver cuts it at 0 and this prediction does not.
+
+    Parameters
+    ----------
+    likelihood, prior
+        Those of the solver, one number per parameter.
+    ratio
+        M / N.
+    true_likelihood, true_prior
+        Those of the data; None: the same.
+    mode
+        "sum-product" or "max-sum".
+    max_iter
+        Iterations at most.
+    tol
+        Relative change that counts as none.
+    damping
+        The step, in (0, 1].
+
+    Returns
+    -------
+    StateEvolution
+        By iteration: mean squared error, overlap and error rate.
+
+    Examples
+    --------
+    >>> from mvpa_gamp.gamp import Bernoulli, Gaussian, Logistic, state_evolution
+    >>> found = state_evolution(Logistic(), Bernoulli(0.1, Gaussian(0.0, 100.0)), ratio=2.0)
+    >>> round(float(found.error_rate[-1]), 2) < round(float(found.error_rate[0]), 2)
+    True
     """
     given = Models(likelihood, prior)
     truth = Models(true_likelihood or likelihood, true_prior or prior)

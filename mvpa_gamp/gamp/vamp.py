@@ -133,6 +133,28 @@ def solve_vamp(
     that are not zero, of variance about one (None: Gaussian); its scale is set here, by the part of
     the targets that is not noise.
 
+    Parameters
+    ----------
+    space
+        X and its Gram matrix.
+    sets
+        Training sets with the numbers of their columns.
+    Y
+        Responses (M, B) or (M, B, J).
+    settings
+        None: the defaults.
+    slab
+        Prior of weights that are not zero; None: Gaussian.
+    neighbours
+        Which features are neighbours; None: none are.
+
+    Returns
+    -------
+    VampResult
+        Weights, inclusion probabilities (N, B), statuses (B,).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.gamp.row_space import RowSpace, SetColumns, training_set
     >>> from mvpa_gamp.gamp.vamp import solve_vamp

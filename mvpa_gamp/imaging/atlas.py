@@ -292,6 +292,18 @@ def open_atlas(atlas: Any, labels: Any = "") -> Atlas | SurfaceAtlas:
     number to name, a list of names from number 0 on, or a table with the columns index and name; without it
     names are looked for in the file and beside it. Names of nilearn's atlases are read from its data
     folders; nothing is downloaded.
+
+    Parameters
+    ----------
+    atlas
+        A file, an image, or a name.
+    labels
+        Names of the regions.
+
+    Returns
+    -------
+    Atlas or SurfaceAtlas
+        Its ``regions(mask_img)`` are those at the voxels of a mask.
     """
     if isinstance(atlas, Atlas | SurfaceAtlas):
         return atlas
@@ -331,6 +343,18 @@ def _named(name: str, labels: Any) -> Atlas | SurfaceAtlas:
 def phantom_atlas(mask_img: Any) -> Regions:
     """The phantom's own atlas at the voxels of a mask: five planted regions and seven others.
 
+    Parameters
+    ----------
+    mask_img
+        The mask of N voxels, or of N vertices.
+
+    Returns
+    -------
+    Regions
+        Their names, and the region (N,) of every voxel.
+
+    Examples
+    --------
     >>> from mvpa_gamp.imaging.atlas import phantom_atlas
     >>> from mvpa_gamp.imaging.phantom import Phantom, phantom_images
     >>> _, mask, _, _ = phantom_images(Phantom(shape=(12, 14, 10), n_runs=2))

@@ -24,6 +24,18 @@ def to_image(values: NDArray, mask_img: Any) -> Any:
     """A vector (N,) as an image on the mask's grid and affine, exactly 0 outside the mask.
 
     Voxels are in the mask's C order. Booleans and uint8 become uint8, everything else float32.
+
+    Parameters
+    ----------
+    values
+        One per voxel, (N,).
+    mask_img
+        The mask of N voxels, or of N vertices.
+
+    Returns
+    -------
+    image
+        Of the kind of the mask.
     """
     space, values = space_of(mask_img), np.asarray(values)
     if values.shape != (space.size,):
@@ -39,7 +51,20 @@ def to_image(values: NDArray, mask_img: Any) -> Any:
 
 
 def from_image(image: Any, mask_img: Any) -> NDArray:
-    """The values (N,) of an image at the mask's voxels, in C order: the inverse of :func:`to_image`."""
+    """The values (N,) of an image at the mask's voxels, in C order: the inverse of :func:`to_image`.
+
+    Parameters
+    ----------
+    image
+        On the mask's grid.
+    mask_img
+        The mask of N voxels, or of N vertices.
+
+    Returns
+    -------
+    ndarray
+        Values (N,).
+    """
     return space_of(mask_img).values(image)
 
 
@@ -49,6 +74,24 @@ def write_map(
     """Write a vector (N,) as ``.nii.gz`` with a JSON sidecar; both appear whole or not at all.
 
     ``display`` is what the header tells viewers, by default from the values alone.
+
+    Parameters
+    ----------
+    path
+        Where to; it ends in .nii.gz.
+    values
+        One per voxel, (N,).
+    mask_img
+        The mask of N voxels, or of N vertices.
+    about
+        The content of the sidecar.
+    display
+        What the header tells viewers.
+
+    Returns
+    -------
+    Path
+        The file written.
     """
     image, display = to_image(values, mask_img), display or Display()
     if not is_surface(image):
@@ -127,7 +170,18 @@ def read_image(path: Path) -> Any:
 
 
 def coordinates(mask_img: Any) -> NDArray:
-    """Position of every voxel (or vertex) of the mask in mm, (N, 3), in the space of :func:`space_name`."""
+    """Position of every voxel (or vertex) of the mask in mm, (N, 3), in the space of :func:`space_name`.
+
+    Parameters
+    ----------
+    mask_img
+        The mask of N voxels, or of N vertices.
+
+    Returns
+    -------
+    ndarray
+        Positions (N, 3) in mm.
+    """
     return space_of(mask_img).coordinates()
 
 

@@ -139,7 +139,18 @@ def packaged_cortex() -> Cortex:
 
 
 def read_cortex(files: Sequence[str | Path]) -> Cortex:
-    """Meshes of the left and right hemisphere from two files that nilearn can read."""
+    """Meshes of the left and right hemisphere from two files that nilearn can read.
+
+    Parameters
+    ----------
+    files
+        Left and right.
+
+    Returns
+    -------
+    Cortex
+        Both meshes.
+    """
     from nilearn.surface import load_surf_mesh
 
     if len(files) != len(HEMISPHERES):

@@ -72,6 +72,16 @@ def read_labels(path: str | Path) -> Labels:
     Separated by spaces (nilearn's ``labels chunks``), tabs or commas. The condition is in the column
     ``labels``, ``condition`` or ``trial_type``, the run in ``chunks`` or ``run``; without a run column
     ``runs`` is None. Runs that are not whole numbers are numbered in the order of their names, 2 before 10.
+
+    Parameters
+    ----------
+    path
+        The label file.
+
+    Returns
+    -------
+    Labels
+        Conditions and runs (T,) of the volumes.
     """
     path = Path(path).expanduser()
     rows = _rows(path)
@@ -100,6 +110,26 @@ def shift_labels(labels: Labels, lag_trs: int) -> NDArray:
     """Conditions (M,) moved ``lag_trs`` volumes later within each run, for the delay of the BOLD response.
 
     The first ``lag_trs`` volumes of each run become unlabelled; labels never cross into another run.
+
+    Parameters
+    ----------
+    labels
+        From ``read_labels``.
+    lag_trs
+        Volumes, 0 or more.
+
+    Returns
+    -------
+    ndarray
+        Conditions (M,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mvpa_gamp.imaging.labels import Labels, shift_labels
+    >>> shown = Labels(np.array(["face", "face", "rest", "cat"]), np.array([1, 1, 1, 1]))
+    >>> shift_labels(shown, 1).tolist()[1:]
+    ['face', 'face', 'rest']
     """
     shifted = np.full(len(labels), UNLABELLED, dtype=np.result_type(labels.conditions, np.array(UNLABELLED)))
     assert labels.runs is not None

@@ -29,6 +29,18 @@ def mask_on_grid(mask: Any, reference: Any) -> tuple[Any, NDArray, tuple[str, ..
     mask's nearest voxel (nilearn's ``resample_to_img``), and a note says how many voxels result. Refused are
     masks whose header gives no position, masks that lie outside the volumes, and masks of which no voxel is
     left. Limit: headers say where voxels are, not in which space; the note says so.
+
+    Parameters
+    ----------
+    mask
+        A file or an image.
+    reference
+        An image, whose grid is wanted.
+
+    Returns
+    -------
+    tuple
+        The mask, its voxels (x, y, z) bool, and notes.
     """
     opened, inside = open_mask(mask)
     if is_same_grid(opened, reference):

@@ -147,6 +147,16 @@ def read_table(path: Path) -> dict[int, str]:
     commas); lines that begin with the number and the name (lookup tables of FreeSurfer and others; # begins a
     comment); or one name per line (nilearn's lists), where the first line names region 1, or 0 if it says
     Background.
+
+    Parameters
+    ----------
+    path
+        The table.
+
+    Returns
+    -------
+    dict
+        Name by number.
     """
     lines = _lines(path)
     separator = "\t" if "\t" in lines[0] else ","

@@ -184,6 +184,26 @@ def load_samples(
     Several BOLD files are concatenated in the given order; without a run column in the labels each file
     is a run. ``nuisance`` are confounds of the runs by name, and the volumes to be used. Raises DataError
     with one sentence when something does not fit.
+
+    Parameters
+    ----------
+    bold
+        A file, an image, or several.
+    labels
+        A label file, or what ``read_labels`` returns.
+    mask
+        A file or an image.
+    processing
+        Lag, lines, filters and scaling; None: the defaults.
+    subject
+        The participant's label.
+    nuisance
+        Confounds by run.
+
+    Returns
+    -------
+    Samples
+        X (M, N), conditions and runs (M,), and the way back to images.
     """
     processing = processing or Processing()
     volumes = _opened(bold, labels) if not hasattr(bold, "counts") else bold

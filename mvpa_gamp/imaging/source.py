@@ -201,7 +201,20 @@ def participant_number(participant: int | str) -> int:
 
 
 def find_haxby(participant: int, data_dir: str | Path = "") -> Path | None:
-    """The folder ``haxby2001`` with BOLD and labels of a participant, or None; never touches the network."""
+    """The folder ``haxby2001`` with BOLD and labels of a participant, or None; never touches the network.
+
+    Parameters
+    ----------
+    participant
+        1 to 6.
+    data_dir
+        Where to look; empty: in nilearn's data folders.
+
+    Returns
+    -------
+    Path or None
+        The folder.
+    """
     for folder in (folder for root in _roots(data_dir) for folder in (root / DATASET, root)):
         own = folder / f"subj{participant}"
         if (own / "bold.nii.gz").is_file() and (own / "labels.txt").is_file():

@@ -294,7 +294,18 @@ def is_surface(image: Any) -> bool:
 
 
 def space_of(mask_img: Any) -> Space:
-    """The space of a mask image."""
+    """The space of a mask image.
+
+    Parameters
+    ----------
+    mask_img
+        The mask of N voxels, or of N vertices.
+
+    Returns
+    -------
+    Space
+        Where the columns of X are: ``VoxelSpace`` or ``VertexSpace``.
+    """
     return VertexSpace(mask_img) if is_surface(mask_img) else VoxelSpace(mask_img)
 
 
@@ -304,6 +315,18 @@ def voxel_connectivity(mask_img: Any) -> csr_array:
     Voxels are in the mask's C order, as the columns of :class:`~mvpa_gamp.imaging.samples.Samples`. A voxel
     has at most six neighbours (four in a single slice), one on its own has none, and none is its own.
 
+    Parameters
+    ----------
+    mask_img
+        The mask of N voxels.
+
+    Returns
+    -------
+    csr_array
+        The adjacency (N, N).
+
+    Examples
+    --------
     >>> import nibabel
     >>> line = nibabel.Nifti1Image(np.array([1, 1, 0, 1], dtype=np.uint8).reshape(4, 1, 1), np.eye(4))
     >>> voxel_connectivity(line).toarray().tolist()

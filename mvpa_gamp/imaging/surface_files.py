@@ -33,6 +33,18 @@ def read_surface(path: str | Path, cortex: Cortex) -> CortexImage:
     """A CIFTI file, or the GIFTI pair of which one file is named, as an image (V, T) float32.
 
     ``cortex`` has the meshes. Of CIFTI files the cortex is read; vertices that the file leaves out are 0.
+
+    Parameters
+    ----------
+    path
+        The file.
+    cortex
+        The meshes.
+
+    Returns
+    -------
+    CortexImage
+        Values (V, T) of both hemispheres.
     """
     path = Path(path).expanduser()
     if not path.is_file():

@@ -148,6 +148,18 @@ def open_surfaces(images: Any, mask: Any = None) -> Surfaces:
     """Surfaces from a SurfaceImage, the name of a CIFTI file or of one file of a GIFTI pair, or a list.
 
     Files are read on the meshes of the mask, where it has some, else on those of fsaverage5.
+
+    Parameters
+    ----------
+    images
+        An image, a file, or a list of them.
+    mask
+        A surface mask, or None.
+
+    Returns
+    -------
+    Surfaces
+        The series, read when asked for.
     """
     single = isinstance(images, str | Path | SurfaceImage)
     given = [images] if single else list(images)

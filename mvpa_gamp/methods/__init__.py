@@ -28,6 +28,18 @@ METHODS: dict[str, Method] = {method.name: method for method in _ALL}
 def find_method(given: Any) -> Method:
     """The method of a name, a method as it is given, or a classifier of scikit-learn as a method.
 
+    Parameters
+    ----------
+    given
+        A name, a method, or a classifier.
+
+    Returns
+    -------
+    Method
+        What has ``fit_folds``.
+
+    Examples
+    --------
     >>> from mvpa_gamp.methods import find_method
     >>> find_method("gamp-bg-lr").label
     'GAMP BG-LR'

@@ -11,7 +11,8 @@ from scipy import sparse
 from ..coupling import check_sortable
 from ..feature_scale import scale_factor
 from ..gamp.design import checked_matrix
-from ..gamp.result import FOUND_NOTHING
+from ..gamp.result import AT_CHANCE, FOUND_NOTHING
+from ..gamp.stopping import training_areas
 
 _BY_ROW = ("decision", "proba", "tested")  # (M, ...): what is known of every row
 
@@ -80,6 +81,23 @@ class FoldFits:
         changes["status"] = tuple(self.status[column] for column in chosen)
         changes["parameters"] = {name: value[..., columns] for name, value in self.parameters.items()}
         return replace(self, **changes)
+
+    def judged(self, signs: NDArray) -> "FoldFits":
+        """A copy in which fits that converged say so if they predict their own training rows at chance.
+
+        ``signs`` (M, B) are labels, 0 off training. Whoever has more features than rows can tell any labels
+        apart, so that such a fit failed, unless it left all features out.
+        """
+        area, spread = training_areas(self.decision, signs, signs != 0)
+        lost = np.flatnonzero(np.asarray(self.converged) & ~(area > 0.5 + spread))
+        if not lost.size:
+            return self
+        wide = len(self.coef) > np.count_nonzero(signs, axis=0)
+        status, converged = list(self.status), np.array(self.converged)
+        for b in lost:
+            status[b] = AT_CHANCE if wide[b] and np.any(self.coef[:, b]) else FOUND_NOTHING
+        converged[lost] = False
+        return replace(self, status=tuple(status), converged=converged)
 
     def replaced(self, columns: NDArray, other: "FoldFits") -> "FoldFits":
         """A copy whose ``columns`` are those of ``other``; what it has no word for is NaN."""
@@ -192,6 +210,24 @@ def check_fold_input(X: Any, y: Any, train: Any, runs: Any) -> FoldInput:
     is (M,). Labels on rows outside training are replaced by 0 before anything looks at them, so they may be
     NaN.
 
+    Parameters
+    ----------
+    X
+        Samples (M, N), dense or sparse.
+    y
+        Labels (M,) or (M, B).
+    train
+        Training rows (M, B) bool.
+    runs
+        The run (M,) of every sample.
+
+    Returns
+    -------
+    FoldInput
+        X, labels (M, B) with 0 off training rows, ``train`` and ``runs``.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.methods import check_fold_input
     >>> y, train = [1, -1, 1, np.nan], np.array([[True], [True], [True], [False]])

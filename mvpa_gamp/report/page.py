@@ -55,7 +55,18 @@ _CAUTIONS = 2  # shown at the top; more of them open on a click
 
 
 def build_report(root: Path) -> Path:
-    """Draw the figures and write ``index.html`` of a finished results folder; returns the page's path."""
+    """Draw the figures and write ``index.html`` of a finished results folder.
+
+    Parameters
+    ----------
+    root
+        The results folder.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
     results = read_results(root)
     draw_figures(results)
     write_cobidas(results)

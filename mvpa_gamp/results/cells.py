@@ -235,6 +235,16 @@ def consistency(support: NDArray) -> dict[str, Any]:
     empty selections count as equal. ``folds_selecting`` counts the folds that selected something, but not
     every voxel: without most of them consistency says nothing. Where all folds use every voxel nothing was
     selected: overlaps are NaN, and ``note`` says why.
+
+    Parameters
+    ----------
+    support
+        Boolean (N, B), one column per fold, B >= 2.
+
+    Returns
+    -------
+    dict
+        Columns of consistency.tsv.
     """
     stability = nogueira(support)
     times, sizes = support.sum(axis=1), support.sum(axis=0)
@@ -259,7 +269,20 @@ def consistency(support: NDArray) -> dict[str, Any]:
 
 
 def overlap_rows(support: NDArray, held_out: Sequence[Any]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Columns and rows of the Jaccard matrix, named by the run held out; NaN where nothing is selected."""
+    """Columns and rows of the Jaccard matrix, named by the run held out; NaN where nothing is selected.
+
+    Parameters
+    ----------
+    support
+        Boolean (N, B), one column per fold, B >= 2.
+    held_out
+        The run (B,) that each fold holds out.
+
+    Returns
+    -------
+    tuple
+        Names of columns, and a row per fold.
+    """
     names = [f"run_{run}" for run in held_out]
     matrix = np.asarray(jaccard_matrix(support))
     matrix = np.full_like(matrix, np.nan) if support.all() else matrix
@@ -334,7 +357,22 @@ def planted_ranking(truth: NDArray, refit: FoldFits) -> dict[str, float]:
 
 
 def measures_of(fits: FoldFits, y: NDArray, truth: NDArray | None = None) -> dict[str, Any]:
-    """All measures of a cell, the fits of a method on a comparison with labels y (M,) in -1/+1."""
+    """All measures of a cell, the fits of a method on a comparison with labels y (M,) in -1/+1.
+
+    Parameters
+    ----------
+    fits
+        The fits of a method on a comparison, from ``cross_validate``.
+    y
+        Labels (M,) in -1/+1.
+    truth
+        Planted voxels (N,) bool of a phantom.
+
+    Returns
+    -------
+    dict
+        Columns of summary.tsv: errors, accuracies, voxels, consistency.
+    """
     said = held_out_answers([fits])
     wrong = (said.decision[:, 0] > 0) != (y[said.rows] > 0)
     support = fits.folds.support

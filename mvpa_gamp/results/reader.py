@@ -208,7 +208,18 @@ class Results:
 
 
 def read_results(root: Path) -> Results:
-    """Read the tables of a finished results folder; an error says what is missing."""
+    """Read the tables of a finished results folder; an error says what is missing.
+
+    Parameters
+    ----------
+    root
+        The results folder.
+
+    Returns
+    -------
+    Results
+        Its summary and its tables, each read once.
+    """
     folder = ResultsFolder(root)
     for path in (folder.study, folder.summary, folder.timings):
         if not path.exists():

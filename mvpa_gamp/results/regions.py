@@ -169,6 +169,18 @@ def region_rows(
     """A row per region in the order of the atlas, then the voxels outside it, then all voxels.
 
     ``weight``, ``inclusion`` and ``support`` are (N,); counts and sums over regions equal the last row's.
+
+    Parameters
+    ----------
+    regions
+        The regions of an atlas at the N voxels.
+    weight, inclusion, support
+        Weights, inclusion probabilities (None: the method has none) and selection, (N,) each.
+
+    Returns
+    -------
+    list of dict
+        The rows of the table, by column.
     """
     n = len(regions.names)
     sums = {

@@ -12,6 +12,7 @@ from mvpa_gamp.decoding import (
     make_tasks,
 )
 from mvpa_gamp.decoding.fit import Scheme
+from mvpa_gamp.gamp.result import AT_CHANCE, FOUND_NOTHING
 from mvpa_gamp.methods import METHODS, FoldFits
 
 BASELINES = ["l1-lr-cv", "onebit-cs", "cdn", "tron"]
@@ -142,3 +143,27 @@ def test_bad_labels_are_explained(task, change, message):
     X, y, runs = task
     with pytest.raises(ValueError, match=message):
         cross_validate(METHODS["onebit-cs"], X, change(y), runs)
+
+
+class Lost:
+    """A method that says it converged, with weights that tell no training rows apart, or with none at all."""
+
+    name = "lost"
+
+    def fit_folds(self, X, y, train, runs):
+        fits = METHODS["gamp-bg-lr"].fit_folds(X, y, train, runs)
+        coef = fits.coef.copy()
+        coef[:, :2], coef[:, 0] = 1e-3 * np.random.default_rng(0).standard_normal((len(coef), 2)), 0.0
+        decision = X @ coef
+        decision[:, 1] = 1.0
+        return replace(fits, coef=coef, decision=decision)
+
+
+def test_any_fit_at_chance_on_its_own_rows_has_a_status_of_its_own():
+    rng = np.random.default_rng(0)
+    runs, y = np.repeat(np.arange(4), 6), np.tile([1.0, 1.0, 1.0, -1.0, -1.0, -1.0], 4)
+    X = rng.standard_normal((24, 60)) + y[:, None] * (np.arange(60) < 5)
+    fits = cross_validate(Lost(), X, y, runs)
+    assert fits.status[:2] == (FOUND_NOTHING, AT_CHANCE)
+    assert fits.converged.tolist() == [False, False, True, True, True]
+    assert fits.failed.tolist() == [False, True, False, False, False]

@@ -8,6 +8,7 @@ from mvpa_gamp.gamp import (
     Gaussian,
     Hinge,
     Logistic,
+    Probit,
     Robust,
     SolverSettings,
     fit_em,
@@ -15,6 +16,7 @@ from mvpa_gamp.gamp import (
     state_evolution,
 )
 from mvpa_gamp.gamp.likelihoods.robust import FLIP_RANGE
+from mvpa_gamp.gamp.result import KINKED
 from mvpa_gamp.gamp.starts import start_prior
 
 FLIPS = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.45])
@@ -79,6 +81,25 @@ def test_flip_rates_are_found_from_a_low_start():
     )  # fmt: skip
     assert np.abs(tuned.likelihood.flip - flips).max() < 0.06
     assert np.isfinite(tuned.history["likelihood.flip"][0]).all()
+
+
+@pytest.mark.parametrize("likelihood", [Hinge(), Robust(Hinge(), 0.1)])
+def test_max_sum_on_a_kink_names_what_to_use_instead(likelihood):
+    X, y, _ = model_true(60, 10, [0.0])
+    settings = SolverSettings(mode="max-sum", max_iter=150)
+    found = solve(Design(X), y, likelihood, Gaussian(), settings)
+    assert found.status[0] == KINKED and not found.converged[0]
+    wide = solve(Design(X[:8]), y[:8], Hinge(), Gaussian(), settings)
+    assert wide.converged[0]
+
+
+@pytest.mark.parametrize("base", [Logistic(), Probit()])
+def test_robust_max_sum_settles_at_a_stationary_point(base):
+    X, y, _ = model_true(100, 20, [0.1])
+    likelihood = Robust(base, 0.1)
+    found = solve(Design(X), y, likelihood, Gaussian(), SolverSettings(mode="max-sum"))
+    slope = X.T @ likelihood.loss_slopes(y, X @ found.coef.astype(float)).s
+    assert found.converged[0] and np.abs(slope - found.coef).max() < 1e-3  # the penalty's slope is w
 
 
 def test_labels_that_say_nothing_are_not_a_good_end():

@@ -90,7 +90,20 @@ class RunFiles:
 
 
 def find_layout(bids_dir: str | Path, derivatives: str | Path = "") -> Layout:
-    """The dataset; without ``derivatives`` BIDS_DIR/derivatives/fmriprep if it is there; "none": raw data."""
+    """The dataset; without ``derivatives`` BIDS_DIR/derivatives/fmriprep if it is there; "none": raw data.
+
+    Parameters
+    ----------
+    bids_dir
+        The raw dataset.
+    derivatives
+        Preprocessed data.
+
+    Returns
+    -------
+    Layout
+        Both.
+    """
     root = Path(bids_dir).expanduser().absolute()
     if not root.is_dir():
         raise DataError(f"BIDS_DIR {root}: expected a folder, found none there. Check the path.")
@@ -108,7 +121,18 @@ def find_layout(bids_dir: str | Path, derivatives: str | Path = "") -> Layout:
 
 
 def participants(layout: Layout) -> list[str]:
-    """Labels of all participants (without ``sub-``), raw or preprocessed, in natural order."""
+    """Labels of all participants (without ``sub-``), raw or preprocessed, in natural order.
+
+    Parameters
+    ----------
+    layout
+        From ``find_layout``.
+
+    Returns
+    -------
+    list of str
+        The labels.
+    """
     roots = {layout.bids_dir, layout.source}
     found = {path.name.removeprefix("sub-") for root in roots for path in root.glob("sub-*") if path.is_dir()}
     labels = sorted(found, key=natural)

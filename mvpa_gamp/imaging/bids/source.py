@@ -34,7 +34,24 @@ CV = ("run", "session")  # what cross-validation holds out
 
 
 def default_lag(t_r: float) -> int:
-    """The lag in volumes: the number nearest to the haemodynamic delay (the larger of two), at least one."""
+    """The lag in volumes: the number nearest to the haemodynamic delay (the larger of two), at least one.
+
+    Parameters
+    ----------
+    t_r
+        Seconds per volume.
+
+    Returns
+    -------
+    int
+        Volumes.
+
+    Examples
+    --------
+    >>> from mvpa_gamp.imaging.bids.source import default_lag
+    >>> default_lag(2.0)
+    3
+    """
     return max(1, math.floor(HAEMODYNAMIC_DELAY / t_r + 0.5))
 
 

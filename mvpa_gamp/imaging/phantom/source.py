@@ -53,6 +53,22 @@ def phantom_samples(
     """Samples of a phantom, with the planted truth at their voxels; ``mask`` is "brain" or "vt".
 
     With ``cache`` the simulated volumes are kept in the user's cache folder and read from there next time.
+
+    Parameters
+    ----------
+    spec
+        The phantom; None: as large as Haxby's data.
+    processing
+        None: the defaults.
+    cache
+        Whether volumes are kept.
+    mask
+        "brain" or "vt".
+
+    Returns
+    -------
+    Samples
+        With ``truth``, the planted patterns.
     """
     spec, processing = spec or Phantom(), processing or Processing()
     if mask not in MASKS:
@@ -73,7 +89,18 @@ def phantom_samples(
 
 
 def phantom_labels(spec: Phantom) -> Labels:
-    """Condition and run (from 0, as in the real label files) of every volume."""
+    """Condition and run (from 0, as in the real label files) of every volume.
+
+    Parameters
+    ----------
+    spec
+        The phantom.
+
+    Returns
+    -------
+    Labels
+        Conditions and runs (T,).
+    """
     conditions = np.concatenate([run_conditions(spec, run) for run in range(spec.n_runs)])
     return Labels(conditions, np.repeat(np.arange(spec.n_runs), spec.volumes_per_run))
 
@@ -93,7 +120,20 @@ def phantom_values(spec: Phantom, scene: Scene, cache: bool) -> NDArray:
 
 
 def phantom_images(spec: Phantom, cache: bool = False) -> tuple[Any, Any, Any, PlantedTruth]:
-    """Volumes (4-D int16), brain and ventral-temporal mask as NIfTI images, and the truth in the brain."""
+    """Volumes (4-D int16), brain and ventral-temporal mask as NIfTI images, and the truth in the brain.
+
+    Parameters
+    ----------
+    spec
+        The phantom.
+    cache
+        Whether volumes are kept.
+
+    Returns
+    -------
+    tuple
+        Volumes, brain mask, ventral-temporal mask, and the truth.
+    """
     scene = build_scene(spec)
     anatomy = scene.anatomy
     values = phantom_values(spec, scene, cache)
