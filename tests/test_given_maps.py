@@ -110,7 +110,10 @@ def test_a_4d_image_of_many_sorted_maps_is_not_detrended_by_itself(nothing):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         decoder = GAMPDecoder("lda", mask=MASK, ignore=OTHERS).fit(images, y, groups)
-    assert any("as in maps sorted by class, so no line was removed" in str(each.message) for each in caught)
+    assert any(
+        "sorted by class in one order, as maps often are, so no line was removed" in str(each.message)
+        for each in caught
+    )
     assert not decoder.masker_.detrend and 25 <= 100 * decoder.fold_scores_.mean() <= 75
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

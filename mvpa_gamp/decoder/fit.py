@@ -163,7 +163,7 @@ def _asked(decoder: DecoderSettings, given: Given) -> _Asked:
     smallest = len(y) if groups is None else min(_sizes(groups))
     kept = ~is_ignored(y, decoder.ignore)
     within = _within(decoder, series, y, groups, kept)
-    fixed = groups is not None and one_order(y, groups)
+    fixed = groups is not None and sorted_by_class(y, groups)
     masker = build_masker(decoder.mask, _masker_settings(decoder, series, smallest, within, fixed), series)
     if within and masker.cleans:
         raise ValueError(
@@ -355,8 +355,8 @@ def _is_detrended(decoder: DecoderSettings, series: ImageSeries, smallest: int, 
     """Whether lines are removed; "auto": where ``ignore`` says that runs are whole, or a masker decides.
 
     Of a run's volumes of two conditions, often one block each, a line is most of the difference; maps have no
-    order in time, and in runs of few volumes a line mixes them. Where classes come in one order in all
-    groups (``fixed``), as maps sorted by class do, a line gives every image a part of the others by its
+    order in time, and in runs of few volumes a line mixes them. Where all groups are sorted by
+    class in one order (``fixed``), as maps often are, a line gives every image a part of the others by its
     place, which is its class: labels that mean nothing are then decoded with 97 %.
     """
     if isinstance(decoder.detrend, str) and decoder.detrend == "auto":
@@ -364,7 +364,7 @@ def _is_detrended(decoder: DecoderSettings, series: ImageSeries, smallest: int, 
         usual = decoder.ignore is not None and not own and not are_maps(series) and smallest >= MIN_SERIES
         if usual and fixed:
             warnings.warn(
-                "The classes come in the same order in all groups, as in maps sorted by class, so no line "
+                "The images of all groups are sorted by class in one order, as maps often are, so no line "
                 "was removed: places would be decoded. For volumes of a run give detrend=True or False.",
                 stacklevel=5,
             )
@@ -374,16 +374,17 @@ def _is_detrended(decoder: DecoderSettings, series: ImageSeries, smallest: int, 
     return bool(decoder.detrend)
 
 
-def one_order(labels: NDArray, groups: NDArray) -> bool:
-    """Whether classes, however often repeated, follow each other in one order in nearly all groups.
+def sorted_by_class(labels: NDArray, groups: NDArray) -> bool:
+    """Whether nearly all groups have every class in one stretch, all in the same order.
 
-    >>> one_order(np.array(list("aabcaabbc")), np.array([1] * 4 + [2] * 5))
+    >>> sorted_by_class(np.array(list("aabcaabbc")), np.array([1] * 4 + [2] * 5))
     True
     """
     orders = Counter(
         tuple(name for name, _ in groupby(labels[groups == one].tolist())) for one in np.unique(groups)
     )
-    return orders.total() > 1 and max(orders.values()) >= _NEARLY * orders.total()
+    order, count = orders.most_common(1)[0]
+    return len(set(order)) == len(order) > 1 and orders.total() > 1 and count >= _NEARLY * orders.total()
 
 
 def are_maps(series: ImageSeries) -> bool:
