@@ -118,10 +118,9 @@ def clean_run(
         return values
     used = np.ones(len(values), dtype=bool) if used is None else used
     _check_run(int(used.sum()), processing, t_r, confounds, run)
-    cleaned = np.full(values.shape, np.nan)
     try:
         with np.errstate(invalid="ignore", divide="ignore"):  # volumes of zeros have a mean of zero
-            cleaned[used] = signal.clean(
+            cleaned = signal.clean(
                 np.asarray(values, dtype=np.float64),
                 sample_mask=None if used.all() else np.flatnonzero(used),
                 detrend=processing.detrend,
@@ -134,7 +133,11 @@ def clean_run(
                 low_pass=processing.low_pass,
                 t_r=t_r,
             )
-        return cleaned
+        if used.all():
+            return np.asarray(cleaned)
+        out = np.full(values.shape, np.nan)
+        out[used] = cleaned
+        return out
     except ValueError as error:
         if "padlen" in str(error):  # what the filter adds at both ends is longer than the run
             raise DataError(
