@@ -237,6 +237,8 @@ def fill_missing(confounds: NDArray) -> NDArray:
 
 def confound_table(path: Path, rows: int, columns: tuple[str, ...] | None) -> tuple[list[str], NDArray]:
     """Header and numbers (rows, C) of a TSV or CSV, all columns or the ``columns`` named, in that order."""
+    if path.exists() and not path.is_file():
+        raise DataError(f"confounds {path}: expected a TSV, found no file there. Check the path.")
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
