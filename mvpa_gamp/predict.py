@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mvpa_gamp.study import ending
+from mvpa_gamp.study import ending, options
 from mvpa_gamp.study.ending import StudyError
 
 if TYPE_CHECKING:
@@ -68,13 +68,29 @@ def main(argv: Sequence[str] | None = None, command: str = "mvpa_gamp predict") 
     return ending.ended(command, given, _run)
 
 
+def _check_out(out: Path, given: dict[str, Any]) -> None:
+    """Refuse to replace what is no table, or what is read."""
+    options.check_name(out, "--out")
+    if not out.exists():
+        return
+    if not given.get("overwrite"):
+        raise StudyError(f"--out {out}: it is there already. Give another name, or --overwrite.")
+    place, read = out.resolve(), [given["model"], *given.get("maps", ()), *given.get("bold", ())]
+    known = [Path(name).expanduser().resolve() for name in (*read, given.get("mask")) if name]
+    if not out.is_file() or out.suffix not in _TABLES or any(place.is_relative_to(path) for path in known):
+        raise StudyError(
+            f"--out {out}: --overwrite replaces a table ({', '.join(_TABLES)}) of predictions, and this is "
+            "another file, or one that is read. Give another name."
+        )
+
+
 def _run(given: dict[str, Any]) -> int:
     """Read the model and the images, and write the table; what cannot be used writes nothing."""
     from mvpa_gamp.results.files import cell, write_tsv
 
     out = Path(given["out"]).expanduser() if "out" in given else None
-    if out is not None and out.exists() and not given.get("overwrite"):
-        raise StudyError(f"--out {out}: it is there already. Give another name, or --overwrite.")
+    if out is not None:
+        _check_out(out, given)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)

@@ -17,6 +17,7 @@ from .settings import SolverSettings
 from .solve import Progress, solve
 from .state_evolution import StateEvolution, state_evolution
 from .vamp import VampResult, VampSettings, solve_vamp
+from .vamp_evolution import VampEvolution, vamp_evolution
 
 __all__ = [
     "Design",
@@ -29,6 +30,7 @@ __all__ = [
     "SolverSettings",
     "StateEvolution",
     "TrainingSet",
+    "VampEvolution",
     "VampResult",
     "VampSettings",
     "fit_em",
@@ -36,5 +38,6 @@ __all__ = [
     "solve_vamp",
     "state_evolution",
     "training_sets",
+    "vamp_evolution",
 ]
 __all__ += sorted({*likelihoods.__all__, *priors.__all__} - {"LIKELIHOODS", "PRIORS", "Likelihood", "Prior"})

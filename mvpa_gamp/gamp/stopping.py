@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from .design import Design
 from .iteration import Output, State
@@ -115,9 +114,11 @@ def training_areas(decision: NDArray, y: NDArray, train: NDArray) -> tuple[Array
     """Area under the curve of the training rows of each column, and its standard error at chance, (B,)."""
     area, spread = np.empty(train.shape[1]), np.empty(train.shape[1])
     for b, rows in enumerate(train.T):
-        first = y[rows, b] > 0
-        n, m = np.count_nonzero(first), np.count_nonzero(~first)
-        area[b] = (rankdata(decision[rows, b])[first].sum() / n - (n + 1) / 2) / m
+        first, values = y[rows, b] > 0, decision[rows, b]
+        ours, others = values[first], np.sort(values[~first])
+        n, m = ours.size, others.size
+        below = sum(np.searchsorted(others, ours, side).sum() for side in ("left", "right"))  # ties: a half
+        area[b] = below / (2 * n * m)
         spread[b] = np.sqrt((n + m + 1) / (12 * n * m))
     return area, spread
 

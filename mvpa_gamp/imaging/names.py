@@ -117,6 +117,11 @@ def _plain(key: str, value: str) -> str:
     return str(int(value)) if key in ("run", "echo", "split") and value.isdecimal() else value
 
 
+PEOPLE = ("participant", "group")  # what the numbers of runs count where maps are of many people
+_RUNS = re.compile(r"\b([Rr])un(s?)\b(?!\.\w| time)")
+_VOLUMES = re.compile(r"\b([Vv])olume(s?)\b")
+
+
 def in_vertices(text: str) -> str:
     """What a text says of voxels, said of vertices; names of files and of columns stay as they are."""
     return _VOXELS.sub(_vertices, text)
@@ -125,6 +130,13 @@ def in_vertices(text: str) -> str:
 def _vertices(found: "re.Match[str]") -> str:
     new = "vertices" if found[0].endswith("s") else "vertex"
     return new.capitalize() if found[0][0].isupper() else new
+
+
+def in_maps(text: str, counted: str) -> str:
+    """What a text says of runs and volumes, said of what runs are here (participants) and of maps."""
+    text = text.replace("the BOLD series", "the maps")
+    text = _VOLUMES.sub(lambda found: ("Map" if found[1] == "V" else "map") + found[2], text)
+    return _RUNS.sub(lambda found: (counted.capitalize() if found[1] == "R" else counted) + found[2], text)
 
 
 def is_surface_file(name: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from mvpa_gamp.gamp.result import CAVITY, SMALLER_STEPS
 from mvpa_gamp.report.cobidas import cobidas_rows
 from mvpa_gamp.report.facts import Page, leading_columns
 from mvpa_gamp.report.html import Cell, Table, cell, name, swatch, table
@@ -253,9 +254,10 @@ def _recognised(
 def convergence(page: Page) -> dict[str, Any]:
     """How every fit ended, in its own words."""
     results, labels = page.results, page.labels()
-    body, before, fits, good = [], "", 0, 0
+    body, before, fits, good, by_score = [], "", 0, 0, False
     for subject, contrast, method in results.cells():
         folds = results.folds(subject, contrast, method)
+        by_score = by_score or any(row["status"] in (CAVITY, SMALLER_STEPS) for row in folds)
         steps = [number(row["n_iter"]) for row in folds]
         ended = sum(row["converged"] == "true" for row in folds)
         low, high = min(steps), max(steps)
@@ -277,7 +279,7 @@ def convergence(page: Page) -> dict[str, Any]:
         if good == fits
         else f"{fits - good:,} of {fits:,} fits did not converge."
     )
-    return {"said": said, "table": made}
+    return {"said": said, "table": made, "by_score": by_score}
 
 
 def endings(statuses: list[str]) -> list[str]:

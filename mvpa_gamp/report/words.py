@@ -1,19 +1,17 @@
 """Numbers, notions and steps in print: the same on the terminal, on pages and in texts."""
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mvpa_gamp.imaging.names import in_vertices
+from mvpa_gamp.imaging.names import PEOPLE, in_maps, in_vertices
 from mvpa_gamp.results.files import MISSING, number
 from mvpa_gamp.results.reader import Results
 from mvpa_gamp.results.summary import Summary
 
 ALPHA = 0.05
 NONE = "–"  # in place of a number that does not exist
-_RUNS = re.compile(r"\brun(s?)\b(?!\.\w| time)")
 Compared = tuple[int, bool]  # how many label vectors a test compared with, and whether these are all others
 
 
@@ -38,7 +36,7 @@ class Words:
 
     def said(self, text: str) -> str:
         """A sentence that speaks of voxels and of runs, whatever they are here."""
-        text = text if self.counted == "run" else _RUNS.sub(rf"{self.counted}\1", text)
+        text = in_maps(text, self.counted) if self.counted in PEOPLE else text
         return in_vertices(text) if self.on_surface else text
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mvpa_gamp._version import __version__
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import Display, write_map
+from mvpa_gamp.imaging.names import PEOPLE, in_maps
 from mvpa_gamp.imaging.regions import Regions
 from mvpa_gamp.imaging.spaces import Space, space_of
 from mvpa_gamp.methods.fold_fits import Method
@@ -40,6 +41,7 @@ class Subject:
     about: Mapping[str, Any] = field(default_factory=dict)  # what every sidecar says: Sources, Software, ...
     run_names: Mapping[int, str] = field(default_factory=dict)  # of runs that are not called by a number
     links: Mapping[str, str] = field(default_factory=dict)  # datasets that Sources name
+    counted: str = "run"  # what the numbers of runs count: runs, or participants, each with maps
 
     @cached_property
     def space(self) -> Space:
@@ -52,7 +54,19 @@ class Subject:
 
     def marked(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """The content of a JSON file, under the phantom's banner if there is one."""
-        return dict(content) if self.banner is None else {"Phantom": self.banner, **content}
+        content = dict(content) if self.counted not in PEOPLE else self._in_maps(content)
+        return content if self.banner is None else {"Phantom": self.banner, **content}
+
+    def _in_maps(self, content: Any) -> Any:
+        """Descriptions of runs and volumes, said of participants and maps; names of files stay."""
+        if isinstance(content, Mapping):
+            return {
+                key: in_maps(value, self.counted)
+                if str(key).endswith("Description")
+                else self._in_maps(value)
+                for key, value in content.items()
+            }
+        return content
 
     def sidecar(self, about: Mapping[str, Any]) -> dict[str, Any]:
         """The content of a map's sidecar: what it is, what it was made from, and by which program."""

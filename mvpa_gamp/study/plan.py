@@ -358,6 +358,7 @@ def plan_study(settings: StudySettings, output: Output, workers: Workers, consol
             regions=regions,
             about=sidecar_facts(settings, samples, prepared),
             links=samples.origin.links,
+            counted="run" if samples.people is None else "participant",
         ),
         leakage=leakage,
         covariates=covariates,

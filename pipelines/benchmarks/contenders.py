@@ -17,6 +17,7 @@ from .solvers import GAP, PathSolver, celer_path, liblinear, liblinear_path, skg
 
 OURS = "gamp-bg-lr"
 SPATIAL = "gamp-sbg-lr"
+RECOMMENDED = "vamp-sbg"
 BASELINE = "l1-lr-cv"
 ONE_FIT = "liblinear one fit"
 SKGLM = "skglm nested"

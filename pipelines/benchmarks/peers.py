@@ -14,6 +14,7 @@ from .timing import Extrapolated, in_turns
 
 Rows = list[dict[str, Any]]
 
+_OF_THE_PACKAGE = (contenders.OURS, contenders.SPATIAL, contenders.RECOMMENDED)
 PEERS = (contenders.SKGLM, contenders.CELER, contenders.LIBLINEAR, contenders.DECODER)
 
 
@@ -31,7 +32,7 @@ def peer_rows(problem: Problem, rounds: int, say: Callable[[str], None]) -> Rows
 def everyone(problem: Problem, C: float, peers: tuple[str, ...]) -> list[Contender]:
     """Ours first, then a single fit, our own baseline and the peers."""
     grids = Grids(problem)
-    ours = [contenders.ours(problem, name) for name in (contenders.OURS, contenders.SPATIAL)]
+    ours = [contenders.ours(problem, name) for name in _OF_THE_PACKAGE]
     return [*ours, contenders.one_fit(problem, C), contenders.baseline(problem)] + [
         contenders.nilearn_decoder(problem)
         if name == contenders.DECODER

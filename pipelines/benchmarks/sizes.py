@@ -20,6 +20,8 @@ class Sizes:
     standard_shape: tuple[int, int, int] = (91, 109, 91)  # the usual grid of 2 mm
     standard_voxels: int = 230_000
     small_shape: tuple[int, int, int] = (12, 14, 12)  # of participants with ``region_voxels``
+    brain_voxels: int = 223_707  # of maps of participants at 2 mm
+    people: int = 59
 
 
 USUAL_ROWS = 216  # two categories of nine volumes in twelve runs
@@ -37,6 +39,8 @@ QUICK = Sizes(
     permutations=30,
     standard_shape=(46, 55, 46),
     standard_voxels=29_000,
+    brain_voxels=20_000,
+    people=12,
 )
 FULL = Sizes(
     shape=(40, 64, 64),  # 31,398 voxels

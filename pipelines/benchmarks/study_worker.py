@@ -21,13 +21,14 @@ from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.methods import METHODS
 
 from .bids_participant import CONDITIONS, LABEL, write_participant
+from .contenders import RECOMMENDED
 from .memory import MEGABYTE
 from .memory_worker import forget_peak, peak
 from .studies import COMPARISON, FEW_VOXELS, LOAD, PAIRS, PERMUTATIONS, READ
 
 Row = dict[str, Any]
 Rows = list[Row]
-_METHOD = METHODS["gamp-sbg-lr"]
+_METHOD = METHODS[RECOMMENDED]
 _WARM_VOXELS = 4000  # enough for the engine to load and to compile all that the study needs
 
 

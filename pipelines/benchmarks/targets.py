@@ -6,7 +6,7 @@ Iterations are compared by their fastest, long runs by the median over rounds of
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from . import contenders, studies, thread_use
+from . import contenders, studies, thread_use, whole_brain
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -125,6 +125,35 @@ def _seconds(what: str) -> Callable[[Rows], float]:
     return lambda rows: _only(rows, what=what)["seconds"]
 
 
+def _brain(what: str, rows: int, name: str, column: str = "seconds") -> Callable[[Rows], float]:
+    """Of maps of participants, ``rows`` of each."""
+
+    def value(measured: Rows) -> float:
+        kind = [row for row in measured if row["what"] == what and row["rows"] == rows * row["folds"]]
+        return _only(kind, name=name)[column]
+
+    return value
+
+
+def _recommended(column: str) -> Callable[[Rows], float]:
+    """The recommended method over GAMP with neighbours."""
+
+    def ratio(rows: Rows) -> float:
+        names = (contenders.RECOMMENDED, contenders.SPATIAL)
+        ours, other = (_only(rows, name=name)[column] for name in names)
+        return ours / other
+
+    return ratio
+
+
+def _brain_target(
+    promise: str, what: str, rows: int, name: str, most: float, is_ratio: bool = False
+) -> Target:
+    column, cpu = ("ratio", "cpu_ratio") if is_ratio else ("seconds", "cpu_seconds")
+    value, in_cpu = _brain(what, rows, name, column), _brain(what, rows, name, cpu)
+    return Target("whole_brain", promise, value, most=most, cpu=in_cpu)
+
+
 def _products(column: str) -> Callable[[Rows], float]:
     return lambda rows: _only(rows, precision="float32", what="fit_em")[column]
 
@@ -162,7 +191,7 @@ TARGETS = (
     ),
     *(
         Target("studies", f"{what}, seconds", _study(what), most=most, cpu=_study(what, "cpu_seconds"))
-        for what, most in ((studies.PERMUTATIONS, 240), (studies.PAIRS, 25), (studies.COMPARISON, 10))
+        for what, most in ((studies.PERMUTATIONS, 100), (studies.PAIRS, 25), (studies.COMPARISON, 10))
     ),
     Target(
         "studies",
@@ -217,6 +246,19 @@ TARGETS = (
         _wide_precision("ratio"),
         most=1.6,
         cpu=_wide_precision("cpu_ratio"),
+    ),
+    _brain_target(
+        "16 maps of 59 people: vamp-sbg / svm", whole_brain.FIT, 16, "vamp-sbg", 1.2, is_ratio=True
+    ),
+    _brain_target("2 maps of 59 people: vamp-sbg, seconds", whole_brain.FIT, 2, "vamp-sbg", 3),
+    _brain_target("the same, 1,000 permutations, seconds", whole_brain.PERMUTE, 2, "vamp-sbg", 300),
+    _brain_target("16 maps of 59 people: lda, seconds", whole_brain.FIT, 16, "lda", 30),
+    Target(
+        "peers",
+        "all folds, vamp-sbg / gamp-sbg-lr",
+        _recommended("ratio"),
+        most=1,
+        cpu=_recommended("cpu_ratio"),
     ),
     Target("growth", "cost per column, 96 columns / 1 column", _wide_column, most=0.2),
     Target("growth", "250,000 voxels / 31,250 voxels", _whole_brain, most=9),

@@ -6,6 +6,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import nibabel
 import numpy as np
@@ -243,6 +244,20 @@ def test_the_command_writes_what_the_decoder_says(planted, decoder, saved, files
     decoder.predict_scaling = "training"
     assert pd.read_csv(out, sep="\t")["predicted"].tolist() == decoder.predict(run).tolist()
     decoder.predict_scaling = "own"
+
+
+def test_overwrite_replaces_no_file_that_is_read_and_no_other_kind(saved, files, tmp_path, capsys):
+    model = Path(shutil.copytree(saved, tmp_path / "model"))
+    run, other = shutil.copy(files / "run-1.nii.gz", tmp_path / "run.nii.gz"), tmp_path / "thesis.docx"
+    table = tmp_path / "maps.tsv"
+    table.write_text("file\nrun.nii.gz\n")
+    other.write_text("thesis")
+    (model / "notes.tsv").write_text("mine")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for out in (run, table, other, model / "model.json", model / "notes.tsv", model, tmp_path / ("x" * 300)):
+        assert main(["predict", str(model), "--maps", str(table), "--out", str(out), "--overwrite"]) == 2
+        assert "error: --out" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_a_table_of_maps_keeps_its_columns_and_order(planted, decoder, saved, tmp_path, capsys):

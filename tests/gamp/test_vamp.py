@@ -8,12 +8,15 @@ from sklearn.linear_model import Ridge
 
 from mvpa_gamp.gamp import (
     ElasticNet,
+    Gaussian,
     Laplace,
     RowSpace,
     SetColumns,
     VampSettings,
     solve_vamp,
     training_sets,
+    vamp,
+    vamp_evolution,
     vamp_steps,
 )
 from mvpa_gamp.gamp.neighbours import Neighbours
@@ -235,3 +238,53 @@ def test_the_compiled_pass_gives_what_the_plain_one_gives(monkeypatch):
     np.testing.assert_allclose(fused.inclusion, plain.inclusion, atol=1e-4)
     np.testing.assert_allclose(fused.coef, plain.coef, atol=1e-4 * np.abs(plain.coef).max())
     np.testing.assert_allclose(fused.z, plain.z, atol=1e-4)
+
+
+# --- state evolution
+
+
+def errors_of(rng, n_rows, n_features, rate, white, spread, n_iter):
+    """Squared errors of the two estimates of one undamped fit, and the setting in its own units."""
+    U = np.linalg.qr(np.column_stack([np.ones(n_rows), rng.standard_normal((n_rows, n_rows - 1))]))[0][:, 1:]
+    V = np.linalg.qr(rng.standard_normal((n_features, n_rows - 1)))[0]
+    values = np.geomspace(1, spread, n_rows - 1)
+    X = (U * values) @ V.T
+    X /= X.std(axis=0)
+    w = rng.standard_normal(n_features) * (rng.random(n_features) < rate)
+    d = np.square(X - X.mean(axis=0)).sum() / n_rows
+    y = X @ w + np.sqrt(white * rate * d) * rng.standard_normal(n_rows)
+    settings = VampSettings(rate=rate, rho=0.0, white=white, damping=1.0)
+    space = RowSpace(X)
+    sets = training_sets(space, np.ones((n_rows, 1), bool), np.arange(n_rows), 0.0, white, shrinkage=0.0)
+    targets, scale = vamp._standardised(y[None, None, :], sets)
+    state = vamp._start(space, sets, targets, settings, Gaussian(), None)
+    truth, found = w / scale[0], []
+    unit = state.slab.var[0]
+    for _ in range(n_iter):
+        linear = vamp_steps.linear_step(space, sets, targets, state)
+        before = state.next_r2[:, 0] @ [state.w[0, 0], state.r1[0, 0], state.r2[0, 0]]
+        second = linear.kept[0] * before + (linear.dual[0, 0] @ X) * space.inverse_scale
+        vamp_steps.denoise(space, linear, state, 1.0, None)
+        found.append([np.mean(np.square(each - truth)) / unit for each in (second, state.w[0, 0])])
+        vamp_steps.to_next(state, 1.0)
+    return np.array(found), np.maximum(sets[0].of.s, 0) * unit, state.noise[0]
+
+
+def test_state_evolution_tells_the_errors_of_every_iteration():
+    """Random rotations, singular values from 1 to 20: simulated errors lie around those of the scalars."""
+    size = {"n_rows": 240, "n_features": 720, "rate": 0.1, "white": 0.05, "spread": 20.0, "n_iter": 6}
+    fits = [errors_of(np.random.default_rng([7, k]), **size) for k in range(5)]
+    found = np.array([errors for errors, *_ in fits])
+    _, squares, noise = fits[0]
+    told = np.column_stack(vamp_evolution(squares, 720, 0.1, 1.0, noise, 6))
+    se = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    assert told[-1, 1] < 0.7 * told[0, 1]  # there is something to follow
+    np.testing.assert_array_less(np.abs(found.mean(axis=0) - told), 3 * se + 0.02 * told)
+
+
+def test_state_evolution_ends_where_ridge_is_exact():
+    """Everything included: the error of the linear step is that of ridge, and nothing changes any more."""
+    squares = np.geomspace(1, 50, 40)
+    told = vamp_evolution(squares, 100, 1.0, 2.0, 0.5, 3)
+    exact = (np.sum(1 / (squares / 0.5 + 0.5)) + 60 * 2.0) / 100
+    np.testing.assert_allclose(told.linear, exact, rtol=1e-6)

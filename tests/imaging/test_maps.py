@@ -1,5 +1,6 @@
 """Maps of many participants by a table: what is read, left out, scaled, held out and refused."""
 
+import json
 import re
 
 import nibabel
@@ -14,6 +15,7 @@ from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.errors import DataError
 from mvpa_gamp.imaging.maps import MapsSource, scale
 from mvpa_gamp.report.facts import participant_facts
+from mvpa_gamp.report.words import words_for
 from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.reader import read_results
 from mvpa_gamp.study.comparisons import exchange_of
@@ -183,6 +185,11 @@ def test_the_command_decodes_people_and_speaks_of_participants(table, tmp_path, 
         "volumes",
     ):
         assert not re.search(wrong, shown), wrong
+    for file in (out / "sub-all").glob("*.json"):
+        told = json.loads(file.read_text())
+        told = [told] if "Description" in told else [each for each in told.values() if isinstance(each, dict)]
+        for each in told:
+            assert not re.search(r"\b([Rr]uns?|[Vv]olumes?)\b", each.get("Description", "")), file.name
     assert "the mean of the participant&#x27;s compared maps was subtracted" in page.replace(
         "&#39;", "&#x27;"
     )
@@ -324,12 +331,26 @@ def test_bad_tables_are_one_sentence(text, said, tmp_path):
         MapsSource(maps=(str(tmp_path / "maps.tsv"),)).load()
 
 
+def test_a_participant_without_one_condition_is_named_as_the_reason_for_no_scaling(people, tmp_path):
+    path = write_table(people, tmp_path)
+    lines = [line for line in path.read_text().splitlines() if "con_02_heat" not in line]
+    path.write_text("\n".join(lines) + "\n")
+    samples = load(path, pairs=("heat:warmth",))
+    assert samples.provenance["map_scaling"] == "none"
+    assert any(
+        "1 of 6 participants have maps of one compared condition only" in note for note in samples.notes
+    )
+    asked = load(path, pairs=("heat:warmth",), scaling="none")
+    assert not any("only" in note for note in asked.notes)
+
+
 def test_many_numbers_are_no_conditions(people, tmp_path):
     path = write_table(people, tmp_path)
     lines = [line.split("\t") for line in path.read_text().splitlines()]
     numbered = [lines[0], *([line[0], f"{k / 8}", line[2]] for k, line in enumerate(lines[1:]))]
     path.write_text("\n".join("\t".join(line) for line in numbered) + "\n")
-    with pytest.raises(DataError, match=r"got 24 different numbers, from 0 to 2\.875\. To predict .* --target"):
+    said = r"got 24 different numbers, from 0 to 2\.875\. To predict a number .* --target"
+    with pytest.raises(DataError, match=said):
         load(path)
 
 
@@ -344,3 +365,10 @@ def test_a_file_in_too_many_lines_or_on_another_grid(people, tmp_path):
     with pytest.raises(DataError, match="is on another grid"):
         load(path)
     assert SHAPE != (3, 3, 3)
+
+
+def test_only_maps_of_people_change_words():
+    text = "z-scored within each run; volumes of two runs. Run time, run.log."
+    assert words_for(False, "volumes", "session", "session").said(text) == text
+    said = words_for(False, "maps", "participant", "participant").said(text)
+    assert said == "z-scored within each participant; maps of two participants. Run time, run.log."

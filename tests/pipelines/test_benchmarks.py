@@ -23,6 +23,7 @@ from pipelines.benchmarks import (
     studies,
     study_worker,
     thread_use,
+    whole_brain,
 )
 from pipelines.benchmarks.growth import growth_rows, iteration_seconds
 from pipelines.benchmarks.limits import bare_products, fastest_products, limit_rows
@@ -406,6 +407,26 @@ def test_sections_of_the_same_commit_and_size_are_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(command, "commit", lambda: "another")
     with pytest.raises(TypeError):
         command.main(["--out", str(tmp_path), "--only", "growth", "--resume"])
+
+
+# whole brains ----------------------------------------------------------------------------------------------
+
+
+def test_maps_of_participants_are_timed_beside_svm(monkeypatch):
+    """Random maps where there are no real ones; the ratio is to the first method of the same process."""
+    monkeypatch.setattr(whole_brain, "contrasts", lambda: None)
+    monkeypatch.setattr(whole_brain, "_BOX", (8, 7, 6))
+    rows = whole_brain._job(whole_brain.FIT, "2", "4", "300", "5", "svm", "vamp-sbg")
+    assert [(row["name"], row["rows"], row["voxels"], row["folds"]) for row in rows] == [
+        ("svm", 8, 300, 4), ("vamp-sbg", 8, 300, 4),
+    ]  # fmt: skip
+    ratio = rows[1]["seconds"] / rows[0]["seconds"]
+    assert rows[0]["ratio"] == 1 and rows[1]["ratio"] == pytest.approx(ratio)
+    (null,) = whole_brain._job(whole_brain.PERMUTE, "2", "4", "300", "5", "vamp-sbg")
+    assert null["permutations"] == 5 and null["peak_mb"] > 0
+    rows[1] |= {"rows": 16 * 4, "ratio": 1.3}
+    found = {row["promise"]: row["met"] for row in target_rows({"whole_brain": rows})}
+    assert found == {"16 maps of 59 people: vamp-sbg / svm": False}
 
 
 # studies ---------------------------------------------------------------------------------------------------
