@@ -5,8 +5,7 @@ that the Bayes error is 0.05, and a share of the training labels flipped. Genie-
 the true scale 2 M mu (and the true flip rate); tuned ones learn the prior's variance (and the flip rate,
 from 0.01 and once more from 0.4: the better fit by leave-one-out score counts). All true weights are equal
 here, so variants that learn the prior's mean too are shown beside them. All flip rates are columns of one
-solve. The full run has half of the paper's rows and features, the quick one a quarter: what matters is their
-ratio.
+solve. The quick run has a quarter of the rows and features: what matters is their ratio.
 """
 
 import sys
@@ -45,7 +44,7 @@ class Size:
 
 
 QUICK = Size(2048, 128, (0.0, 0.1, 0.2, 0.3, 0.4), 4)
-FULL = Size(4096, 256, (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4), 20)
+FULL = Size(8192, 512, (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4), 20)
 
 
 @dataclass(frozen=True)
