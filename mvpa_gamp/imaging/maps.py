@@ -333,7 +333,12 @@ def _samples(
         background_img=mean_volume(volumes.images, magnitude=True, what="map"),
         subject="all",
         kind="beta",
-        notes=(*notes, *matrix.notes, *more, *_scaling_notes(people, conditions, scaling)),
+        notes=(
+            *notes,
+            *matrix.notes,
+            *more,
+            *_scaling_notes(people, conditions, scaling, bool(source.scaling)),
+        ),
         fingerprints=None if matrix.fingerprints is None else matrix.fingerprints[volume],
         origin=origin_of_files(files),
         held_out=held_out,
@@ -475,10 +480,22 @@ def scale(X: NDArray, people: NDArray, scaling: str) -> NDArray:
     return out
 
 
-def _scaling_notes(people: NDArray, conditions: NDArray, scaling: str) -> tuple[str, ...]:
+def _lone(people: NDArray, conditions: NDArray) -> tuple[str, ...]:
+    """A sentence where a few participants keep all maps from being centred."""
+    lone = [one for one in np.unique(people) if len(set(conditions[people == one])) == 1]
+    n = len(np.unique(people))
+    if not lone or 2 * len(lone) >= n:
+        return ()
+    return (
+        f"{len(lone)} of {n} participants have maps of one compared condition only, so no maps are centred, "
+        "which usually decodes worse. Leave these participants out (n/a as their condition) if you can.",
+    )
+
+
+def _scaling_notes(people: NDArray, conditions: NDArray, scaling: str, asked: bool) -> tuple[str, ...]:
     """What a reader must know of maps that were scaled with others."""
     if scaling == "none":
-        return ()
+        return () if asked else _lone(people, conditions)
     numbers, notes = np.unique(people, return_counts=True)[1], []
     if len(set(conditions.tolist())) > 2:
         notes.append(

@@ -331,6 +331,19 @@ def test_bad_tables_are_one_sentence(text, said, tmp_path):
         MapsSource(maps=(str(tmp_path / "maps.tsv"),)).load()
 
 
+def test_a_participant_without_one_condition_is_named_as_the_reason_for_no_scaling(people, tmp_path):
+    path = write_table(people, tmp_path)
+    lines = [line for line in path.read_text().splitlines() if "con_02_heat" not in line]
+    path.write_text("\n".join(lines) + "\n")
+    samples = load(path, pairs=("heat:warmth",))
+    assert samples.provenance["map_scaling"] == "none"
+    assert any(
+        "1 of 6 participants have maps of one compared condition only" in note for note in samples.notes
+    )
+    asked = load(path, pairs=("heat:warmth",), scaling="none")
+    assert not any("only" in note for note in asked.notes)
+
+
 def test_many_numbers_are_no_conditions(people, tmp_path):
     path = write_table(people, tmp_path)
     lines = [line.split("\t") for line in path.read_text().splitlines()]
