@@ -87,5 +87,8 @@ def test_large_fits_of_a_finished_run_are_removed_and_made_again(tiny, tmp_path,
         assert bool(list((out / "work").glob("*_fits.npz"))) == (name == "kept")
         assert ("were removed, because the run is finished" in capsys.readouterr().err) == (name == "small")
     before = (out / "summary.tsv").read_bytes()
+    mine = out / "work" / "mine_fits.npz"
+    mine.parent.mkdir()
+    mine.write_bytes(b"mine")
     assert command.main(["decode", "--out", str(out), "--resume", "--quiet"]) == 0
-    assert (out / "summary.tsv").read_bytes() == before
+    assert (out / "summary.tsv").read_bytes() == before and list(mine.parent.iterdir()) == [mine]

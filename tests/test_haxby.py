@@ -346,8 +346,8 @@ def test_a_posterior_gives_inclusion_and_deviation_maps(phantom_results):
 
 def test_help_names_the_methods_there_are():
     missing, gone = sorted(set(METHODS) - set(KNOWN_METHODS)), sorted(set(KNOWN_METHODS) - set(METHODS))
-    assert not missing, f"Add {missing} to KNOWN_METHODS in mvpa_gamp/study/method_names.py."
-    assert not gone, f"{gone} of KNOWN_METHODS in mvpa_gamp/study/method_names.py are not in METHODS."
+    assert not missing, f"Add {missing} to KNOWN_METHODS in mvpa_gamp/study/options.py."
+    assert not gone, f"{gone} of KNOWN_METHODS in mvpa_gamp/study/options.py are not in METHODS."
     text = build_parser().format_help()
     assert all(name in text.replace("\n", " ") for name in ("l1-lr-cv", "gamp-bg-lr", "onebit-cs"))
 

@@ -232,6 +232,7 @@ def test_stored_fits_of_other_data_are_refused(tiny, make_tiny, tmp_path, capsys
         (["--resume", "--overwrite"], ["one of the two"]),
         (["--high-pass", "9"], ["high_pass"]),
         (["--confounds", "nowhere.tsv"], ["nowhere.tsv"]),
+        (["--confounds", "/dev/zero"], ["found no file there"]),
         (["--config", "nowhere.toml"], ["nowhere.toml"]),
         (["--participant-label", "phantom"], ["phantom"]),
         (["--phantom-shape", "9", "9", "9"], ["--phantom-shape"]),

@@ -196,7 +196,8 @@ def volumes_to_matrix(
     place, sums = np.cumsum(rows) - 1, []
     for run, members in members_of.items():
         confounds, used = nuisance[run].filled() if run in nuisance else (None, None)
-        values = series.values[np.ix_(members, usable)]
+        values = series.values[members]
+        values = values if usable.all() else np.compress(usable, values, axis=1)
         cleaned = clean_run(values, processing, processing.t_r, confounds, run, used)
         sums.append(run_sums(values, cleaned))
         wanted = rows[members]
@@ -251,12 +252,14 @@ def _read_volumes(volumes: Volumes, mask: Any, smoothing_fwhm: float | None) -> 
     touching = border_of(inside)
     border = np.empty((total, len(touching[0])), dtype=np.float32)
     for block in (block for image in volumes.images for block in volume_blocks(image, volumes.what)):
-        here, good = slice(row, row + block.shape[3]), np.isfinite(block)
-        if not good.all():
+        here, sums = slice(row, row + block.shape[3]), block.sum(axis=3, dtype=np.float64)
+        if not np.isfinite(sums).all():  # some value is not: in float64 no sum of float32 overflows
+            good = np.isfinite(block)
             finite &= good[inside].all(axis=1)
             lost[here] = (~good[inside]).sum(axis=0)
             block = np.where(good, block, np.float32(0))
-        summed += block.sum(axis=3, dtype=np.float64)
+            sums = block.sum(axis=3, dtype=np.float64)
+        summed += sums
         smoothed = _smooth(block, first.affine, smoothing_fwhm)
         values[here], border[here] = smoothed[inside].T, smoothed[touching].T
         row = here.stop

@@ -118,10 +118,9 @@ def clean_run(
         return values
     used = np.ones(len(values), dtype=bool) if used is None else used
     _check_run(int(used.sum()), processing, t_r, confounds, run)
-    cleaned = np.full(values.shape, np.nan)
     try:
         with np.errstate(invalid="ignore", divide="ignore"):  # volumes of zeros have a mean of zero
-            cleaned[used] = signal.clean(
+            cleaned = signal.clean(
                 np.asarray(values, dtype=np.float64),
                 sample_mask=None if used.all() else np.flatnonzero(used),
                 detrend=processing.detrend,
@@ -134,7 +133,11 @@ def clean_run(
                 low_pass=processing.low_pass,
                 t_r=t_r,
             )
-        return cleaned
+        if used.all():
+            return np.asarray(cleaned)
+        out = np.full(values.shape, np.nan)
+        out[used] = cleaned
+        return out
     except ValueError as error:
         if "padlen" in str(error):  # what the filter adds at both ends is longer than the run
             raise DataError(
@@ -234,6 +237,8 @@ def fill_missing(confounds: NDArray) -> NDArray:
 
 def confound_table(path: Path, rows: int, columns: tuple[str, ...] | None) -> tuple[list[str], NDArray]:
     """Header and numbers (rows, C) of a TSV or CSV, all columns or the ``columns`` named, in that order."""
+    if path.exists() and not path.is_file():
+        raise DataError(f"confounds {path}: expected a TSV, found no file there. Check the path.")
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:

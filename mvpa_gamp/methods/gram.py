@@ -344,9 +344,9 @@ def _dual_solution(X: NDArray, classes: list[_Class], diagonal: NDArray, differe
     inner, right = np.eye(n), np.zeros(n)
     for features in feature_blocks(X):
         R = _scaled_rows(X, classes, features)
-        scaled = R / diagonal[features].astype(X.dtype)
-        inner += scaled @ R.T
-        right += scaled @ difference[features]
+        right += R @ (difference[features] / diagonal[features]).astype(X.dtype)
+        R /= np.sqrt(diagonal[features]).astype(X.dtype)
+        inner += R @ R.T  # of one matrix and its transpose BLAS computes one half
     solved = linalg.solve(inner, right, assume_a="pos")
     coef = np.empty_like(difference)
     for features in feature_blocks(X):

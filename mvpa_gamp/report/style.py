@@ -21,10 +21,10 @@ INK, QUIET, RULE, WARNING = "#22282e", "#69727b", "#d5dade", "#b35c00"
 # Okabe and Ito's palette without yellow, which is too light for lines on white.
 COLOURS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d", "#8c564b", "#117733",
-    "#882255", "#aa9900", "#332288", "#44aa99", "#999933",
+    "#882255", "#aa9900", "#332288", "#44aa99", "#999933", "#5b3a8e",
 )  # fmt: skip
-# One more than there are colours: counted round, no two of the first 210 methods have the same pair.
-MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "h", "p", "d", "8", "*", "H")
+# One more than there are colours: counted round, no two of the first 240 methods have the same pair.
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "h", "p", "d", "8", "*", "H", ".")
 # Of methods that are not in METHODS, by their name.
 OTHER_COLOURS = ("#661100", "#888888", "#aa4499", "#6699cc")
 # A method has its colour and its marker everywhere: page, group, decoder, docs, pipelines. Those that had

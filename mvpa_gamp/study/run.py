@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mvpa_gamp.imaging.disk import WriteError
+from mvpa_gamp.imaging.disk import WriteError, home_of, read_record
 from mvpa_gamp.imaging.samples import Samples
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.parallel import Workers, run_tasks
@@ -151,7 +151,12 @@ def finish(output: Output, console: Console) -> int:
 
 def _drop_large_fits(stored: Path, console: Console) -> None:
     """Remove the fits of a finished run where they are large: --resume makes them again."""
-    fits = list(stored.glob(f"*{FITS}"))
+    home = home_of(stored / "fits")
+    record = read_record(home) if home else None
+    ours = (
+        set() if home is None or record is None else {home / name for name in record.before | record.written}
+    )
+    fits = [path for path in stored.absolute().glob(f"*{FITS}") if path in ours]
     size = sum(path.stat().st_size for path in fits)
     if size > _MOST_STORED:
         for path in fits:

@@ -4,8 +4,9 @@ Sections: peers (time and held-out error against liblinear, skglm, celer, nilear
 against skglm on one core), memory (peak of each), growth (in voxels, rows, columns), limits (an iteration
 against its bare matrix products), precision (float64 beside float32), studies (permutations, all pairs, a
 participant in a standard space, participants on a cluster), threads (cores of GAMP and of the L1 baseline, in
-the commands and without), whole_brain (59 people at 2 mm: VAMP beside svm, lda, permutations), startup (imports, --help, compilation, page). Everything is timed in turns within
-the same run; figures are medians. Let nothing else run meanwhile: the load is stored with the figures.
+the commands and without), whole_brain (59 people at 2 mm: VAMP beside svm, lda, permutations), startup
+(imports, --help, compilation, page). Everything is timed in turns within the same run; figures are medians.
+Let nothing else run meanwhile: the load is stored with the figures.
 A run that was interrupted goes on with --resume, which keeps the sections of the same commit and size.
 """
 

@@ -14,6 +14,8 @@ import numpy as np
 
 from mvpa_gamp import parallel
 from mvpa_gamp.decoding.fit import Scheme, cross_validate
+from mvpa_gamp.decoding.preparation import Unchanged
+from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.methods import METHODS
 from mvpa_gamp.study.analyses.pairs import FitWork
 from mvpa_gamp.study.jobs import answered
@@ -56,7 +58,8 @@ def _job(problem: Problem, graph: Any, name: str, where: str) -> Callable[[int],
     method, (X, y, runs) = METHODS[name], problem[:3]
     if where == DIRECT:
         return lambda _: cross_validate(method, X, y, runs, scheme=Scheme(connectivity=graph))
-    work = FitWork(method, np.arange(len(y)), y)
+    task = Task("first", "second", np.arange(len(y)), y)
+    work = FitWork((method,), (task,), ((name, task.name),), Unchanged())
     return lambda _: _checked(answered(work, X, runs, graph))
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 NAMED, RIGHT, ELSE = "named errors", "accepted and right", "anything else"
 # What must never reach a user: the words of libraries, and names of temporary files.
@@ -41,23 +41,6 @@ def added(parts: Iterable[Counts]) -> Counts:
         for key, found in part.items():
             out[key] = out.get(key, Counter()) + found
     return out
-
-
-def rows(counted: Counts) -> list[dict[str, Any]]:
-    """The counts by what was given the fault, and of all."""
-    out: dict[str, Counter[str]] = {}
-    for (target, _), found in sorted(counted.items()):
-        name = target.replace("`", "")
-        out[name] = out.get(name, Counter()) + found
-    out["all"] = sum(counted.values(), Counter())
-    return [
-        {
-            "given_to": name,
-            "tried": found.total(),
-            **{kind.replace(" ", "_"): found[kind] for kind in (NAMED, RIGHT, ELSE)},
-        }
-        for name, found in out.items()
-    ]
 
 
 def table(counted: Counts) -> str:

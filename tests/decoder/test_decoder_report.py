@@ -141,7 +141,7 @@ def test_class_names_that_share_a_file_name_are_refused(tmp_path):
     y = np.tile(["a b", "ab", "c"], 8)
     image = nibabel.Nifti1Image(rng.standard_normal((3, 3, 3, 24)), np.eye(4))
     mask = nibabel.Nifti1Image(np.ones((3, 3, 3), dtype=np.uint8), np.eye(4))
-    decoder = GAMPDecoder(mask=mask, cv=2).fit(image, y)
+    decoder = GAMPDecoder("svm", mask=mask, cv=2).fit(image, y)
     with pytest.raises(ValueError, match="would share the file name"):
         decoder.to_bids(tmp_path)
 

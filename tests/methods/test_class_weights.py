@@ -46,6 +46,8 @@ def test_balanced_means_that_copies_of_the_rare_class_change_nothing(name, unequ
     method = METHODS[name]
     if name == "lda":  # its covariances are those of the rows; only the priors are weighted
         pytest.skip("copies change the shrinkage of a covariance")
+    if name.startswith("vamp-"):
+        pytest.skip("copies change how many rows there are, and rate, slab and noise follow from that")
     scale = len(copies[1]) / len(y)  # balanced weights add up to the number of rows
     method = replace(method, class_weight={1: 2.5 * scale, -1: 0.625 * scale})
     plain = METHODS[name]

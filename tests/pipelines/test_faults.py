@@ -11,8 +11,9 @@ from mvpa_gamp.haxby import main
 from mvpa_gamp.results.names import ResultsFolder
 from pipelines.faults import folders as faults
 from pipelines.faults import foreign, interruptions
-from pipelines.faults.__main__ import write_counts
-from pipelines.faults.outcomes import NAMED, RIGHT, rows
+from pipelines.faults.campaigns import Seed
+from pipelines.faults.kept import Kept, write_results
+from pipelines.faults.outcomes import NAMED, RIGHT
 
 
 @pytest.fixture(scope="module")
@@ -140,14 +141,15 @@ def test_the_judge_of_interruptions_knows_locks_and_raw_words(tmp_path):
 
 
 def test_counts_are_written_with_commit_and_command(tmp_path):
+    kept = Kept(tmp_path / "counts.jsonl", "python", 7)
     counted = {
         ("`solve`", "arrays"): Counter({NAMED: 2}),
         ("`solve`", "models"): Counter({NAMED: 1, RIGHT: 4}),
     }
-    write_counts(tmp_path / "faults.csv", counted, "python", 7, [0, 1])
-    assert rows(counted)[0] == {
-        "given_to": "solve", "tried": 7, "named_errors": 3, "accepted_and_right": 4, "anything_else": 0,
-    }  # fmt: skip
-    assert (tmp_path / "faults.csv").read_text().splitlines()[-1] == "all,7,3,4,0"
-    made = json.loads((tmp_path / "faults.json").read_text())["provenance"]
-    assert made["command"].endswith("python --full 7 --seeds 0-1 --counts counts.jsonl") and "commit" in made
+    kept.add(0, Seed(counted, [], 1.0))
+    write_results(tmp_path, kept, 1)
+    lines = (tmp_path / "faults.csv").read_text().splitlines()
+    assert lines[1:] == ["solve,arrays,2,2,0,0", "solve,models,5,1,4,0", "all calls,,7,3,4,0"]
+    made = json.loads((tmp_path / "faults.json").read_text())
+    assert made["tried"] == {"python": 7} and made["provenance"]["commit"] == kept.commit
+    assert made["provenance"]["command"] == "python -m pipelines.faults all"

@@ -15,6 +15,8 @@ from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study import jobs
 from mvpa_gamp.study.settings import read_settings
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_ends_in_a_sentence_and_can_be_resumed(finished, tiny, tmp_path, capsys, monkeypatch, name):

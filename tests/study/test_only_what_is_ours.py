@@ -14,6 +14,8 @@ from mvpa_gamp.haxby import main
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.study.lock import FolderLock
 
+pytestmark = pytest.mark.whole
+
 QUICK = ("--contrasts", "face:house", "--methods", "svm", "--quiet")
 
 
@@ -32,11 +34,16 @@ def refused(code, capsys, *words):
         assert word in said[0], said
 
 
-@pytest.fixture
-def results(tiny, tmp_path):
-    out = tmp_path / "out"
+@pytest.fixture(scope="module")
+def study(tiny, tmp_path_factory):
+    out = tmp_path_factory.mktemp("study") / "out"
     assert main(tiny.options(out, "--pairs", "face:house", "--quiet")) == 0
     return out
+
+
+@pytest.fixture
+def results(study, tmp_path):
+    return shutil.copytree(study, tmp_path / "out")
 
 
 @pytest.fixture(scope="module")

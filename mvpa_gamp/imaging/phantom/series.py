@@ -59,7 +59,7 @@ KIN_PEAK = 1.0
 STRENGTH = 0.91  # set with the default seed: L1 logistic regression then errs about as in the paper's table
 FINE_SIGMA = 5.0  # mm, patches of a few voxels
 FINE_CUT = 1.2  # only the upper 12 % of the smooth field carry the fine pattern: compact, not everywhere
-# The five planted regions are the patches of patterns.py, in their order.
+# The five planted regions are the patches, in their order.
 PHANTOM_NAMES = {
     1: "lateral fusiform",
     2: "parahippocampal",
