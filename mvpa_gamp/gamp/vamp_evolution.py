@@ -33,6 +33,28 @@ def vamp_evolution(
 
     ``squares`` are the squared singular values of X, M at most N; ``noise`` is the variance of the noise.
 
+    Parameters
+    ----------
+    squares
+        Squared singular values (M,) of X.
+    n_features
+        N, at least M.
+    rate
+        The probability that a weight is not zero.
+    slab_var
+        The variance of weights that are not zero.
+    noise
+        The variance of the noise.
+    n_iter
+        Iterations.
+
+    Returns
+    -------
+    VampEvolution
+        Mean squared errors of both estimates, by iteration.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.gamp import vamp_evolution
     >>> found = vamp_evolution(np.full(300, 1000.0), 1000, rate=0.1, slab_var=1.0, noise=1.0)
