@@ -31,27 +31,23 @@ def vamp_evolution(
 ) -> VampEvolution:
     """Errors of undamped VAMP with a Bernoulli-Gaussian prior, where truth and model agree.
 
-    ``squares`` are the squared singular values of X, M at most N; ``noise`` is the variance of the noise.
-
     Parameters
     ----------
     squares
-        Squared singular values (M,) of X.
+        The squared singular values of X (M,), M at most N.
     n_features
-        N, at least M.
-    rate
-        The probability that a weight is not zero.
-    slab_var
-        The variance of weights that are not zero.
+        N.
+    rate, slab_var
+        The share of weights that are not zero, and their variance.
     noise
         The variance of the noise.
     n_iter
-        Iterations.
+        How many iterations.
 
     Returns
     -------
     VampEvolution
-        Mean squared errors of both estimates, by iteration.
+        The mean squared error after either step, iteration by iteration.
 
     Examples
     --------
