@@ -13,6 +13,7 @@ from .results import not_right
 
 Main = Callable[[Sequence[str]], int]
 _SECONDS = 120
+_STOPPED = (129, 130, 143)  # exit codes of a command that a signal ended: it was meant for the campaign
 
 
 class Given(NamedTuple):
@@ -37,6 +38,8 @@ def run(main: Main, options: Sequence[str]) -> tuple[int, str]:
             code = main(options)
         except SystemExit as error:  # argparse, which writes how the command is used and a sentence
             code = int(error.code or 0)
+    if code in _STOPPED:
+        raise KeyboardInterrupt("the campaign was stopped while a command ran")
     return code, told.getvalue()
 
 
