@@ -29,6 +29,12 @@ def line(options: dict[str, list[str]]) -> list[str]:
     return [word for name, values in options.items() for word in (name, *values)]
 
 
+def check_stopped(code: int) -> None:
+    """End the campaign where a signal, which was meant for it, ended a command."""
+    if code in _STOPPED:
+        raise KeyboardInterrupt("the campaign was stopped while a command ran")
+
+
 def run(main: Main, options: Sequence[str]) -> tuple[int, str]:
     """The exit code, and what the terminal showed of errors and warnings."""
     told = io.StringIO()
@@ -38,8 +44,7 @@ def run(main: Main, options: Sequence[str]) -> tuple[int, str]:
             code = main(options)
         except SystemExit as error:  # argparse, which writes how the command is used and a sentence
             code = int(error.code or 0)
-    if code in _STOPPED:
-        raise KeyboardInterrupt("the campaign was stopped while a command ran")
+    check_stopped(code)
     return code, told.getvalue()
 
 
