@@ -35,10 +35,10 @@ class Size:
     """Sets of a case without an effect, and permutations of each: p-values are multiples of 1 / (n + 1)."""
 
     n_trials: int
-    n_permutations: int = 39
+    n_permutations: int = 19
 
 
-QUICK, FULL = Size(20, 19), Size(300)
+QUICK, FULL = Size(20), Size(300)
 
 
 class Data(NamedTuple):

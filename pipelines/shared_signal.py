@@ -7,7 +7,6 @@ that it ended well although it classifies fewer than 60 % of its own training vo
 """
 
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from mvpa_gamp.methods import METHODS, FoldFits
 
 from .command import Options, parse_trials
 from .output import write_record, write_table
+from .trial_store import TrialStore
 
 NAME = "shared_signal"
 COMPARED = ("vamp-sbg", "vamp-bg", "gamp-sbg-lr", "gamp-bg-lr", "lda")
@@ -145,14 +145,16 @@ def headline(means: Sequence[dict[str, Any]]) -> str:
 
 def run(options: Options, size: Size) -> dict[str, Any]:
     """Simulate, write tables and record, and return the record."""
-    began = time.perf_counter()
-    rows = [row for trial in range(size.n_trials) for row in trial_rows(size, trial, options.seed)]
+    store = TrialStore(options.out, NAME, {**asdict(size), "seed": options.seed, "n_trials": None})
+    keys = [(trial,) for trial in range(size.n_trials)]
+    rows = store.rows(keys, lambda trial: trial_rows(size, trial, options.seed))
     means = summary(rows)
     write_table(options.out / f"{NAME}.csv", means)
     write_table(options.out / f"{NAME}_studies.csv", rows)
-    record = {"headline": headline(means), "size": asdict(size)}
-    seconds = time.perf_counter() - began
-    return write_record(options.out / f"{NAME}.json", record, pipeline=NAME, options=options, seconds=seconds)
+    record, path = {"headline": headline(means), "size": asdict(size)}, options.out / f"{NAME}.json"
+    written = write_record(path, record, pipeline=NAME, options=options, seconds=store.seconds)
+    store.finish()
+    return written
 
 
 def main(argv: Sequence[str] | None = None) -> int:

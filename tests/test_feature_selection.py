@@ -61,7 +61,7 @@ def test_an_empty_selection_is_said(genes):
     y = np.random.default_rng(1).permutation(genes[1])
     model = GAMPClassifier().fit(X, y)
     assert not model.get_support().any()
-    assert model.status_.startswith("Found nothing") and not model.converged_.any()
+    assert model.status_.startswith("Found nothing") and model.converged_ is False
     assert model.status_.endswith("above 0.5. Predictions use the weights of all features.")
     with pytest.warns(UserWarning, match="No features were selected"):
         assert model.transform(X).shape == (120, 0)

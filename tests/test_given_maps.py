@@ -101,6 +101,26 @@ def test_folds_that_split_participants_are_refused_where_their_maps_are_scaled_t
     assert decoded(nothing, cv=GroupKFold(4)) < 75
 
 
+def test_a_4d_image_of_many_sorted_maps_is_not_detrended_by_itself(nothing):
+    """Twelve maps of each, three of every condition, in one order: a line through them decodes places."""
+    rng, order = np.random.default_rng(0), np.arange(len(nothing.X)).repeat(3)
+    X = nothing.X[order] + rng.standard_normal((len(order), nothing.X.shape[1]))
+    images = nibabel.funcs.concat_images(nothing._replace(X=X.astype(np.float32)).images)
+    y, groups = nothing.conditions[order], nothing.participants[order]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        decoder = GAMPDecoder("lda", mask=MASK, ignore=OTHERS).fit(images, y, groups)
+    assert any(
+        "sorted by class in one order, as maps often are, so no line was removed" in str(each.message)
+        for each in caught
+    )
+    assert not decoder.masker_.detrend and 25 <= 100 * decoder.fold_scores_.mean() <= 75
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        asked = GAMPDecoder("lda", mask=MASK, ignore=OTHERS, detrend=True).fit(images, y, groups)
+    assert asked.fold_scores_.mean() > 0.85 and any("order" in each for each in asked.leakage_)
+
+
 def pair_of(people):
     """The compared maps alone, two of each participant."""
     rows = np.flatnonzero(np.isin(people.conditions, ["heat", "warmth"]))

@@ -84,11 +84,13 @@ class GAMPDecoder(FittedDecoder):
         ``ignore`` it does not: from picked volumes, often a block of each class, or from maps in any order, a
         line takes the difference of the classes with it. 3-D images are maps: they are never detrended or
         filtered, and neither are runs of fewer than ten volumes (each would contain parts of the others).
+        Where all groups are sorted by class in one order, as maps often are, "auto" does not detrend.
 
     whiten : :obj:`bool`, default=False
         Whiten the noise that voxels share, estimated from the spread within blocks (stretches of one class
         and group) of each fold's training images alone, with Ledoit-Wolf shrinkage. Weights are mapped back
-        to voxels; inclusion and selection are those of whitened voxels. Not for single maps per block.
+        to voxels; inclusion and selection are those of whitened voxels. Not for single maps per block. It suits
+        "gamp-sbg-lr" better than the default method.
 
     low_pass : :obj:`float` or None, default=None
         Low-pass filter in Hz, each group by itself when groups are given.

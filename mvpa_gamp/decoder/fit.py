@@ -4,6 +4,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,6 +58,7 @@ from mvpa_gamp.methods.fold_fits import Method
 # Of fewer images of a group, those that are cleaned together contain enough of each other to be decoded where
 # folds train on some and test on others (docs/leakage.md).
 MIN_SPLIT = 20
+_NEARLY = 0.9
 
 
 class Given(NamedTuple):
@@ -161,7 +163,8 @@ def _asked(decoder: DecoderSettings, given: Given) -> _Asked:
     smallest = len(y) if groups is None else min(_sizes(groups))
     kept = ~is_ignored(y, decoder.ignore)
     within = _within(decoder, series, y, groups, kept)
-    masker = build_masker(decoder.mask, _masker_settings(decoder, series, smallest, within), series)
+    fixed = groups is not None and sorted_by_class(y, groups)
+    masker = build_masker(decoder.mask, _masker_settings(decoder, series, smallest, within, fixed), series)
     if within and masker.cleans:
         raise ValueError(
             f"scaling={within!r}: the masker given as mask cleans images already. Give one that does not."
@@ -328,7 +331,7 @@ def is_ignored(y: NDArray, ignore: Any) -> NDArray:
 
 
 def _masker_settings(
-    decoder: DecoderSettings, series: ImageSeries, smallest: int, within: str
+    decoder: DecoderSettings, series: ImageSeries, smallest: int, within: str, fixed: bool
 ) -> dict[str, Any]:
     """Settings of the decoder's masker; where there is a memory, nilearn asks for a level of at least 1.
 
@@ -340,7 +343,7 @@ def _masker_settings(
         {name: getattr(decoder, name) for name in (*CLEANING, *GRID)}
         | own
         | {
-            "detrend": _is_detrended(decoder, series, smallest),
+            "detrend": _is_detrended(decoder, series, smallest, fixed),
             "memory": decoder.memory,
             "memory_level": level,
             "verbose": max(int(decoder.verbose) - 1, 0),
@@ -348,18 +351,40 @@ def _masker_settings(
     )
 
 
-def _is_detrended(decoder: DecoderSettings, series: ImageSeries, smallest: int) -> bool:
+def _is_detrended(decoder: DecoderSettings, series: ImageSeries, smallest: int, fixed: bool) -> bool:
     """Whether lines are removed; "auto": where ``ignore`` says that runs are whole, or a masker decides.
 
     Of a run's volumes of two conditions, often one block each, a line is most of the difference; maps have no
-    order in time, and in runs of few volumes a line mixes them.
+    order in time, and in runs of few volumes a line mixes them. Where all groups are sorted by
+    class in one order (``fixed``), as maps often are, a line gives every image a part of the others by its
+    place, which is its class: labels that mean nothing are then decoded with 97 %.
     """
     if isinstance(decoder.detrend, str) and decoder.detrend == "auto":
         own = isinstance(decoder.mask, (NiftiMasker, SurfaceMasker))
-        return decoder.ignore is not None and not own and not are_maps(series) and smallest >= MIN_SERIES
+        usual = decoder.ignore is not None and not own and not are_maps(series) and smallest >= MIN_SERIES
+        if usual and fixed:
+            warnings.warn(
+                "The images of all groups are sorted by class in one order, as maps often are, so no line "
+                "was removed: places would be decoded. For volumes of a run give detrend=True or False.",
+                stacklevel=5,
+            )
+        return usual and not fixed
     if not isinstance(decoder.detrend, (bool, np.bool_)):
         raise ValueError(f"detrend: expected 'auto', True or False, got {decoder.detrend!r}. Change it.")
     return bool(decoder.detrend)
+
+
+def sorted_by_class(labels: NDArray, groups: NDArray) -> bool:
+    """Whether nearly all groups have every class in one stretch, all in the same order.
+
+    >>> sorted_by_class(np.array(list("aabcaabbc")), np.array([1] * 4 + [2] * 5))
+    True
+    """
+    orders = Counter(
+        tuple(name for name, _ in groupby(labels[groups == one].tolist())) for one in np.unique(groups)
+    )
+    order, count = orders.most_common(1)[0]
+    return len(set(order)) == len(order) > 1 and orders.total() > 1 and count >= _NEARLY * orders.total()
 
 
 def are_maps(series: ImageSeries) -> bool:

@@ -61,3 +61,12 @@ def test_the_recommended_method_is_as_good_as_svm_and_lda_on_the_same_rows():
     others = [row for row in rows if row["method"] in ("svm", "lda")]
     assert len(others) == 6
     assert all(float(row["minus_reference"]) <= float(row["its_se"]) for row in others)
+
+
+def test_no_path_decodes_swapped_labels():
+    """Committed: 200 data sets for every path at 50 +- 3 %, p-values no smaller than they should be."""
+    rows = rows_of(FIGURES / "people_null" / "people_null.csv")
+    assert {row["path"] for row in rows} == set(people_null.PATHS)
+    assert all(row["sound"] == "True" and row["data_sets"] == "200" for row in rows)
+    assert all(47 <= float(row["accuracy_percent"]) <= 53 for row in rows)
+    assert all(float(row["uniform_p"]) > 0.01 for row in rows)
