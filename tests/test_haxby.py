@@ -27,14 +27,14 @@ STATS = ("weight", "pattern", "selfreq")
 # Ends the process with SIGKILL in the moment the third unit would be stored.
 KILLED = """
 import os, signal, sys
-from mvpa_gamp.study import cells
-save, count = cells.save_fits, []
+from mvpa_gamp.study import jobs
+save, count = jobs.save_fits, []
 def save_or_die(path, fits, fingerprint):
     count.append(path)
     if len(count) == 3:
         os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)  # all is written but the name
     save(path, fits, fingerprint)
-cells.save_fits = save_or_die
+jobs.save_fits = save_or_die
 from mvpa_gamp.haxby import main
 sys.exit(main(sys.argv[1:]))
 """

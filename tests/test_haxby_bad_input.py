@@ -322,6 +322,7 @@ def test_a_link_to_nowhere_is_no_folder(tiny, tmp_path, capsys):
     refused(tiny.options(tmp_path / "link"), capsys, "is a link to")
 
 
+@pytest.mark.figures
 def test_a_damaged_folder_has_no_report_but_a_way_out(finished, tmp_path, capsys):
     import shutil
 

@@ -31,8 +31,26 @@ def vamp_evolution(
 ) -> VampEvolution:
     """Errors of undamped VAMP with a Bernoulli-Gaussian prior, where truth and model agree.
 
-    ``squares`` are the squared singular values of X, M at most N; ``noise`` is the variance of the noise.
+    Parameters
+    ----------
+    squares
+        The squared singular values of X (M,), M at most N.
+    n_features
+        N.
+    rate, slab_var
+        The share of weights that are not zero, and their variance.
+    noise
+        The variance of the noise.
+    n_iter
+        How many iterations.
 
+    Returns
+    -------
+    VampEvolution
+        The mean squared error after either step, iteration by iteration.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mvpa_gamp.gamp import vamp_evolution
     >>> found = vamp_evolution(np.full(300, 1000.0), 1000, rate=0.1, slab_var=1.0, noise=1.0)

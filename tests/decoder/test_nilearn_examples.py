@@ -30,6 +30,7 @@ OURS = (
     "Without groups the decoder cannot know",
     "follows nilearn's sign: with two classes",
     " separately, which removes much of the signal",
+    "fits did not converge, see status_",  # eight maps of two classes
 )  # what GAMPDecoder says to users of these calls
 THEIRS = ("Casting data from", "'partition' will ignore", "Generation of a mask has been requested")
 

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ def test_a_signal_ends_in_a_sentence_and_can_be_resumed(finished, tiny, tmp_path
         stored.append(path)
         if len(stored) == 3:
             os.kill(os.getpid(), number)
+            for _ in range(100):  # until it has come
+                time.sleep(0.02)
             raise RuntimeError("what a worker says that shares the signal")
         save(path, *given)
 
