@@ -46,7 +46,9 @@ class MeasuredTable(SphinxDirective):
 
 
 def shown(cell: str) -> str:
-    """A number with three significant digits at most; other cells as they are."""
+    """A number with three significant digits at most, a whole one with all; other cells as they are."""
+    if cell.isdecimal():
+        return f"{int(cell):,}"
     try:
         value = float(cell)
     except ValueError:

@@ -89,8 +89,8 @@ class GAMPDecoder(FittedDecoder):
     whiten : :obj:`bool`, default=False
         Whiten the noise that voxels share, estimated from the spread within blocks (stretches of one class
         and group) of each fold's training images alone, with Ledoit-Wolf shrinkage. Weights are mapped back
-        to voxels; inclusion and selection are those of whitened voxels. Not for single maps per block. It suits
-        "gamp-sbg-lr" better than the default method.
+        to voxels; inclusion and selection are those of whitened voxels. Not for single maps per block. It
+        suits "gamp-sbg-lr" better than the default method.
 
     low_pass : :obj:`float` or None, default=None
         Low-pass filter in Hz, each group by itself when groups are given.

@@ -13,6 +13,7 @@ from .results import not_right
 
 Main = Callable[[Sequence[str]], int]
 _SECONDS = 120
+_STOPPED = (129, 130, 143)  # exit codes of a command that a signal ended: it was meant for the campaign
 
 
 class Given(NamedTuple):
@@ -28,6 +29,12 @@ def line(options: dict[str, list[str]]) -> list[str]:
     return [word for name, values in options.items() for word in (name, *values)]
 
 
+def check_stopped(code: int) -> None:
+    """End the campaign where a signal, which was meant for it, ended a command."""
+    if code in _STOPPED:
+        raise KeyboardInterrupt("the campaign was stopped while a command ran")
+
+
 def run(main: Main, options: Sequence[str]) -> tuple[int, str]:
     """The exit code, and what the terminal showed of errors and warnings."""
     told = io.StringIO()
@@ -37,6 +44,7 @@ def run(main: Main, options: Sequence[str]) -> tuple[int, str]:
             code = main(options)
         except SystemExit as error:  # argparse, which writes how the command is used and a sentence
             code = int(error.code or 0)
+    check_stopped(code)
     return code, told.getvalue()
 
 

@@ -20,6 +20,7 @@ from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.names import ResultsFolder
 from mvpa_gamp.results.reader import manifest_digests
 
+from .commands import check_stopped
 from .outcomes import ELSE, NAMED, RAW, RIGHT, Outcome
 
 HOWS = ("flipped", "cut", "emptied", "folder", "full folder")
@@ -88,6 +89,7 @@ def try_faults(finished: Path, command: str, faults: Sequence[Fault], rng: np.ra
         told = io.StringIO()
         with redirect_stdout(io.StringIO()), redirect_stderr(told):
             code = decode(["--out", str(copy), command])
+        check_stopped(code)
         said = told.getvalue().replace(place, "")
         wrong = _wrong(finished, copy, command, faults, before, code, said)
     verdict = ELSE if wrong else RIGHT if code == 0 else NAMED

@@ -99,6 +99,11 @@ def test_the_judge_of_commands_knows_an_exit_code_and_what_was_written(tmp_path,
     assert commands.judged(lambda options: 0, given, tmp_path / "out") == (ELSE, "out: no manifest")
 
 
+def test_a_signal_stops_the_campaign_and_is_no_fault():
+    with pytest.raises(KeyboardInterrupt):
+        commands.run(lambda options: 143, [])
+
+
 def test_the_judge_of_results_computes_tables_again(tiny, tmp_path):
     out = tmp_path / "results"
     asked = ("--pairs", "face:house", "--methods", "svm", "--permutations", "3", "--quiet")
