@@ -169,3 +169,12 @@ def test_a_classifier_keeps_its_features_when_the_scale_is_learnt():
         assert np.flatnonzero(model.get_support()).tolist() == [3, 7] and model.score(X, y) > 0.9
         assert model.hyperparameters_["likelihood.scale"] > 1
     np.testing.assert_array_equal(warned.coef_, asked.coef_)
+
+
+def test_a_scale_with_variational_moments_waits_until_weights_have_moved():
+    """Learnt from the first iteration on, it fell to 1e-4 with an empty model, called a good end."""
+    X, y, w = sparse_problem(n_rows=300, n_features=120)
+    likelihood, prior = Logistic(moments="variational"), Bernoulli(0.07, Gaussian(var=1.0))
+    tuned = fit_em(Design(X), y, likelihood, prior, learn_prior=("rate",), learn_likelihood=("scale",))
+    assert tuned.likelihood.scale[0] > 0.5 and tuned.result.converged[0]
+    assert np.corrcoef(tuned.result.coef[:, 0], w)[0, 1] > 0.9
