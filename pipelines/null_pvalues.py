@@ -126,8 +126,8 @@ def summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"case": case, "test": test, "sets": p.size}
         for level in LEVELS:
             share = float(np.mean(p <= level + 1e-9))
-            row[f"p_{level:g}_percent"] = 100 * share
-            row[f"p_{level:g}_se_percent"] = 100 * float(np.sqrt(share * (1 - share) / p.size))
+            row[f"p_{100 * level:g}_percent"] = 100 * share
+            row[f"p_{100 * level:g}_se_percent"] = 100 * float(np.sqrt(share * (1 - share) / p.size))
         counts = np.bincount(np.minimum(np.ceil(10 * p - 1e-9).astype(int), 10) - 1, minlength=10)
         out.append(row | {"uniform_p": float(stats.chisquare(counts).pvalue)})
     return out
@@ -141,7 +141,7 @@ def run(
     keys = [(name,) for name in CASES]
     rows = summary(store.rows(keys, lambda name: compute(name, size, options.seed)))
     write_table(options.out / f"{NAME}.csv", rows)
-    said = (f"{r['case']}, {r['test']}: p <= .05 in {r['p_0.05_percent']:.1f} %" for r in rows)
+    said = (f"{r['case']}, {r['test']}: p <= .05 in {r['p_5_percent']:.1f} %" for r in rows)
     record = {"headline": "; ".join(said), "rows": rows}
     path = options.out / f"{NAME}.json"
     done = write_record(path, record, pipeline=NAME, options=options, seconds=store.seconds)

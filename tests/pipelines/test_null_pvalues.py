@@ -14,10 +14,10 @@ from pipelines.null_pvalues import CASES, Size, case_rows, pvalues, simulated, s
 def test_shares_and_uniformity_by_hand():
     even = [{"case": "a", "test": "b", "p": p} for p in np.tile(np.arange(1, 41) / 40, 5)]
     (row,) = summary(even)
-    assert (row["sets"], row["p_0.05_percent"], row["p_0.5_percent"]) == (200, 5.0, 50.0)
+    assert (row["sets"], row["p_5_percent"], row["p_50_percent"]) == (200, 5.0, 50.0)
     assert row["uniform_p"] > 0.99
     (small,) = summary([{**each, "p": each["p"] ** 2} for each in even])
-    assert small["uniform_p"] < 1e-6 and small["p_0.05_percent"] > 15
+    assert small["uniform_p"] < 1e-6 and small["p_5_percent"] > 15
 
 
 @pytest.mark.parametrize("kind", ["two classes", "eight classes", "groups of two rows"])
