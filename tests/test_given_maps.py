@@ -5,7 +5,7 @@ import warnings
 import nibabel
 import numpy as np
 import pytest
-from people_maps import AFFINE, SHAPE, make_people, write_table
+from people_maps import AFFINE, SHAPE, People, make_people, write_table
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from mvpa_gamp import GAMPDecoder
@@ -101,12 +101,26 @@ def test_folds_that_split_participants_are_refused_where_their_maps_are_scaled_t
     assert decoded(nothing, cv=GroupKFold(4)) < 75
 
 
+def many(people):
+    """Three maps of every condition, sorted by condition in each participant."""
+    rng, order = np.random.default_rng(0), np.arange(len(people.X)).repeat(3)
+    X = people.X[order] + rng.standard_normal((len(order), people.X.shape[1]))
+    return People(X.astype(np.float32), people.conditions[order], people.participants[order])
+
+
+def test_the_command_refuses_a_line_through_runs_that_are_sorted_by_condition(nothing, tmp_path, capsys):
+    files, out = many(nothing).write(tmp_path / "maps"), tmp_path / "out"
+    assert main([*files, *PAIR, "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert "every run are sorted by condition (friend, heat, rejection, warmth)" in said and not out.exists()
+    assert main([*files, *PAIR, "--no-detrend", "--out", str(out)]) == 0
+    assert 25 <= accuracy(out) <= 75
+
+
 def test_a_4d_image_of_many_sorted_maps_is_not_detrended_by_itself(nothing):
     """Twelve maps of each, three of every condition, in one order: a line through them decodes places."""
-    rng, order = np.random.default_rng(0), np.arange(len(nothing.X)).repeat(3)
-    X = nothing.X[order] + rng.standard_normal((len(order), nothing.X.shape[1]))
-    images = nibabel.funcs.concat_images(nothing._replace(X=X.astype(np.float32)).images)
-    y, groups = nothing.conditions[order], nothing.participants[order]
+    people = many(nothing)
+    images, y, groups = nibabel.funcs.concat_images(people.images), people.conditions, people.participants
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         decoder = GAMPDecoder("lda", mask=MASK, ignore=OTHERS).fit(images, y, groups)

@@ -4,7 +4,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,14 +50,13 @@ from mvpa_gamp.decoding.scores import OF_PROBABILITIES
 from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.decoding.ties import check_covariates
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.processing import MIN_SERIES, MIN_VOLUMES, Processing, check_series
+from mvpa_gamp.imaging.processing import MIN_SERIES, MIN_VOLUMES, Processing, check_series, sorted_by_class
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.methods.fold_fits import Method
 
 # Of fewer images of a group, those that are cleaned together contain enough of each other to be decoded where
 # folds train on some and test on others (docs/leakage.md).
 MIN_SPLIT = 20
-_NEARLY = 0.9
 
 
 class Given(NamedTuple):
@@ -372,19 +370,6 @@ def _is_detrended(decoder: DecoderSettings, series: ImageSeries, smallest: int, 
     if not isinstance(decoder.detrend, (bool, np.bool_)):
         raise ValueError(f"detrend: expected 'auto', True or False, got {decoder.detrend!r}. Change it.")
     return bool(decoder.detrend)
-
-
-def sorted_by_class(labels: NDArray, groups: NDArray) -> bool:
-    """Whether nearly all groups have every class in one stretch, all in the same order.
-
-    >>> sorted_by_class(np.array(list("aabcaabbc")), np.array([1] * 4 + [2] * 5))
-    True
-    """
-    orders = Counter(
-        tuple(name for name, _ in groupby(labels[groups == one].tolist())) for one in np.unique(groups)
-    )
-    order, count = orders.most_common(1)[0]
-    return len(set(order)) == len(order) > 1 and orders.total() > 1 and count >= _NEARLY * orders.total()
 
 
 def are_maps(series: ImageSeries) -> bool:

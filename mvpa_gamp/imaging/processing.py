@@ -1,9 +1,10 @@
 """What happens to time series before decoding: detrending, filtering, confounds and z-scores, by nilearn."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ MIN_VOLUMES = 3  # two volumes are a straight line: detrending leaves rounding e
 # conditions keep their places, places are decoded instead (measured in docs/leakage.md).
 MIN_SERIES = 10
 
+_NEARLY = 0.9  # of the runs
 _HUGE = 1e100  # of a confound: its square, summed over a run, is still a number
 
 
@@ -170,6 +172,31 @@ def check_series(processing: Processing, sizes: Mapping[Any, int], are_maps: boo
             "few, each volume would contain parts of the others, by its place in the run, which makes scores "
             "too high. Maps are not a time series: give --no-detrend (GAMPDecoder: detrend=False), or leave "
             "the run out."
+        )
+
+
+def sorted_by_class(labels: NDArray, groups: NDArray) -> bool:
+    """Whether nearly all groups have every class in one stretch, all in the same order.
+
+    >>> sorted_by_class(np.array(list("aabcaabbc")), np.array([1] * 4 + [2] * 5))
+    True
+    """
+    orders = Counter(
+        tuple(name for name, _ in groupby(labels[groups == one].tolist())) for one in np.unique(groups)
+    )
+    order, count = orders.most_common(1)[0]
+    return len(set(order)) == len(order) > 1 and orders.total() > 1 and count >= _NEARLY * orders.total()
+
+
+def check_order(processing: Processing, conditions: NDArray, runs: NDArray) -> None:
+    """Refuse lines and filters for runs whose volumes are all sorted by condition, as maps often are."""
+    if processing.needs_series and sorted_by_class(conditions, runs):
+        names = list(dict.fromkeys(conditions[runs == runs[0]].tolist()))
+        shown = ", ".join(map(str, names[:4])) + ", ..." * (len(names) > 4)
+        raise DataError(
+            f"labels: the volumes of every run are sorted by condition ({shown}), as maps often are. "
+            "Detrending or filtering gives each a part of the others by its place, which is its condition, so "
+            "that nothing is decoded with 97 %. Give --no-detrend and no filter."
         )
 
 

@@ -24,7 +24,7 @@ from mvpa_gamp.imaging.labels import (
 )
 from mvpa_gamp.imaging.matrix import Images, Volumes, volumes_to_matrix
 from mvpa_gamp.imaging.names import ALL_VERTICES, entity, files_of
-from mvpa_gamp.imaging.processing import Nuisance, Processing, check_series
+from mvpa_gamp.imaging.processing import Nuisance, Processing, check_order, check_series
 from mvpa_gamp.imaging.spaces import space_of
 from mvpa_gamp.imaging.volumes import name_of, open_series
 
@@ -253,6 +253,7 @@ def samples_of(
     rows &= used
     sizes = {run: int(used[span].sum()) for run, span in stretches}
     check_series(processing, sizes, are_maps=all(count == 1 for count in volumes.counts))
+    check_order(processing, np.asarray(labels.conditions), np.asarray(labels.runs))
     if not rows.any():
         _check_lag(labels, processing, max(span.stop - span.start for _, span in stretches))
         raise DataError(
