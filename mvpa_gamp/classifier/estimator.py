@@ -184,10 +184,12 @@ class GAMPClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):
     n_features_in_, feature_names_in_ : number of columns of X, and their names where X is a DataFrame whose
         columns have names that are strings.
     loo_score_ : mean leave-one-out log-likelihood of the training samples, by which the iterate was chosen
-        (NaN in max-sum mode). Choosing and tuning make it optimistic: report held-out scores instead.
+        (NaN in max-sum mode). Choosing and tuning make it optimistic, and with ``solver="gamp"`` so do
+        samples that resemble one another, such as those of a run: report held-out scores instead.
     status_, n_iter_ : how the run ended, with a sentence if no feature or every feature is selected; of more
         than two classes, like ``loo_score_``, one for every pair.
-    converged_ : whether all fits met their stopping rule.
+    converged_ : whether all fits met their stopping rule, and none diverged, found nothing or learnt a
+        parameter at the end of its range (``status_``).
     hyperparameters_ : dict of the parameters in use, such as ``prior.slab.var``; of more than two classes
         with one value for every pair.
 
