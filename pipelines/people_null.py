@@ -38,7 +38,7 @@ MASK = nibabel.Nifti1Image(np.ones(GRID, np.uint8), AFFINE)
 PERMUTATIONS = 39
 METHOD = "lda"
 ASKED = ["--methods", METHOD, "--permutations", str(PERMUTATIONS), "--quiet"]
-NAMES = {1.0: "a", -1.0: "b", 0.0: "c"}
+OTHERS = ("c", "d")
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,16 @@ def nothing(n_rows: int, rng: np.random.Generator) -> Data:
     return Data(X, data.y, data.groups)
 
 
+def names_of(data: Data) -> NDArray:
+    """Conditions (M,): a and b are compared, c and d are the others, before a and between a and b."""
+    names = np.where(data.y > 0, "a", "b")
+    for group in np.unique(data.groups):
+        mine = data.groups == group
+        others = mine & (data.y == 0)
+        names[others] = np.where(np.cumsum(data.y[mine] != 0)[data.y[mine] == 0] == 0, *OTHERS)
+    return names
+
+
 def image(rows: NDArray) -> Any:
     """Rows (M, N) as a 4-D image, one row as a 3-D one."""
     return nibabel.Nifti1Image(np.moveaxis(rows.reshape(-1, *GRID), 0, -1).squeeze().astype("f4"), AFFINE)
@@ -78,7 +88,7 @@ def _answer(out: Path) -> tuple[float, float]:
 def maps_table(data: Data, folder: Path) -> tuple[float, float]:
     """decode --maps TABLE, a 4-D file with a line for each of its maps."""
     nibabel.save(image(data.X), folder / "maps.nii")
-    lines = [f"maps.nii\t{NAMES[y]}\tsub-{g:02d}" for y, g in zip(data.y, data.groups, strict=True)]
+    lines = [f"maps.nii\t{name}\tsub-{g:02d}" for name, g in zip(names_of(data), data.groups, strict=True)]
     (folder / "maps.tsv").write_text("\n".join(["file\tcondition\tparticipant", *lines]) + "\n")
     _run(["decode", "--maps", folder / "maps.tsv", "--pairs", "a:b", *ASKED, "--out", folder / "out"])
     return _answer(folder / "out")
@@ -86,8 +96,8 @@ def maps_table(data: Data, folder: Path) -> tuple[float, float]:
 
 def derivative(data: Data, folder: Path) -> tuple[float, float]:
     """DERIVATIVES OUT between, a 3-D file per map of a first-level model."""
-    for k, (y, g) in enumerate(zip(data.y, data.groups, strict=True)):
-        name = f"sub-{g:02d}_run-{k}_contrast-{NAMES[y]}_stat-effect_statmap.nii"
+    for k, (kind, g) in enumerate(zip(names_of(data), data.groups, strict=True)):
+        name = f"sub-{g:02d}_run-{k}_contrast-{kind}_stat-effect_statmap.nii"
         nibabel.save(image(data.X[k]), folder / name)
     _run([folder, folder / "out", "--level", "between", "--contrasts", "a:b", *ASKED])
     return _answer(folder / "out")
@@ -102,7 +112,7 @@ def betas(data: Data, folder: Path) -> tuple[float, float]:
         stem.parent.mkdir(exist_ok=True)
         mine = data.groups == group
         nibabel.save(image(data.X[mine]), stem.with_suffix(".nii"))
-        names = [NAMES[y] for y in data.y[mine]]
+        names = names_of(data)[mine]
         stem.with_suffix(".tsv").write_text("\n".join(["trial_type", *names]) + "\n")
     given = ["--samples", "betas", "--betas", folder / "betas", "--mask", folder / "mask.nii"]
     _run([folder / "ds", folder / "out", "participant", *given, "--contrasts", "a:b", *ASKED])
@@ -113,10 +123,10 @@ def decoder(of: Callable[[Data], Any]) -> Callable[[Data, Path], tuple[float, fl
     """GAMPDecoder with participants as groups, given images in one form or another."""
 
     def decoded(data: Data, folder: Path) -> tuple[float, float]:
-        model = GAMPDecoder(METHOD, mask=MASK, ignore="c" if (data.y == 0).any() else None)
+        model = GAMPDecoder(METHOD, mask=MASK, ignore=OTHERS if (data.y == 0).any() else None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model.fit(of(data), np.array([NAMES[y] for y in data.y]), data.groups)
+            model.fit(of(data), names_of(data), data.groups)
             test = model.permutation_test(PERMUTATIONS)
         return 100 * float(model.fold_scores_.mean()), float(test.pvalue)
 

@@ -105,7 +105,7 @@ PATHS: dict[str, tuple[Callable[[Data], NDArray], bool, str, int]] = {
     "z-score all rows, groups split over folds": (lambda data: by_group(data, Z_SCORES), True, "rows", 3),
 }
 ALLOWED = {
-    "detrend, same order": "refused below 10 rows, else a caution",
+    "detrend, same order": "refused",
     "detrend, random order": "refused below 10 rows",
     "centre, groups split over folds": "refused",
     "z-score all rows, groups split over folds": "refused below 20 rows",

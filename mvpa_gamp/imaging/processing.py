@@ -195,8 +195,8 @@ def check_order(processing: Processing, conditions: NDArray, runs: NDArray) -> N
         shown = ", ".join(map(str, names[:4])) + ", ..." * (len(names) > 4)
         raise DataError(
             f"labels: the volumes of every run are sorted by condition ({shown}), as maps often are. "
-            "Detrending or filtering gives each a part of the others by its place, which is its condition, so "
-            "that nothing is decoded with 97 %. Give --no-detrend and no filter."
+            "Detrending or filtering gives each a part of the others by its place, which is its condition: "
+            "nothing is decoded with 97 %. Give --no-detrend and no filter."
         )
 
 
