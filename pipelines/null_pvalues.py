@@ -128,7 +128,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             share = float(np.mean(p <= level + 1e-9))
             row[f"p_{100 * level:g}_percent"] = 100 * share
             row[f"p_{100 * level:g}_se_percent"] = 100 * float(np.sqrt(share * (1 - share) / p.size))
-        counts = np.bincount(np.minimum(np.ceil(10 * p - 1e-9).astype(int), 10) - 1, minlength=10)
+        counts = np.bincount(np.clip(np.ceil(10 * p - 1e-9).astype(int), 1, 10) - 1, minlength=10)
         out.append(row | {"uniform_p": float(stats.chisquare(counts).pvalue)})
     return out
 

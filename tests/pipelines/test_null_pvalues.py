@@ -17,6 +17,7 @@ def test_shares_and_uniformity_by_hand():
     assert (row["sets"], row["p_5_percent"], row["p_50_percent"]) == (200, 5.0, 50.0)
     assert row["uniform_p"] > 0.99
     (small,) = summary([{**each, "p": each["p"] ** 2} for each in even])
+    assert summary([{**even[0], "p": 1e-12}])[0]["uniform_p"] < 1  # of a test with other steps
     assert small["uniform_p"] < 1e-6 and small["p_5_percent"] > 15
 
 
