@@ -60,7 +60,7 @@ class Size:
     n_permutations: int
 
 
-QUICK = Size(("slice", "vt"), (0.0, 1.2), 2, 1, 1, (8, 9, 8), 19)
+QUICK = Size(("slice",), (0.0, 1.2), 2, 1, 1, (8, 9, 8), 19)
 FULL = Size(("slice", "vt"), (0.0, 0.6, 1.2), 6, 2, 12, (12, 14, 10), 199)
 
 
