@@ -28,7 +28,38 @@ class _Fit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ScikitClassifier:
+class _Cloned:
+    """What methods have in common that fit a clone of an estimator for every column."""
+
+    estimator: Any
+
+    reference: ClassVar[str] = PEDREGOSA_2011
+    short_reference: ClassVar[str] = "Pedregosa et al., 2011"
+    intercept: ClassVar[str] = "free"
+    has_posterior: ClassVar[bool] = False
+    is_batched: ClassVar[bool] = True
+    uses_connectivity: ClassVar[bool] = False
+    kind: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """The class of the estimator; of a pipeline or a search, that of the estimator inside."""
+        return type(_innermost(self.estimator)).__name__
+
+    @property
+    def label(self) -> str:
+        """The same."""
+        return self.name
+
+    @property
+    def description(self) -> str:
+        """A sentence for the methods text."""
+        shown = " ".join(repr(self.estimator).split())
+        return f"The {self.kind} {shown} of scikit-learn, fitted to the training data of each fold alone."
+
+
+@dataclass(frozen=True)
+class ScikitClassifier(_Cloned):
     """A classifier of scikit-learn, cloned for every column and fitted to its training rows.
 
     Its weights are those of a linear classifier, also behind scalers, selectors and principal components of
@@ -48,30 +79,7 @@ class ScikitClassifier:
     ('LogisticRegression', 5)
     """
 
-    estimator: Any
-
-    reference: ClassVar[str] = PEDREGOSA_2011
-    short_reference: ClassVar[str] = "Pedregosa et al., 2011"
-    intercept: ClassVar[str] = "free"
-    has_posterior: ClassVar[bool] = False
-    is_batched: ClassVar[bool] = True
-    uses_connectivity: ClassVar[bool] = False
-
-    @property
-    def name(self) -> str:
-        """The class of the classifier; of a pipeline or a search, that of the classifier inside."""
-        return type(_innermost(self.estimator)).__name__
-
-    @property
-    def label(self) -> str:
-        """The same."""
-        return self.name
-
-    @property
-    def description(self) -> str:
-        """A sentence for the methods text."""
-        shown = " ".join(repr(self.estimator).split())
-        return f"The classifier {shown} of scikit-learn, fitted to the training data of each fold alone."
+    kind: ClassVar[str] = "classifier"
 
     def fit_folds(
         self, X: Any, y: NDArray, train: NDArray, runs: NDArray, connectivity: Any = None
@@ -208,33 +216,10 @@ def _innermost(model: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class ScikitRegressor:
+class ScikitRegressor(_Cloned):
     """A regressor of scikit-learn, cloned for every column; as ``ScikitClassifier``, of numbers."""
 
-    estimator: Any
-
-    reference: ClassVar[str] = PEDREGOSA_2011
-    short_reference: ClassVar[str] = "Pedregosa et al., 2011"
-    intercept: ClassVar[str] = "free"
-    has_posterior: ClassVar[bool] = False
-    is_batched: ClassVar[bool] = True
-    uses_connectivity: ClassVar[bool] = False
-
-    @property
-    def name(self) -> str:
-        """The class of the regressor; of a pipeline or a search, that of the regressor inside."""
-        return type(_innermost(self.estimator)).__name__
-
-    @property
-    def label(self) -> str:
-        """The same."""
-        return self.name
-
-    @property
-    def description(self) -> str:
-        """A sentence for the methods text."""
-        shown = " ".join(repr(self.estimator).split())
-        return f"The regressor {shown} of scikit-learn, fitted to the training data of each fold alone."
+    kind: ClassVar[str] = "regressor"
 
     def fit_folds(
         self, X: Any, y: NDArray, train: NDArray, runs: NDArray, connectivity: Any = None

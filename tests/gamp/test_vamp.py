@@ -225,7 +225,7 @@ def test_rows_of_independent_features_are_shrunk_and_those_of_few_patterns_are_n
 
 
 def test_the_compiled_pass_gives_what_the_plain_one_gives(monkeypatch):
-    pytest.importorskip("numba", reason="Numba is not installed: pip install 'mvpa-gamp[fast]'")
+    pytest.importorskip("numba", reason="Numba is not installed")
     rng = np.random.default_rng(5)
     X, train = rng.standard_normal((40, 700)).astype(np.float32), np.arange(40)[:, None] % 5 != np.arange(3)
     Y = rng.standard_normal((40, 3, 2)) + 2 * X[:, :2][:, None]
