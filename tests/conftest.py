@@ -98,11 +98,13 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Core tests are those that no file calls whole, nor anything slow; what needs the site comes first.
+    """Core: no file calls it whole, it is no pipeline and not slow. What needs the site comes first.
 
     Building the documentation is the longest piece of work, in one process.
     """
     for item in items:
+        if "pipelines" in item.path.parts:
+            item.add_marker("whole")
         if not any(item.get_closest_marker(name) for name in ("slow", "whole")):
             item.add_marker("core")
     items.sort(key=lambda item: "site" not in getattr(item, "fixturenames", ()))

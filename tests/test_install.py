@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[1]
 COMPILED_FIT = """
 import numpy as np

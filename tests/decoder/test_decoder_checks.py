@@ -14,6 +14,8 @@ import pytest
 
 from mvpa_gamp import GAMPDecoder
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # Checks of nilearn that GAMPDecoder does not have to meet, and why.

@@ -12,6 +12,8 @@ from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
 from mvpa_gamp.imaging.regions import OUTSIDE
 from mvpa_gamp.results.regions import EVERYTHING, SUMS
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
 def fitted():

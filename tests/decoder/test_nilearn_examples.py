@@ -24,6 +24,8 @@ from surface_data import planted, small_mesh
 from mvpa_gamp import GAMPDecoder
 from mvpa_gamp.imaging.phantom import Phantom, phantom_images, phantom_labels
 
+pytestmark = pytest.mark.whole
+
 CATEGORIES = ("bottle", "cat", "chair", "face", "house")
 OURS = (
     "is not used: ",

@@ -25,6 +25,8 @@ from mvpa_gamp.methods import METHODS
 from mvpa_gamp.results.files import read_tsv
 from mvpa_gamp.results.reader import read_results, result_files
 
+pytestmark = pytest.mark.whole
+
 SPEC = Phantom(shape=(12, 14, 10), n_runs=5, categories=("cat", "face", "house"), signal=2.5)
 
 

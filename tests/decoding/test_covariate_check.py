@@ -1,6 +1,10 @@
 import numpy as np
 
+import pytest
+
 from mvpa_gamp.decoding import check_covariates, make_tasks
+
+pytestmark = pytest.mark.whole
 
 
 def design(rng, n_runs=8, rows=4):

@@ -17,6 +17,8 @@ from mvpa_gamp.decoding.discoveries import NO_EFFECT_REPEATS, Planting
 from mvpa_gamp.decoding.fit import Scheme
 from mvpa_gamp.methods import METHODS
 
+pytestmark = pytest.mark.whole
+
 PLANTING = ("n_planted", "effects", "n_repeats", "n_without", "resemblance")
 GAMP = METHODS["gamp-bg-lr"]
 

@@ -9,6 +9,8 @@ from mvpa_gamp.haxby import main
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
 from mvpa_gamp.results.files import read_tsv
 
+pytestmark = pytest.mark.whole
+
 VERSIONS = "environment.json"  # of Python and packages: the same for any data
 
 
