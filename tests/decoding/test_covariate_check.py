@@ -1,5 +1,4 @@
 import numpy as np
-
 import pytest
 
 from mvpa_gamp.decoding import check_covariates, make_tasks
