@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby, zip_longest
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -46,17 +47,17 @@ class Processing:
     low_pass: float | None = None
 
     def __post_init__(self) -> None:
-        if self.lag_trs < 0 or self.lag_trs != int(self.lag_trs):
+        if self.lag_trs != 0 and not (_is_positive(self.lag_trs) and self.lag_trs == int(self.lag_trs)):
             raise DataError(
-                f"lag_trs: expected a number of volumes, 0 or more, got {self.lag_trs}. Change it."
+                f"lag_trs: expected a number of volumes, 0 or more, got {self.lag_trs!r}. Change it."
             )
         if self.standardize not in STANDARDIZE:
             known = ", ".join(map(repr, STANDARDIZE))
             raise DataError(f"standardize: expected one of {known}, got {self.standardize!r}. Change it.")
         for name in ("smoothing_fwhm", "high_pass", "low_pass", "t_r"):
             value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise DataError(f"{name}: expected a positive number or none, got {value}. Change it.")
+            if value is not None and not _is_positive(value):
+                raise DataError(f"{name}: expected a positive number or none, got {value!r}. Change it.")
         if self.smoothing_fwhm is not None and not _FINEST <= self.smoothing_fwhm <= _COARSEST:
             raise DataError(
                 f"smoothing_fwhm: expected a width in mm, from {_FINEST:g} to {_COARSEST:g}, got "
@@ -87,6 +88,10 @@ class Processing:
         columns = self.confound_columns and list(self.confound_columns)
         plain = {"confounds": files or None, "drop": list(self.drop), "confound_columns": columns}
         return asdict(self) | plain
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and value > 0
 
 
 @dataclass(frozen=True)

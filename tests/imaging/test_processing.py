@@ -64,7 +64,17 @@ def test_runs_that_cannot_be_cleaned(run, settings, volumes, confounds, t_r, wor
 
 @pytest.mark.parametrize(
     "settings",
-    [{"lag_trs": -1}, {"lag_trs": 1.5}, {"smoothing_fwhm": 0}, {"high_pass": -1}, {"t_r": float("nan")}],
+    [
+        {"lag_trs": -1},
+        {"lag_trs": 1.5},
+        {"lag_trs": float("inf")},
+        {"lag_trs": "2"},
+        {"smoothing_fwhm": 0},
+        {"high_pass": -1},
+        {"t_r": float("nan")},
+        {"low_pass": "fast"},
+        {"high_pass": True},
+    ],
 )
 def test_settings_without_meaning(settings):
     with pytest.raises(DataError, match=next(iter(settings))):
