@@ -23,6 +23,8 @@ _SHARED = 0.75
 # Products row group by row group pay when they skip at least this share of all (row, column) pairs.
 _WORTH = 0.3
 _MOST_GROUPS = 64  # more would be too small for fast products
+_LEAST_SHARE = 0.01  # of the sizes of precisions, that must be left of their sum for a mean to be known
+_NO_MEAN = 1e6  # times those sizes
 
 
 def row_groups(train: NDArray) -> list[RowGroup] | None:
@@ -166,6 +168,18 @@ class DenseBlock:
         return out.T
 
 
+def total_precision(tau_s: Array) -> Array:
+    """1' tau_s (B,) by which means are divided.
+
+    Robust rows can be negative. Where they leave next to nothing of the sum, there is no mean to take away:
+    the total is then so large that means are zero.
+    """
+    total, size = tau_s.sum(axis=0), np.abs(tau_s).sum(axis=0)
+    return np.maximum(
+        np.where(total > _LEAST_SHARE * size, total, _NO_MEAN * size), np.finfo(tau_s.dtype).tiny
+    )
+
+
 class OwnMeanBlock:
     """Another block, its squares taken around means (n, B) of every column's own.
 
@@ -214,7 +228,7 @@ class OwnMeanBlock:
         plain, squares = self.block.adjoint_pair(np.hstack([s, tau_s]), tau_s)
         first, sums = plain[:, : s.shape[1]], plain[:, s.shape[1] :]
         self._pair = plain
-        total = np.maximum(tau_s.sum(axis=0), np.finfo(tau_s.dtype).tiny)
+        total = total_precision(tau_s)
         self.means = np.divide(sums, total, out=sums)
         explained = np.square(self.means)
         explained *= total

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mvpa_gamp.gamp.compiled import compiler
 
-from .blocks import DenseBlock, OwnMeanBlock, Scratch
+from .blocks import DenseBlock, OwnMeanBlock, Scratch, total_precision
 from .moments import Array
 
 ROWS_AT_ONCE = 4
@@ -339,7 +339,7 @@ class CompiledMeanBlock(OwnMeanBlock):
         slopes, means, curvature = (
             self._memory.array(shape, self._X.dtype, ("products", name)) for name in range(3)
         )
-        total = np.maximum(tau_s.sum(axis=0), np.finfo(tau_s.dtype).tiny)
+        total = total_precision(tau_s)
         sets, given = self._packed.sets.arrays(), (self._packed(s), self._packed(tau_s))
         products = (slopes, means, curvature)
         compiled_kernels().adjoint(self._X, self.features.start, *sets, *given, total, *products)

@@ -250,7 +250,13 @@ def _natural(text: str) -> list[Any]:
 
 
 def _count(file: Path) -> int:
-    return n_volumes(open_image(file, "map", unpack=False))
+    opened = open_image(file, "map", unpack=False)
+    if len(opened.shape) > 4:
+        raise DataError(
+            f"map {file}: expected a 3-D image, or a 4-D one of several maps, got shape {opened.shape}. "
+            "Write its maps as files of their own."
+        )
+    return n_volumes(opened)
 
 
 def _by_participant(names: NDArray) -> list[int]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mvpa_gamp.gamp.blocks import row_groups
+from mvpa_gamp.gamp.blocks import OwnMeanBlock, row_groups
 from mvpa_gamp.gamp.design import Design
 
 FORMATS = {
@@ -240,6 +240,21 @@ def test_squares_of_centered_sparse_x_are_never_negative():
     for block in design.blocks():
         assert (block.forward_pair(tau_w, tau_w)[1] >= 0).all()
         assert (block.adjoint_pair(tau_s, tau_s)[1] >= 0).all()
+
+
+def test_rows_that_cancel_leave_no_mean():
+    """Robust rows of either sign: a mean by a sum of next to nothing would be beyond all bounds."""
+    rng = np.random.default_rng(10)
+    X, tau_s = rng.standard_normal((40, 6)), np.tile([[1.0], [-1.0]], (20, 1)) + 1e-3 * rng.random((40, 1))
+    block = OwnMeanBlock(next(iter(Design(X).blocks())))
+    curvature = block.adjoint_pair(tau_s, tau_s)[1]
+    np.testing.assert_allclose(curvature, np.maximum((X**2).T @ tau_s, 0), rtol=1e-3)
+    assert (np.abs(block.means) < 1e-3).all()
+    kept = np.abs(tau_s)
+    mean = X.T @ kept / kept.sum()
+    curvature = block.adjoint_pair(kept, kept)[1]
+    np.testing.assert_allclose(curvature, (X**2).T @ kept - mean**2 * kept.sum(), rtol=1e-6)
+    np.testing.assert_allclose(block.means, mean, rtol=1e-6)
 
 
 def test_x_is_left_alone():

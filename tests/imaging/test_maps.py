@@ -372,3 +372,13 @@ def test_only_maps_of_people_change_words():
     assert words_for(False, "volumes", "session", "session").said(text) == text
     said = words_for(False, "maps", "participant", "participant").said(text)
     assert said == "z-scored within each participant; maps of two participants. Run time, run.log."
+
+
+def test_images_of_more_than_four_axes_are_refused(tmp_path):
+    file, table = tmp_path / "five.nii.gz", tmp_path / "maps.tsv"
+    nibabel.save(nibabel.Nifti1Image(np.zeros((4, 4, 4, 2, 2), dtype=np.float32), np.eye(4)), file)
+    table.write_text("file\tcondition\tparticipant\n" + "five.nii.gz\ta\t1\nfive.nii.gz\tb\t1\n")
+    with pytest.raises(
+        DataError, match=r"expected a 3-D image, or a 4-D one of several maps, got shape \(4, 4"
+    ):
+        MapsSource(maps=(str(table),)).load()
