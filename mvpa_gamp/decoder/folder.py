@@ -23,7 +23,7 @@ from mvpa_gamp.decoding.tasks import Task
 from mvpa_gamp.imaging.brainmaps import from_image, space_name, write_map
 from mvpa_gamp.imaging.disk import begin, irregular, read_record, write_error
 from mvpa_gamp.imaging.errors import DataError
-from mvpa_gamp.imaging.maps import read_map_table
+from mvpa_gamp.imaging.maps import open_map, read_map_table
 from mvpa_gamp.imaging.maskers import CLEANING
 from mvpa_gamp.imaging.names import entity
 from mvpa_gamp.imaging.samples import PHANTOM_BANNER
@@ -433,9 +433,9 @@ def _table(given: dict[str, Any]) -> tuple[list[str], Any, Any, list[str]]:
 
 def _volumes(files: list[Path]) -> list[Any]:
     """The image of each line: a 3-D file, or the next volume of a 4-D file."""
-    from nilearn.image import index_img, load_img
+    from nilearn.image import index_img
 
-    opened = {file: load_img(str(file)) for file in dict.fromkeys(files)}
+    opened = {file: open_map(file) for file in dict.fromkeys(files)}
     used = dict.fromkeys(opened, 0)
     images = []
     for file in files:

@@ -189,7 +189,7 @@ class MapsSource(Source):
             return table, [folder / name for name in table.columns["file"]]
         table, given = read_map_table(self.labels, needs_file=False), list(map(Path, _expanded(self.maps)))
         if "file" not in table.columns:
-            lines = [file for file in given for _ in range(_count(file))]
+            lines = [file for file in given for _ in range(n_volumes(open_map(file, unpack=False)))]
             if len(lines) != len(table):
                 raise DataError(
                     f"--labels {self.labels}: expected a line for each of {len(lines)} maps, got "
@@ -249,14 +249,15 @@ def _natural(text: str) -> list[Any]:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", text)]
 
 
-def _count(file: Path) -> int:
-    opened = open_image(file, "map", unpack=False)
+def open_map(file: Path, unpack: bool = True) -> Any:
+    """A file of one map or, with four axes, of several; see ``open_image``."""
+    opened = open_image(file, "map", unpack)
     if len(opened.shape) > 4:
         raise DataError(
             f"map {file}: expected a 3-D image, or a 4-D one of several maps, got shape {opened.shape}. "
             "Write its maps as files of their own."
         )
-    return n_volumes(opened)
+    return opened
 
 
 def _by_participant(names: NDArray) -> list[int]:
@@ -275,7 +276,7 @@ def _known_lines(table: MapTable, files: list[Path]) -> tuple[MapTable, list[Pat
             raise DataError(f"table {table.path}: line {line + 2} names no file. Fill in the column.")
         if not file.is_file():
             raise DataError(f"table {table.path}: {file} in line {line + 2} is not there. Check the name.")
-    counts = {file: _count(file) for file in distinct}
+    counts = {file: n_volumes(open_map(file, unpack=False)) for file in distinct}
     lines_of = {file: [k for k, each in enumerate(files) if each == file] for file in distinct}
     start, volume = 0, np.zeros(len(files), dtype=int)
     for file in distinct:

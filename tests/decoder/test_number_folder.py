@@ -107,3 +107,20 @@ def test_maps_without_any_value_are_one_sentence_and_no_warning(table, tmp_path,
     assert main([*given, "--out", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err.strip().splitlines()
     assert len(said) == 1 and "no voxel" in said[0] and not (tmp_path / "out").exists()
+
+
+def test_damaged_maps_are_refused(tmp_path, capsys):
+    maps = [nibabel.Nifti1Image(np.random.default_rng(k).random((4, 4, 4)), np.eye(4)) for k in range(6)]
+    for k, image in enumerate(maps):
+        nibabel.save(image, tmp_path / f"{k}.nii.gz")
+    lines = [f"{k}.nii.gz\t{k}\t{k}" for k in range(6)]
+    (tmp_path / "maps.tsv").write_text("\n".join(["file\tparticipant\tRating", *lines]) + "\n")
+    whole = (tmp_path / "3.nii.gz").read_bytes()
+    five = nibabel.Nifti1Image(np.zeros((4, 4, 4, 1, 2)), np.eye(4))
+    nibabel.save(five, tmp_path / "five.nii.gz")
+    for content, words in ((whole[:-40], "3.nii.gz"), ((tmp_path / "five.nii.gz").read_bytes(), "3-D image")):
+        (tmp_path / "3.nii.gz").write_bytes(content)
+        given = ["decode", "--maps", str(tmp_path / "maps.tsv"), "--target", "Rating"]
+        assert main([*given, "--out", str(tmp_path / "out")]) == 2
+        said = capsys.readouterr().err
+        assert words in said and "--verbose" not in said and not (tmp_path / "out").exists(), said
