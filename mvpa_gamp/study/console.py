@@ -13,6 +13,7 @@ from typing import Any
 from mvpa_gamp.imaging.disk import WriteError, make_way, note, write_error
 
 _A_WHILE = 10.0  # seconds
+_SOON, _MINUTES = 2.0, 90.0  # seconds: less is not worth a word; more is told in minutes
 
 
 class Console:
@@ -76,9 +77,8 @@ class Console:
         """So many more pieces are done; of minor ones a plain stream gets a line now and then."""
         self._done += by
         seconds = f"{time.monotonic() - self._started:.0f} s"
-        line = f"[{self._counted()}, {seconds}] {text}"
-        if minor and not self._things:
-            line += self._left()
+        left = "" if self._things else self._left()
+        line = f"[{self._counted()}, {seconds}{left}] {text}"
         self._record(line)
         if self._bar is not None:
             if self._things:
@@ -99,8 +99,10 @@ class Console:
         since = self._done - self._before
         if not since:
             return ""
-        minutes = (time.monotonic() - self._counted_from) / since * (self._total - self._done) / 60
-        return f", about {minutes:.0f} min left" if minutes >= 1 else ""
+        rest = (time.monotonic() - self._counted_from) / since * (self._total - self._done)
+        if rest < _SOON:
+            return ""
+        return f", about {rest / 60:.0f} min left" if rest >= _MINUTES else f", about {rest:.0f} s left"
 
     def _is_time(self) -> bool:
         """Whether the last one is done, or a while has passed since the last line of its kind."""

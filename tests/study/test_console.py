@@ -79,3 +79,16 @@ def test_the_time_left_counts_what_this_run_did(monkeypatch, capsys):
     now[0] += 60
     console.advance("", by=200)
     assert "[400 of 1,000 permutations, about 3 min left, 60 s]" in capsys.readouterr().err
+    now[0] += 30
+    console.advance("", by=500)
+    assert "about 13 s left, 90 s]" in capsys.readouterr().err
+    console.start(3)
+    now[0] += 4
+    console.advance("face vs house, svm")
+    assert "[1/3, 94 s, about 8 s left] face vs house, svm" in capsys.readouterr().err
+    now[0] += 0.1
+    console.advance("face vs house, lda")
+    assert "[2/3, 94 s, about 2 s left]" in capsys.readouterr().err
+    now[0] -= 1
+    console.advance("face vs house, lda", by=0)
+    assert "[2/3, 93 s] " in capsys.readouterr().err
