@@ -372,11 +372,14 @@ def run_target(given: dict[str, Any], say: Any = print) -> Path:
         )  # fmt: skip
         try:
             model.fit(files, y, people)
+            n = int(given.get("permutations", 0))
+            test = model.permutation_test(n) if n else None
         except ValueError as error:
             raise DataError(str(error)) from error
-        n = int(given.get("permutations", 0))
-        test = model.permutation_test(n) if n else None
-        curve = model.learning_curve() if given.get("learning_curve") and people is not None else None
+        try:
+            curve = model.learning_curve() if given.get("learning_curve") and people is not None else None
+        except ValueError as error:  # few participants may all have one number
+            raise DataError(f"--learning-curve: {error}") from error
         fitted.append(Fitted(model, test, curve))
         r, r2 = model.scores_.correlation, model.scores_.r2
         sure = "" if test is None else f", p = {test.pvalue:.3g}"

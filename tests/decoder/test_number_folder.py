@@ -29,7 +29,7 @@ def table(tmp_path_factory):
     mask = nibabel.Nifti1Image(np.ones((5, 6, 4), dtype=np.uint8), affine)
     nibabel.save(mask, folder / "mask.nii.gz")
     lines = pd.DataFrame({"file": names + ["last.nii.gz"] * 8, "participant": people, "Rating": rating})
-    lines["word"], lines["level"] = "high", 1
+    lines["word"], lines["level"], lines["site"] = "high", 1, people // 5
     lines.to_csv(folder / "maps.tsv", sep="\t", index=False)
     return folder / "maps.tsv"
 
@@ -77,6 +77,10 @@ def test_the_command_writes_a_folder_with_a_page_and_models(table, tmp_path, cap
         (["--target", "Rating", "--folds", "stimulus"], "participant or a number of folds"),
         (["--target", "Rating", "--folds", "9"], "2 to 8 folds"),
         (["--target", "Rating", "--scaling", "minmax"], "none, centre, zscore"),
+        (
+            ["--target", "site", "--learning-curve"],
+            "--learning-curve: The targets of every fit must be finite",
+        ),
         (["--target", "Rating", "--whiten"], "has no meaning for a --target"),
     ],
 )
