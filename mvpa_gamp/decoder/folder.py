@@ -1,6 +1,7 @@
 """Fitted decoders and regressors as results folders, by the writer of the commands, with their pages."""
 
 import difflib
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -370,23 +371,35 @@ def run_target(given: dict[str, Any], say: Any = print) -> Path:
             smoothing_fwhm=given.get("smoothing_fwhm"), target=given["target"],
             random_state=int(given.get("seed", 0)),
         )  # fmt: skip
-        try:
-            model.fit(files, y, people)
-            n = int(given.get("permutations", 0))
-            test = model.permutation_test(n) if n else None
-        except ValueError as error:
-            raise DataError(str(error)) from error
-        try:
-            curve = model.learning_curve() if given.get("learning_curve") and people is not None else None
-        except ValueError as error:  # few participants may all have one number
-            raise DataError(f"--learning-curve: {error}") from error
-        fitted.append(Fitted(model, test, curve))
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            fitted.append(_fitted(model, (files, y, people), given))
+        test = fitted[-1].test
+        for text in dict.fromkeys(str(each.message) for each in warned):
+            if text not in notes:
+                notes.append(text)
+                say(f"Note: {text}")
         r, r2 = model.scores_.correlation, model.scores_.r2
         sure = "" if test is None else f", p = {test.pvalue:.3g}"
         say(f"{model._method.label}: held-out correlation {r:.3f}, R2 {r2:.3f}{sure}")
     write_numbers(fitted, out, notes, Counted("map", "participant"))
     say(f"{out / 'index.html'}")
     return out
+
+
+def _fitted(model: GAMPRegressor, data: tuple[Any, Any, Any], given: dict[str, Any]) -> Fitted:
+    """One method fitted, with what is asked for besides."""
+    people, n = data[2], int(given.get("permutations", 0))
+    try:
+        model.fit(*data)
+        test = model.permutation_test(n) if n else None
+    except ValueError as error:
+        raise DataError(str(error)) from error
+    try:
+        curve = model.learning_curve() if given.get("learning_curve") and people is not None else None
+    except ValueError as error:  # few participants may all have one number
+        raise DataError(f"--learning-curve: {error}") from error
+    return Fitted(model, test, curve)
 
 
 def _is_number(text: str) -> bool:

@@ -43,7 +43,7 @@ mkdir "$root/home/$user/project"
 git -C "$project" archive HEAD | tar -x -C "$root/home/$user/project"
 inside "python3 -m venv /opt/tests && /opt/tests/bin/pip install --quiet '/home/$user/project[test]'"
 inside "chown -R $user /home/$user"
-as_user() { env -i HOME="/home/$user" "${variables[@]}" unshare --net "$(command -v chroot)" --userspec="$user" "$root" sh -c "work=~/rehearsal; mkdir -p \$work && cd \$work && $1"; }
+as_user() { env -i HOME="/home/$user" "${variables[@]}" unshare --net sh -c 'ip link set lo up; exec "$@"' _ "$(command -v chroot)" --userspec="$user" "$root" sh -c "work=~/rehearsal; mkdir -p \$work && cd \$work && $1"; }
 as_user 'mvpa-gamp decode --phantom --phantom-shape 20 24 16 --pairs face:house --methods gamp-sbg-lr svm --out $work/phantom && test -s $work/phantom/index.html'
 as_user "cd /home/$user/project/tests && /opt/tests/bin/python -c 'import sys; from pathlib import Path; from bids_tree import write_tree; write_tree(Path(sys.argv[1]))' \$work/bids"
 as_user 'mvpa-gamp $work/bids $work/out participant --contrasts face:house --methods gamp-bg-lr && mvpa-gamp $work/bids $work/out group && test -s $work/out/index.html'

@@ -128,3 +128,27 @@ def test_damaged_maps_are_refused(tmp_path, capsys):
         assert main([*given, "--out", str(tmp_path / "out")]) == 2
         said = capsys.readouterr().err
         assert words in said and "--verbose" not in said and not (tmp_path / "out").exists(), said
+
+
+def test_dropped_voxels_are_a_note_and_no_warning(table, tmp_path, capsys):
+    folder = table.parent
+    image = nibabel.load(folder / "map-0.nii.gz")
+    values = image.get_fdata()
+    values[0, 0, :2] = np.inf
+    nibabel.save(nibabel.Nifti1Image(values, image.affine), tmp_path / "odd.nii.gz")
+    lines = pd.read_csv(table, sep="\t")
+    lines["file"] = [str(folder / name) for name in lines["file"]]
+    lines.loc[0, "file"] = str(tmp_path / "odd.nii.gz")
+    lines.to_csv(tmp_path / "maps.tsv", sep="\t", index=False)
+    given = [
+        "--maps",
+        str(tmp_path / "maps.tsv"),
+        "--target",
+        "Rating",
+        "--mask",
+        str(folder / "mask.nii.gz"),
+    ]
+    assert main(["decode", *given, "--methods", "ridge", "--out", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr()
+    assert "Note: 2 of 120 voxels of the mask have NaN or infinite values" in said.out and not said.err
+    assert "2 of 120 voxels" in (tmp_path / "out" / "index.html").read_text()
