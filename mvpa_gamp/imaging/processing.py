@@ -91,7 +91,9 @@ class Processing:
 
 
 def _is_positive(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    """Whether it is a number above zero that can be computed with."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return bool(is_number and 0 < value <= _HUGE)
 
 
 @dataclass(frozen=True)

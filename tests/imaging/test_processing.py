@@ -69,6 +69,7 @@ def test_runs_that_cannot_be_cleaned(run, settings, volumes, confounds, t_r, wor
         {"lag_trs": 1.5},
         {"lag_trs": float("inf")},
         {"lag_trs": "2"},
+        {"t_r": 10**400},
         {"smoothing_fwhm": 0},
         {"high_pass": -1},
         {"t_r": float("nan")},
