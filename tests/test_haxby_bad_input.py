@@ -322,6 +322,17 @@ def test_a_link_to_nowhere_is_no_folder(tiny, tmp_path, capsys):
     refused(tiny.options(tmp_path / "link"), capsys, "is a link to")
 
 
+@pytest.mark.parametrize("name", ["logs/environment.json", "timings.tsv"])
+def test_files_without_a_digest_are_read_before_anything_is_drawn(finished, tmp_path, capsys, name):
+    import shutil
+
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    (copy / name).write_bytes(b"{\xff")
+    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    refused(["--reports-only", "--out", str(copy)], capsys, "damaged", "--resume")
+    assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
+
+
 @pytest.mark.figures
 def test_a_damaged_folder_has_no_report_but_a_way_out(finished, tmp_path, capsys):
     import shutil
