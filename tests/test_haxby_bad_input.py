@@ -333,6 +333,19 @@ def test_files_without_a_digest_are_read_before_anything_is_drawn(finished, tmp_
     assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
 
 
+def test_a_folder_in_place_of_the_manifest(finished, tiny, tmp_path, capsys):
+    import shutil
+
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    manifest = copy / "logs" / "manifest.tsv"
+    manifest.unlink()
+    manifest.mkdir()
+    (manifest / "mine.txt").write_text("kept")
+    words = ("manifest.tsv cannot be written: a folder with files is in its place", "--resume")
+    refused(["--config", str(copy / "config.toml"), "--out", str(copy), "--resume"], capsys, *words, code=1)
+    assert (manifest / "mine.txt").read_text() == "kept"
+
+
 @pytest.mark.figures
 def test_a_damaged_folder_has_no_report_but_a_way_out(finished, tmp_path, capsys):
     import shutil

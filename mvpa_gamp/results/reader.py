@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvpa_gamp.imaging.disk import read_record, stays_inside
+from mvpa_gamp.imaging.disk import NAME, read_record, stays_inside
 from mvpa_gamp.imaging.names import is_surface_map
 from mvpa_gamp.results.files import DamagedFile, ResultsError, number, read_json, read_tsv, reading, write_tsv
 from mvpa_gamp.results.names import ResultsFolder
@@ -310,7 +310,7 @@ def verify(root: Path, say: Callable[[str], None]) -> Results:
     results = read_results(root)
     recorded = recorded_results(folder)
     if unknown := [name for name in known if name not in recorded]:
-        raise DamagedFile(folder.manifest, f"it lists {unknown[0]!r}, which no run wrote")
+        raise DamagedFile(folder.manifest, f"it lists {unknown[0]!r}, which {NAME} does not")
     for path in (root / name for name in recorded if name not in known):
         if known:
             raise DamagedFile(folder.manifest, f"it does not list {path.name!r}, which its run wrote")

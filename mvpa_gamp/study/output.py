@@ -209,7 +209,12 @@ def prepare(output: Output) -> str:
     The manifest goes: it is of a run that has ended, and this one begins.
     """
     root, record = output.root, read_record(output.root)
-    output.folder.manifest.unlink(missing_ok=True)
+    manifest = output.folder.manifest
+    try:
+        disk.make_way(manifest)
+        manifest.unlink(missing_ok=True)
+    except OSError as error:
+        raise disk.write_error(manifest, error) from error
     if record is not None:
         old_work = noted_work(root, record.token)
         for place in filter(None, (root, old_work)):
